@@ -58,6 +58,8 @@ export default defineConfig({
         test: {
           name: "e2e",
           include: ["test/{e2e,upgrade}/**/*.test.ts"],
+          // promotion.test.ts tells the same stories by the commands, which the workflows run and which use a Release.
+          exclude: isThorough ? [] : ["test/e2e/{promotionWorkflows,release}.test.ts"],
           globalSetup: ["test/e2e/globalSetup.ts"],
           maxWorkers,
           // After everything else: a run of the CLI keeps a core busy.

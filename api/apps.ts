@@ -10,7 +10,7 @@ const organization = z.object({
   internal_numeric_id: optional(z.int(), "Number of the organization within the platform."),
 });
 
-/** An App as the service answers it. */
+/** An App as the service returns it. */
 export const app = z.object({
   id: optional(z.string(), "Opaque identifier of 16 characters."),
   internal_numeric_id: optional(z.int(), "Number of the App within the platform."),
@@ -25,7 +25,7 @@ export const app = z.object({
   app_role: optional(z.string(), "Role of the App, for example `postgres_cluster`."),
 });
 
-/** Body of a request that creates an App. The prose of the platform names the first field `app_name`; both are taken. */
+/** Body of a request that creates an App. The platform's text names the first field `app_name`; both are accepted. */
 export const createApp = z.object({
   name: optional(appName, "Name of the App. Required; `app_name` is accepted in its place."),
   app_name: optional(appName, "Another spelling of `name`."),

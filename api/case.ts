@@ -1,14 +1,14 @@
-// snake_case on the wire, camelCase in programs: converted by schema, so that the keys of `env`, `metadata` and other
-// maps, which are the user's, are never touched.
+// Converts between snake_case in HTTP and camelCase in programs, by schema, so that user-defined keys of `env`, `metadata`
+// and other maps are never changed.
 import { z } from "zod";
 import { define, fieldOf, isObject, type Field } from "./schema.ts";
 
-/** A key of the wire as programs spell it. */
+/** The camelCase form of an HTTP key. */
 export type CamelKey<S extends string> = S extends `${infer Head}_${infer Tail}`
   ? `${Head}${Capitalize<CamelKey<Tail>>}`
   : S;
 
-/** A wire type with camelCase keys; maps keep theirs. */
+/** An HTTP type with camelCase keys; maps keep theirs. */
 export type Camel<T> = T extends readonly (infer Item)[]
   ? Camel<Item>[]
   : T extends object
@@ -17,14 +17,14 @@ export type Camel<T> = T extends readonly (infer Item)[]
       : { [K in keyof T as K extends string ? CamelKey<K> : K]: Camel<T[K]> }
     : T;
 
-/** `size_gb` is `sizeGb`. */
+/** `size_gb` becomes `sizeGb`. */
 export const camelKey = (name: string): string =>
   name.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
 
 type Names = ReadonlyMap<string, [string, Field]>;
 type Renamed = (fields: Readonly<Record<string, Field>>) => Names;
 
-/** The fields of an object under the names they come by, made once an object. */
+/** The fields of an object by their other names, computed once per schema. */
 function namesBy(key: (wire: string) => string, other: (wire: string) => string): Renamed {
   const made = new WeakMap<object, Names>();
   return (fields) => {
@@ -57,15 +57,15 @@ function convert(field: Field, value: unknown, renamed: Renamed): unknown {
   return out;
 }
 
-/** A wire value with camelCase keys. Fields the schema does not know keep their own names. */
+/** An HTTP value with camelCase keys. Fields that the schema does not know keep their names. */
 export const fromWire = (schema: z.ZodType, value: unknown): unknown => convert(fieldOf(schema), value, byWireName);
 
-/** A camelCase value as the wire spells it; the inverse of {@link fromWire}. `undefined` is left out. */
+/** The HTTP form of a camelCase value; the inverse of {@link fromWire}. `undefined` is omitted. */
 export const toWire = (schema: z.ZodType, value: unknown): unknown => convert(fieldOf(schema), value, byCamelName);
 
 const camelSchemas = new WeakMap<z.ZodType, z.ZodType>();
 
-/** The schema of a wire value after {@link fromWire}: the same rules and descriptions under camelCase names. */
+/** The schema of an HTTP value after {@link fromWire}: the same rules and descriptions with camelCase names. */
 export function camelSchema<S extends z.ZodType>(schema: S): z.ZodType<Camel<z.infer<S>>> {
   const build = (wire: z.ZodType): z.ZodType => {
     let made = camelSchemas.get(wire);

@@ -10,7 +10,7 @@ const strings = z.array(z.string());
 const longestPem = 65_536;
 const tooLong = `must not be longer than ${longestPem} characters`;
 
-/** A certificate of a hostname: one uploaded, or one the platform has issued. */
+/** A certificate of a hostname, uploaded or issued by the platform. */
 export const certificateEntry = z.object({
   source: optional(z.string(), "`custom` or `fly`."),
   status: optional(z.string(), "`active`, `pending_ownership` or `pending_validation`."),
@@ -29,7 +29,7 @@ export const certificateEntry = z.object({
   ),
 });
 
-/** What must be in the DNS. */
+/** The required DNS records. */
 export const dnsRequirements = z.object({
   a: optional(strings, "IPv4 addresses the hostname must lead to."),
   aaaa: optional(strings, "IPv6 addresses the hostname must lead to."),
@@ -48,7 +48,7 @@ export const dnsRequirements = z.object({
   ),
 });
 
-/** What is in the DNS now. */
+/** The current DNS records. */
 export const dnsRecords = z.object({
   a: optional(strings, "A records."),
   aaaa: optional(strings, "AAAA records."),

@@ -7,7 +7,7 @@ import { optional, required } from "./schema.ts";
 /** Kinds of addresses. */
 export const ipType = z.enum(["v4", "v6", "shared_v4", "private_v6", "egress_v4", "egress_v6", "egress_pair"]);
 
-/** An IP address as the service answers it. */
+/** An IP address as the service returns it. */
 export const ipAssignment = z.object({
   ip: optional(z.string().nullable(), "The address; null in the answer to an `egress_pair`."),
   region: optional(z.string(), "Region the address leads to; `global` when it leads to all."),

@@ -4,6 +4,10 @@ import { z } from "zod";
 import { duration, named, optional, required } from "./schema.ts";
 import { stopSignal } from "./signals.ts";
 
+// ASSUMED: the service may add values to these. It documents them as plain text, and nothing here depends on which it is.
+const open = <const Values extends readonly [string, ...string[]]>(values: Values) =>
+  z.enum(values).meta({ open: values });
+
 const text = z.string();
 const flag = z.boolean();
 const count = z.int().min(0);
@@ -28,7 +32,9 @@ const guest = named(
     ),
     max_memory_mb: optional(z.int().min(1), "Ceiling in MiB for the memory limit operations."),
     gpus: optional(count, "Number of GPUs."),
-    gpu_kind: optional(text, "Kind of GPU: `a10`, `l40s`, `a100-pcie-40gb` or `a100-sxm4-80gb`."),
+    gpu_kind: optional(text, "Kind of GPU: `a10`, `l40s`, `a100-pcie-40gb` or `a100-sxm4-80gb`.", {
+      open: ["a10", "l40s", "a100-pcie-40gb", "a100-sxm4-80gb"],
+    }),
     host_dedication_id: optional(text, "Dedicated host group the Machine is placed in."),
     kernel_args: optional(texts, "Arguments for the guest's kernel."),
     required_host_features: optional(texts, "Features the host must offer."),
@@ -90,7 +96,7 @@ const servicePort = z.object({
   start_port: optional(port, "First port of a range."),
   end_port: optional(port, "Last port of a range."),
   handlers: optional(
-    z.array(z.enum(["http", "tls", "tcp", "pg_tls", "proxy_proto"])),
+    z.array(open(["http", "tls", "tcp", "pg_tls", "proxy_proto"])),
     "What the proxy does with a connection, in order.",
   ),
   force_https: optional(flag, "Whether HTTP is redirected to HTTPS.", { wireDefault: false }),
@@ -141,7 +147,7 @@ const service = z.object({
   autostop: optional(
     z.union([z.enum(["off", "stop", "suspend"]), z.boolean()]),
     'What happens to an idle Machine: `"off"` (or false), `"stop"` (or true), `"suspend"`.',
-    { format: "autostop", wireDefault: "off" },
+    { format: "autostop", wireDefault: "off", open: ["off", "stop", "suspend"] },
   ),
   min_machines_running: optional(count, "Machines of the primary region that autostop leaves running.", {
     wireDefault: 0,
@@ -221,7 +227,7 @@ const file = named(
       { sensitive: true, long: true },
     ),
     secret_name: optional(text, "App secret that holds the contents in base64."),
-    image_config: optional(text, "Image whose configuration is the contents."),
+    image_config: optional(text, "Image whose configuration is the contents.", { format: "image" }),
     mode: optional(count, "Permission bits as chmod takes them."),
   }),
 );
@@ -275,7 +281,7 @@ const healthcheck = z.object({
 
 const container = z.object({
   name: required(text, "Name, unique in the Machine."),
-  image: required(text, "Image of the container."),
+  image: required(text, "Image of the container.", { format: "image" }),
   ...processFields,
   files: optional(z.array(file), "Files written before the container starts."),
   restart: optional(restart, "When the container is started again."),
@@ -310,12 +316,12 @@ const configVolume = z.object({
     }),
     "An empty directory.",
   ),
-  image: optional(text, "Image whose contents are mounted."),
+  image: optional(text, "Image whose contents are mounted.", { format: "image" }),
 });
 
-/** Configuration of a Machine. An update replaces it whole and makes a new version (docs/interface.md#versions). */
+/** Configuration of a Machine. An update replaces all of it and creates a new version (docs/interface.md#versions). */
 export const machineConfig = z.object({
-  image: required(z.string().min(1, "must name an image"), "Image reference in a registry."),
+  image: required(text, "Image reference in a registry.", { format: "image" }),
   env: optional(textMap, "Environment variables. Mark a value secret in the program to keep it out of sight.", {
     sensitive: true,
   }),
@@ -366,7 +372,7 @@ export const machineConfig = z.object({
     "Ids of Machines this one stands by for; only without services.",
   ),
   stop_config: optional(stopConfig, "How the Machine is stopped."),
-  schedule: optional(z.enum(["hourly", "daily", "weekly", "monthly"]), "How often the Machine is started."),
+  schedule: optional(open(["hourly", "daily", "weekly", "monthly"]), "How often the Machine is started."),
   dns: optional(
     z.object({
       skip_registration: optional(flag, "Whether the Machine is left out of the internal DNS."),
@@ -415,12 +421,12 @@ export const machineConfig = z.object({
   }),
 });
 
-/** Configuration of a Machine as the wire spells it. */
+/** Configuration of a Machine in its HTTP form. */
 export type MachineConfig = z.infer<typeof machineConfig>;
 
-/** A rule of docs/interface.md#limits and docs/interface.md#machine-configuration that spans several fields, broken. */
+/** A violation of a rule about several fields (docs/interface.md#limits, docs/interface.md#machine-configuration). */
 export interface ConfigProblem {
-  /** Path of wire names: `["guest", "memory_mb"]`. */
+  /** Path of HTTP names: `["guest", "memory_mb"]`. */
   readonly path: readonly (string | number)[];
   readonly message: string;
 }
@@ -429,7 +435,7 @@ const cpuCounts = { shared: [1, 2, 4, 6, 8], performance: [1, 2, 4, 6, 8, 10, 12
 const memoryPerCpu = { shared: [256, 2048], performance: [2048, 8192] } as const;
 const namedSize = /^(shared-cpu|performance)-(\d+)x$/;
 
-/** What a Machine of a configuration is given: by its guest, by its named size, or the smallest there is. */
+/** The resources of a Machine with a configuration: by its guest, its named size, or the smallest size. */
 export function sizeOf({ guest: g, size }: Pick<MachineConfig, "guest" | "size">): {
   readonly kind: "shared" | "performance";
   readonly cpus: number;
@@ -441,7 +447,7 @@ export function sizeOf({ guest: g, size }: Pick<MachineConfig, "guest" | "size">
   return { kind, cpus, memoryMb: g?.memory_mb ?? memoryPerCpu[kind][0] * cpus };
 }
 
-/** Problems of a configuration that its types do not show. Unknown values at preview are passed as undefined. */
+/** Problems of a configuration that its types do not show. Values that are unknown at preview are passed as undefined. */
 export function configProblems(config: MachineConfig): ConfigProblem[] {
   const problems: ConfigProblem[] = [];
   const say = (path: ConfigProblem["path"], message: string) => problems.push({ path, message });

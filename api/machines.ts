@@ -6,7 +6,7 @@ import { operations } from "./operation.ts";
 import { duration, optional, required } from "./schema.ts";
 import { signalName, stopSignal } from "./signals.ts";
 
-/** What happened to a Machine (docs/interface.md#events). */
+/** An event of a Machine (docs/interface.md#events). */
 export const machineEvent = z.object({
   id: optional(z.string(), "Identifier of 26 characters."),
   type: optional(
@@ -30,7 +30,7 @@ export const checkStatus = z.object({
   updated_at: optional(z.string(), "RFC 3339 time of the last result."),
 });
 
-/** A lease as its holder sees it (docs/interface.md#leases). */
+/** A lease as shown to its holder (docs/interface.md#leases). */
 export const lease = z.object({
   nonce: optional(z.string(), "What the holder sends with guarded requests.", { secret: true }),
   expires_at: optional(z.int(), "Seconds since 1970."),
@@ -39,7 +39,7 @@ export const lease = z.object({
   version: optional(z.string(), "Version of the Machine when it was granted."),
 });
 
-/** A Machine as the service answers it (docs/interface.md#machine). */
+/** A Machine as the service returns it (docs/interface.md#machine). */
 export const machine = z.object({
   id: required(z.string(), "Identifier of 14 hexadecimal characters; stable for life."),
   name: optional(z.string(), "Name, unique among the App's live Machines."),
@@ -106,7 +106,7 @@ export const createMachine = z.object({
   region: optional(regionCode, "Region; near the caller when left out. It cannot be changed later."),
 });
 
-/** Body of a request that updates a Machine. It replaces the configuration whole. */
+/** Body of a request that updates a Machine. It replaces the whole configuration. */
 export const updateMachine = z.object({
   ...launchFields,
   name: optional(z.string(), "Ignored: a name cannot be changed."),
@@ -114,10 +114,10 @@ export const updateMachine = z.object({
   current_version: optional(z.string(), "Version the change was made for; another one now is 409 and nothing changes."),
 });
 
-/** States a wait may be for (docs/interface.md#waits). */
+/** States that a wait accepts (docs/interface.md#waits). */
 export const waitState = z.enum(["started", "stopped", "suspended", "destroyed", "failed", "settled"]);
 
-/** States a list may be filtered by (docs/interface.md#machine). */
+/** States that filter a list (docs/interface.md#machine). */
 export const stateFilter = z
   .string()
   .regex(/^(created|started|stopped|suspended)(,(created|started|stopped|suspended))*$/, {

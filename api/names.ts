@@ -1,11 +1,11 @@
-// Names and identifiers (docs/interface.md#names-and-identifiers), as schemas both sides share.
+// Names and identifiers (docs/interface.md#names-and-identifiers), as schemas shared by both sides.
 import { z } from "zod";
 
-/** Half of a character, which no path can carry. */
+/** A lone surrogate, which a path cannot contain. */
 const isWhole = (text: string): boolean => !/\p{Surrogate}/u.test(text);
 const notWhole = "must not hold half of a character";
 
-/** Path parameters are one segment; anything that could be read as more is refused before it is sent (F34). */
+/** A path parameter is one segment; anything that could be read as several is refused before it is sent (F34). */
 const segment = (what: string) =>
   z
     .string()
@@ -26,8 +26,17 @@ export const machineName = z.string().regex(/^[a-z0-9-]{1,63}$/, "must be 1 to 6
 /** Volume name: 1–30 of `a-z`, `0-9`, `_`; several volumes may share one. */
 export const volumeName = z.string().regex(/^[a-z0-9_]{1,30}$/, "must be 1 to 30 of a-z, 0-9 and _");
 
+/** The regions of today (docs/interface.md#regions). */
+export const knownRegions = [
+  ...(["ams", "arn", "bom", "cdg", "dfw", "ewr", "fra", "gru", "iad"] as const),
+  ...(["jnb", "lax", "lhr", "nrt", "ord", "sin", "sjc", "syd", "yyz"] as const),
+] as const;
+
 /** Region code: `ams`, `fra`. Which exist is the service's to say. */
-export const regionCode = z.string().regex(/^[a-z]{2,8}$/, 'must be a region code such as "ams"');
+export const regionCode = z
+  .string()
+  .regex(/^[a-z]{2,8}$/, 'must be a region code such as "ams"')
+  .meta({ open: knownRegions, typeName: "Region" });
 
 /** Path parameter `{app_name}`. */
 export const appNameParam = segment("app name").meta({ description: "The App's name." });
@@ -35,7 +44,7 @@ export const appNameParam = segment("app name").meta({ description: "The App's n
 export const machineIdParam = segment("Machine id").meta({ description: "The Machine's identifier." });
 /** Path parameter `{volume_id}`. */
 export const volumeIdParam = segment("volume id").meta({ description: "The volume's identifier." });
-/** Path parameter `{key}` of metadata: any text but what a path is shortened by; it is encoded (F34). */
+/** Path parameter `{key}` of metadata: any text except dot segments; it is encoded (F34). */
 export const metadataKeyParam = z
   .string()
   .min(1)
@@ -107,5 +116,5 @@ export const userParam = segment("user name").meta({ description: "The user's na
  */
 export const ulid = z.string().regex(/^[0-9A-HJKMNP-TV-Z]{26}$/, "must be a 26-character identifier");
 
-/** An id without the resources it lies in (R5): `app/vol_1` and `vol_1` name the same volume. */
+/** An id without its parents (R5): `app/vol_1` and `vol_1` name the same volume. */
 export const bareId = (reference: string): string => reference.slice(reference.lastIndexOf("/") + 1);

@@ -1,11 +1,11 @@
-// What a row of the wire contract is. One row per operation; the client's methods and the service's routes are derived.
+// The rows of the HTTP contract, one per operation; the client's methods and the service's routes are derived from them.
 import type { z } from "zod";
 
 /**
- * What may be done when no answer came, or one that does not tell whether the request took effect.
+ * What a client may do without an answer, or with one that does not show whether the request took effect.
  * - `read`: changes nothing; repeat freely.
- * - `repeatable`: the second request leaves what one would have left (PUT, DELETE, set by key).
- * - `once`: a second request could make a second thing or undo somebody's work; never repeated blindly.
+ * - `repeatable`: a second request has the same result (PUT, DELETE, set by key).
+ * - `once`: a second request could create a second object or undo another client's change; never repeated blindly.
  */
 export type Repeat = "read" | "repeatable" | "once";
 
@@ -13,7 +13,7 @@ export type Repeat = "read" | "repeatable" | "once";
 export type LeaseRule =
   /** Refused with 409 while another client holds the lease; the holder sends its nonce. */
   | "guarded"
-  /** The nonce is what the operation is about: refresh or release. */
+  /** The operation is about the nonce: refresh or release. */
   | "own";
 
 /** One operation of the interface. */
@@ -23,7 +23,7 @@ export interface Operation {
   readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   /** Path below the base URL, with `{parameters}`. */
   readonly path: string;
-  /** Where the rules behind the row are: sections of docs/interface.md. */
+  /** The rules of the row: sections of docs/interface.md. */
   readonly source: string;
   readonly summary: string;
   /** Path parameters. */
@@ -33,19 +33,19 @@ export interface Operation {
   readonly body?: z.ZodType;
   /** True when a request without a body is valid. */
   readonly bodyOptional?: boolean;
-  /** Successful status and the body that comes with it. */
+  /** Successful status with its body. */
   readonly status: number;
-  /** Further successful statuses with the same body, and what they say. */
+  /** Other successful statuses with the same body, and their meaning. */
   readonly otherSuccesses?: Readonly<Record<number, string>>;
   readonly answer?: z.ZodType;
   /** Documented failures by status. */
   readonly failures: Readonly<Record<number, string>>;
   readonly repeat: Repeat;
-  /** The request is held until something happens, up to 60 s (docs/interface.md#waits). */
+  /** The service holds the request until something happens, up to 60 s (docs/interface.md#waits). */
   readonly held?: boolean;
 }
 
-/** Declares a group of operations; `id`s are made from the group's name. */
+/** Declares a group of operations; each `id` is derived from the group's name. */
 export function operations<const Rows extends Readonly<Record<string, Omit<Operation, "id">>>>(
   group: string,
   rows: Rows,

@@ -1,4 +1,4 @@
-// Everything of an organization, page by page (docs/interface.md#organization-lists).
+// Paged lists of an organization (docs/interface.md#organization-lists).
 import { z } from "zod";
 import { machineConfig } from "./machineConfig.ts";
 import { stateFilter } from "./machines.ts";

@@ -36,7 +36,7 @@ export const getPlacements = z.object({
   ),
 });
 
-/** Machines a region takes. */
+/** The capacity of a region for Machines. */
 export const placement = z.object({
   region: required(z.string(), "Code of the region."),
   count: required(z.int(), "Machines placed in the region."),

@@ -1,4 +1,4 @@
-// Managed Postgres clusters (docs/interface.md#managed-postgres). Answers come inside `data`.
+// Managed Postgres clusters (docs/interface.md#managed-postgres). Answers are inside `data`.
 import { z } from "zod";
 import {
   appNameParam,
@@ -12,8 +12,9 @@ import {
 import { operations } from "./operation.ts";
 import { duration, optional, required } from "./schema.ts";
 
+const plans = ["basic", "starter", "launch", "scale", "Performance"] as const;
 /** Sizes on offer; matched without case. */
-export const postgresPlan = z.enum(["basic", "starter", "launch", "scale", "Performance"]);
+export const postgresPlan = z.enum(plans).meta({ format: "caseless", open: plans });
 /** Roles of a user. */
 export const postgresRole = z.enum(["schema_admin", "writer", "reader"]);
 /** Kinds of backups. */

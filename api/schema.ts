@@ -1,48 +1,51 @@
-// What both sides of the wire know about a body beyond its types: how its fields are described, which defaults the
-// service documents for them, and how a value that arrived is tidied before it is validated.
+// Schemas shared by both sides: how fields are described, which defaults the service documents for them, and how a received
+// value is normalized before it is validated.
 import { z } from "zod";
+import { imageProblem } from "./image.ts";
 
-/** What a field carries beside its zod type; read through {@link fieldOf}. */
+/** The metadata of a field beside its zod type; read with {@link fieldOf}. */
 export interface FieldMeta {
   /** One sentence, with units; the source of the reference docs and of the editor's hover text. */
   readonly description?: string;
-  /** What leaving the field out means to the service. Leaving it out and writing this value are the same. */
+  /** The value that the service uses if the field is omitted. Omitting it and writing this value are equivalent. */
   readonly wireDefault?: unknown;
-  /** How two spellings of one value are recognised as equal. */
-  readonly format?: "duration" | "autostop" | "reference" | "bytes" | "caseless";
+  /** How two spellings of one value are recognised as equal, or what {@link formProblem} requires of a text. */
+  readonly format?: "duration" | "autostop" | "reference" | "bytes" | "caseless" | "image" | "greatest";
+  /** The values of today, where the service may take others tomorrow: editors complete them, and programs may use others. */
+  readonly open?: readonly string[];
   /** Other spellings of the values on the wire, which {@link tidy} rewrites: the number of a signal. */
   readonly spellings?: Readonly<Record<string, string>>;
-  /** The value never appears in clear text in state, logs, errors or diffs. */
+  /** The value never appears in plain text in state, logs, errors or diffs. */
   readonly secret?: boolean;
-  /** The value may hold a secret the program marked: errors never quote it. */
+  /** The value may contain a secret marked by the program: errors never quote it. */
   readonly sensitive?: boolean;
-  /** The text may be as long as a body: contents of a file, or what a command reads. */
+  /** The text may be as long as a body: contents of a file, or a command's input. */
   readonly long?: boolean;
-  /** Characters of the text at most, where that is fewer than of any other text. */
+  /** The maximum length of the text, if it is shorter than for other texts. */
   readonly longest?: number;
-  /** The object says something by being there, however empty: `{}` is not the same as left out. */
+  /** The object is meaningful even if empty: `{}` differs from an omitted value. */
   readonly presence?: boolean;
-  /** Name of the type of the object, or of the list's items, in schema and SDKs, where it occurs in several places. */
+  /** Name of the type of the object, or of the list's items, in schema and SDKs, if it occurs in several places. */
   readonly typeName?: string;
   /** Why the field should no longer be used. */
   readonly deprecationMessage?: string;
 }
 
-/** A field that must be present. */
+/** A required field. */
 export const required = <S extends z.ZodType>(
   schema: S,
   description: string,
   meta: Omit<FieldMeta, "description"> = {},
 ): S => schema.meta({ ...meta, description });
 
-/** A field that may be left out. */
+/** An optional field. */
 export function optional<S extends z.ZodType>(
   schema: S,
   description: string,
   meta: Omit<FieldMeta, "description"> = {},
 ): z.ZodOptional<S> {
   const made: z.ZodOptional<S> = schema.optional();
-  // What is new is described in place: `meta` would make it a second time, and there are hundreds.
+  // New schemas are described in place: `meta` would copy each, and there are hundreds.
   z.globalRegistry.add(made, { ...meta, description });
   return made;
 }
@@ -53,18 +56,18 @@ export const named = <S extends z.ZodType>(typeName: string, schema: S): S => sc
 const durationUnits: Record<string, number> = { ns: 1, us: 1e3, µs: 1e3, ms: 1e6, s: 1e9, m: 60e9, h: 3600e9 };
 const durationPattern = /^(?:\d+(?:\.\d+)?(?:ns|us|µs|ms|s|m|h))+$|^0$/;
 
-/** Nanoseconds of a Go duration such as `"1m30s"`, or undefined when the text is none. */
+/** Nanoseconds of a Go duration such as `"1m30s"`, or undefined for any other text. */
 export function parseDuration(text: string): number | undefined {
   if (!durationPattern.test(text)) return undefined;
   let total = 0;
   for (const [, amount, unit] of text.matchAll(/(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h)/g)) {
     total += Number(amount) * (durationUnits[unit ?? ""] ?? 0);
   }
-  // Whole nanoseconds: a sum of products such as 16.612 × 1e9 is a little off.
+  // Whole nanoseconds, because products such as 16.612 × 1e9 are slightly inexact.
   return Math.round(total);
 }
 
-/** The Go spelling of a number of nanoseconds: `90e9` is `"1m30s"`. */
+/** The Go form of a number of nanoseconds: `90e9` is `"1m30s"`. */
 export function formatDuration(nanoseconds: number): string {
   if (nanoseconds === 0) return "0s";
   if (nanoseconds < 1e9) return `${nanoseconds / 1e6}ms`;
@@ -75,15 +78,15 @@ export function formatDuration(nanoseconds: number): string {
 }
 
 /**
- * A Go duration (`"15s"`, `"1m30s"`). A bare number on the wire is nanoseconds (docs/interface.md#values-on-the-wire)
- * and is rewritten by {@link tidy}.
+ * A Go duration (`"15s"`, `"1m30s"`). A bare number in HTTP is nanoseconds (docs/interface.md#values-on-the-wire) and is
+ * rewritten by {@link tidy}.
  */
 export const duration = () =>
   z.string().regex(durationPattern, 'must be a duration such as "15s" or "1m30s"').meta({ format: "duration" });
 
 /**
- * Bytes as a base64 string (standard alphabet, padded). An array of integers means the same
- * (docs/interface.md#secret-keys) and is rewritten by {@link tidy}.
+ * Bytes as a base64 string (standard alphabet, padded). An array of integers is equivalent (docs/interface.md#secret-keys)
+ * and is rewritten by {@link tidy}.
  */
 export const bytes = () =>
   z
@@ -96,31 +99,38 @@ const isNanoseconds = (value: unknown): value is number => Number.isSafeInteger(
 const isByte = (value: unknown): boolean =>
   typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= 255;
 
+/**
+ * Why a text is not of the form that its field requires. It is no part of the schema, because an answer may hold a text
+ * from before the form was required.
+ */
+export const formProblem = ({ meta }: Pick<Field, "meta">, value: unknown): string | undefined =>
+  meta.format === "image" && typeof value === "string" ? imageProblem(value) : undefined;
+
 // --- shapes: the one way this code looks inside a zod schema ---------------------------------------------------
 
-/** A zod schema reduced to what walking a value needs. */
+/** A zod schema reduced to what is needed to walk a value. */
 export type Shape =
   | { readonly kind: "object"; readonly fields: Readonly<Record<string, Field>>; readonly schema: z.ZodType }
   | { readonly kind: "record"; readonly value: Field; readonly schema: z.ZodType }
   | { readonly kind: "array"; readonly item: Field; readonly schema: z.ZodType }
   | { readonly kind: "leaf"; readonly type: LeafType; readonly values?: readonly string[]; readonly schema: z.ZodType };
 
-/** Type of a value with nothing inside. `any` is JSON we do not look into. */
+/** A type without nested types. `any` is JSON that is not inspected. */
 export type LeafType = "string" | "integer" | "number" | "boolean" | "stringOrBoolean" | "any";
 
-/** One position in a shape: what may stand there and what is known of it. */
+/** A position in a shape: the allowed values and their metadata. */
 export interface Field {
   readonly shape: Shape;
   readonly optional: boolean;
   readonly nullable: boolean;
   readonly meta: FieldMeta & Record<string, unknown>;
-  /** The zod default of a Pulumi input; wire fields have none (see {@link FieldMeta.wireDefault}). */
+  /** The zod default of a Pulumi input; HTTP fields have none (see {@link FieldMeta.wireDefault}). */
   readonly default?: unknown;
 }
 
 const fields = new WeakMap<z.ZodType, Field>();
 
-/** The field a schema describes; wrappers (`optional`, `nullable`, `default`) are read off, their metadata merged. */
+/** The field of a schema; wrappers (`optional`, `nullable`, `default`) are removed, and their metadata merged. */
 export function fieldOf(schema: z.ZodType): Field {
   let field = fields.get(schema);
   if (!field) fields.set(schema, (field = readField(schema)));
@@ -166,7 +176,7 @@ function readShape(schema: z.ZodType): Shape {
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** What {@link tidy} found. */
+/** The results of {@link tidy}. */
 export interface Tidied {
   readonly value: unknown;
   /** Paths of fields the schema does not know; they are kept in the value. */
@@ -174,9 +184,9 @@ export interface Tidied {
 }
 
 /**
- * A value as the wire's clients and servers really send it, made ready for validation: a null that stands for a field
- * left out is dropped (docs/interface.md#values-on-the-wire), a duration sent as nanoseconds is spelled out, bytes sent
- * as numbers too, unknown fields are kept and listed.
+ * Normalizes a received value before validation: a null that stands for an omitted field is removed
+ * (docs/interface.md#values-on-the-wire), a duration in nanoseconds and bytes as numbers are rewritten, unknown fields are
+ * kept and listed.
  */
 export function tidy(schema: z.ZodType, value: unknown): Tidied {
   const unknown: string[] = [];
@@ -205,7 +215,7 @@ export function tidy(schema: z.ZodType, value: unknown): Tidied {
   return { value: walk(fieldOf(schema), value, ""), unknown };
 }
 
-/** Sets a property whatever its name is: an assignment to `__proto__` would be lost. */
+/** Sets a property of any name: an assignment to `__proto__` would be lost. */
 export function define(target: Record<string, unknown>, name: string, value: unknown): void {
   if (name === "__proto__")
     Object.defineProperty(target, name, { value, enumerable: true, writable: true, configurable: true });

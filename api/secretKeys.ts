@@ -5,15 +5,15 @@ import { operations } from "./operation.ts";
 import { bytes, optional, required } from "./schema.ts";
 import { minVersion, writtenVersion } from "./secrets.ts";
 
-/** Types that sign. */
+/** Types that can sign. */
 export const signingTypes = ["nacl_auth", "hs256", "hs384", "hs512", "es256", "nacl_sign"] as const;
-/** Types that encrypt. */
+/** Types that can encrypt. */
 export const encryptingTypes = ["nacl_secretbox", "xaes256gcm", "nacl_box"] as const;
 
 /** Kinds of keys. */
 export const secretKeyType = z.enum([...signingTypes, ...encryptingTypes]);
 
-/** Bytes a key of a kind has, at least and at most. */
+/** The minimum and maximum number of bytes of a key. */
 const keyBytes: Readonly<Record<z.infer<typeof secretKeyType>, readonly [number, number]>> = {
   nacl_auth: [32, 32],
   hs256: [32, 1024],
@@ -26,14 +26,14 @@ const keyBytes: Readonly<Record<z.infer<typeof secretKeyType>, readonly [number,
   nacl_box: [32, 32],
 };
 
-/** The sentence for a key of the wrong length; undefined when it is right. */
+/** The error for a key of the wrong length, or undefined. */
 export function keyLengthProblem(type: z.infer<typeof secretKeyType>, length: number): string | undefined {
   const [least, most] = keyBytes[type];
   if (length >= least && length <= most) return undefined;
   return `got ${length} bytes, must be ${least === most ? least : `${least} to ${most}`} bytes`;
 }
 
-/** A key. What it is made of never leaves the service. */
+/** A key. Its value never leaves the service. */
 export const secretKey = z.object({
   name: required(z.string(), "Name."),
   type: optional(z.string(), "Kind of key."),

@@ -9,10 +9,10 @@ const version = {
   Version: optional(z.int(), "Another spelling of `version`.", { deprecationMessage: "Use `version`." }),
 };
 
-/** Members every write answer ends in. */
+/** Fields at the end of every answer to a write. */
 export const writtenVersion = version;
 
-/** Query of every read that may ask for a version. */
+/** Query of reads that may request a version. */
 export const minVersion = {
   min_version: optional(
     z.string().regex(/^\d{1,15}$/, "must be a version, a whole number"),
@@ -21,7 +21,7 @@ export const minVersion = {
   version: optional(z.string(), "Another spelling of `min_version`; some clients send it."),
 };
 
-/** A secret. Its value is shown only on request. */
+/** A secret. Its value is returned only on request. */
 export const secret = z.object({
   name: required(z.string(), "Name."),
   digest: optional(z.string(), "Changes with the value; the value cannot be found from it."),

@@ -1,4 +1,4 @@
-// Signals a Machine's process may be sent (docs/interface.md#processes-and-signals), by name or by number.
+// Signals for a Machine's process (docs/interface.md#processes-and-signals), by name or by number.
 import { z } from "zod";
 
 const numbers = {
@@ -21,7 +21,7 @@ const numbers = {
 /** Name of a signal. */
 export type SignalName = keyof typeof numbers;
 
-/** Number of every signal. */
+/** The number of every signal. */
 export const signalNumbers: Readonly<Record<SignalName, number>> = numbers;
 
 const named = <const Names extends readonly [SignalName, ...SignalName[]]>(names: Names) =>
@@ -30,5 +30,5 @@ const named = <const Names extends readonly [SignalName, ...SignalName[]]>(names
 /** A signal that can be sent to a running Machine. */
 export const signalName = named(Object.keys(numbers) as [SignalName, ...SignalName[]]);
 
-/** A signal that asks a Machine to stop. */
+/** A signal that requests a Machine to stop. */
 export const stopSignal = named(["SIGHUP", "SIGINT", "SIGQUIT", "SIGKILL", "SIGUSR1", "SIGUSR2", "SIGTERM"]);

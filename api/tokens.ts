@@ -1,10 +1,10 @@
-// Access tokens (docs/interface.md#organizations-and-tokens: the platform's published description has them, the
-// specification leaves them out).
+// Access tokens (docs/interface.md#organizations-and-tokens), from the platform's published description, because the
+// specification omits them.
 import { z } from "zod";
 import { operations } from "./operation.ts";
 import { optional, required } from "./schema.ts";
 
-/** What an access token is good for; never the token. */
+/** The permissions of a token; never the token itself. */
 export const tokenInfo = z.object({
   token_id: optional(z.string(), "Identifier of the token, which gives nobody access."),
   org_slug: optional(z.string(), "Slug of the organization."),

@@ -1,5 +1,5 @@
-// An uploaded certificate: PEM of a chain, and whom it is for (docs/interface.md#uploaded-certificates). Pure; both
-// sides judge an upload by it.
+// An uploaded certificate: the PEM of a chain, and its hostnames (docs/interface.md#uploaded-certificates). Without I/O;
+// both sides validate uploads with it.
 import { createPrivateKey, X509Certificate, type KeyObject } from "node:crypto";
 
 const begin = "-----BEGIN CERTIFICATE-----";
@@ -15,7 +15,7 @@ function* blocksIn(text: string): Generator<string> {
   }
 }
 
-/** The certificates of a chain as they stand in it, the hostname's own first; undefined when it is not PEM of any. */
+/** The certificates of a chain in their order, the hostname's own first; undefined if the text is not PEM. */
 export function certificatesIn(chain: string): readonly X509Certificate[] | undefined {
   try {
     const found = [...blocksIn(chain)].map((pem) => new X509Certificate(pem));
@@ -25,7 +25,7 @@ export function certificatesIn(chain: string): readonly X509Certificate[] | unde
   }
 }
 
-/** A private key in PEM; undefined when the text is none, or is encrypted. */
+/** A private key in PEM; undefined if the text has none, or an encrypted one. */
 export function privateKeyIn(pem: string): KeyObject | undefined {
   try {
     return createPrivateKey(pem);
@@ -34,14 +34,14 @@ export function privateKeyIn(pem: string): KeyObject | undefined {
   }
 }
 
-/** Names a certificate is for: those in its subject alternative name, and the common name. */
+/** The names of a certificate: its subject alternative names, and the common name. */
 export function namesOf(certificate: X509Certificate): readonly string[] {
   const named = [...(certificate.subjectAltName ?? "").matchAll(/DNS:([^,\s]+)/g)].map(([, host = ""]) => host);
   const common = /(?:^|\n)CN=([^\n]+)/.exec(certificate.subject)?.[1];
   return [...new Set(common === undefined ? named : [...named, common])];
 }
 
-/** Whether a certificate is for a hostname. One for a wildcard must name that wildcard. */
+/** Whether a certificate is valid for a hostname. A wildcard must be named literally. */
 export function isFor(certificate: X509Certificate, hostname: string): boolean {
   const name = hostname.toLowerCase();
   if (!name.startsWith("*.")) return certificate.checkHost(name, { subject: "default" }) !== undefined;

@@ -8,7 +8,7 @@ import { optional, required } from "./schema.ts";
 const sizeGb = z.int().min(1).max(500);
 const retention = z.int().min(1).max(60);
 
-/** A volume as the service answers it (docs/interface.md#volumes). */
+/** A volume as the service returns it (docs/interface.md#volumes). */
 export const volume = z.object({
   id: required(z.string(), "Identifier, `vol_` and 16 or 17 characters."),
   name: optional(z.string(), "Name; several volumes may share one."),
@@ -55,7 +55,7 @@ export const createVolume = z.object({
   snapshot_id: optional(z.string(), "Snapshot the volume is restored from."),
   source_volume_id: optional(z.string(), "Volume the new one is forked from."),
   compute: optional(machineConfig.shape.guest.unwrap(), "Place the volume where a Machine of this size fits."),
-  compute_image: optional(z.string(), "Image of that Machine."),
+  compute_image: optional(z.string(), "Image of that Machine.", { format: "image" }),
 });
 
 /** A snapshot of a volume. */

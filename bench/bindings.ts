@@ -1,17 +1,18 @@
-// The ways a program reaches the provider, each with its floor: the same program against a provider that answers at once.
+// The bindings between programs and the provider, each with its floor: the same program with a provider that answers at
+// once.
 import { globSync } from "node:fs";
 import { join } from "node:path";
 import { Stop, type BindingName } from "./options.ts";
 import { packageFolder, type Workbench } from "./workbench.ts";
 
-/** What a program imports, and how its provider is started. */
+/** The package that a program imports, and how its provider is started. */
 export interface Side {
   readonly module: string;
-  /** Folder of the provider's executable; undefined where the CLI brings it. */
+  /** Folder of the provider's executable; undefined if the CLI provides it. */
   providerFolder(bench: Workbench): string | undefined;
 }
 
-/** A way for programs to reach the provider. */
+/** A binding of programs to the provider. */
 export interface Binding {
   readonly name: BindingName;
   /** Executable of the provider. */
@@ -47,7 +48,7 @@ function folderWithExecutable({ dir }: Workbench): string {
 
 const all = [dynamic, plugin];
 
-/** The bindings of this repository, or those of them that were asked for. @throws Stop when one of these is not there. */
+/** All bindings of this repository, or the requested ones. @throws Stop when one of these is missing. */
 export function bindings(wanted: readonly BindingName[] | undefined): Binding[] {
   const here = all.filter(({ real }) => packageFolder(real.module) !== undefined);
   const missing = wanted?.find((name) => !here.some((binding) => binding.name === name));

@@ -4,10 +4,10 @@ import { once } from "node:events";
 import { Stop } from "./options.ts";
 import { Watch, type Usage } from "./processes.ts";
 
-/** What a run came to. */
+/** The result of a run. */
 export interface Run {
   readonly seconds: number;
-  /** Standard output and error as they came. */
+  /** Standard output and error in order. */
   readonly output: string;
   readonly stdout: string;
   readonly processes: readonly Usage[];
@@ -17,18 +17,18 @@ export interface Run {
 export interface Surroundings {
   readonly cwd: string;
   readonly env: NodeJS.ProcessEnv;
-  /** Aborted when the user wants to end. */
+  /** Aborted when the user interrupts. */
   readonly signal: AbortSignal;
 }
 
-/** How long a CLI that was interrupted may take to end what it is doing. */
+/** How long an interrupted CLI may take to finish its step. */
 const grace = 10_000;
 
-/** Runs a program to its end. @throws Stop with what it said when it fails. */
+/** Runs a program until it exits. @throws Stop with its output when it fails. */
 export async function run(command: string, args: readonly string[], { cwd, env, signal }: Surroundings): Promise<Run> {
   signal.throwIfAborted();
   const started = performance.now();
-  // In a process group of its own: ^C reaches it through us, once. The CLI takes a second one as an order to drop everything.
+  // In its own process group: ^C reaches it through us, once. The CLI would exit without cleaning up after a second one.
   const child = spawn(command, args, { cwd, env, stdio: ["ignore", "pipe", "pipe"], detached: true });
   let [output, stdout] = ["", ""];
   child.stdout.setEncoding("utf8").on("data", (text: string) => {
@@ -60,7 +60,7 @@ export async function run(command: string, args: readonly string[], { cwd, env, 
   }
 }
 
-/** The last lines of what a program said, indented. */
+/** The last lines of a program's output, indented. */
 export const tail = (output: string, lines = 20): string =>
   output
     .trim()

@@ -1,16 +1,16 @@
-// The service the real providers work against: in this process, without a disk and without delays of its own. It counts
-// what it is asked, and can be moved further away.
+// The service for the real providers: in this process, without a disk and without delays. It counts its requests, and can
+// delay its answers.
 import { setTimeout as sleep } from "node:timers/promises";
 import { createService, seededRandom } from "../service/index.ts";
 
-/** How often each operation of the interface was asked for. */
+/** The number of requests by operation of the interface. */
 export type Requests = Record<string, number>;
 
 /** A service that counts. */
 export class CountingService {
   readonly url: string;
   readonly token: string;
-  /** Milliseconds every answer is held back. */
+  /** Milliseconds by which every answer is delayed. */
   delay = 0;
   readonly #close: () => Promise<void>;
   #requests: Requests = {};
@@ -21,7 +21,7 @@ export class CountingService {
     this.#close = close;
   }
 
-  /** Starts an empty service. Every one takes the same token, so that stacks need not be told again. */
+  /** Starts an empty service. All of them accept the same token, so that stacks keep their configuration. */
   static async start(port = 0, rateLimits: "off" | "documented" = "off"): Promise<CountingService> {
     let counting: CountingService | undefined;
     const service = createService({
@@ -39,13 +39,13 @@ export class CountingService {
     return (counting = new CountingService(url, service.token, () => service.close()));
   }
 
-  /** An empty service at the same address, in place of this one. */
+  /** An empty service at the same address, as a replacement. */
   async restart(): Promise<CountingService> {
     await this.#close();
     return CountingService.start(Number(new URL(this.url).port));
   }
 
-  /** What was asked since the last call. */
+  /** The requests since the last call. */
   taken(): Requests {
     const requests = this.#requests;
     this.#requests = {};

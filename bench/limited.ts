@@ -1,22 +1,23 @@
-// Many Machines in one App of a service with the documented rate limits: what `up` takes, against what the limit takes.
+// Many Machines in one App of a service with the documented rate limits: the time of `up`, compared with the minimum under
+// the limit.
 import type { Binding } from "./bindings.ts";
 import { CountingService } from "./countingService.ts";
 import { Project } from "./project.ts";
 import type { Workbench } from "./workbench.ts";
 
-/** What was measured of a binding. */
+/** The figures of a binding. */
 interface Limited {
   readonly binding: Binding["name"];
   readonly size: number;
   readonly seconds: number;
-  /** Create requests, those that were sent back included. */
+  /** Create requests, including refused ones. */
   readonly creates: number;
 }
 
-/** An App takes three creates at once and one a second after that (docs/interface.md#rate-limits). */
+/** An App accepts three creates at once and one per second after that (docs/interface.md#rate-limits). */
 const floorOf = (size: number): number => Math.max(1, size - 3);
 
-/** Makes the Machines with the real CLI. */
+/** Creates the Machines with the real CLI. */
 export async function measureLimited(
   bench: Workbench,
   binding: Binding,

@@ -1,5 +1,5 @@
-// npm run bench: how long the real Pulumi CLI takes with our provider, against the same with a provider that answers at
-// once. Started by tools/bench.mjs. Everything happens in a temporary folder, which is gone afterwards.
+// npm run bench: measures the real Pulumi CLI with our provider, and with a provider that answers at once. Started by
+// tools/bench.mjs. All files are in a temporary folder, which is removed afterwards.
 import { execFileSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { availableParallelism, cpus, loadavg } from "node:os";
@@ -15,7 +15,7 @@ import { prepareWorkbench, root, type Workbench } from "./workbench.ts";
 
 const results = join(root, "bench/results/latest.json");
 
-/** What is going on goes to standard error; standard output is for the figures. */
+/** Progress goes to standard error; standard output is for the figures. */
 const say = (line: string): void => void process.stderr.write(`${line}\n`);
 
 const stop = new AbortController();

@@ -20,23 +20,23 @@ export interface Sample {
   readonly round: number;
   readonly seconds: number;
   readonly requests: Requests;
-  /** Processor seconds of this process: the service, for there is nothing else to do. */
+  /** CPU seconds of this process, in which only the service works. */
   readonly serviceCpu: number;
   readonly processes: readonly Usage[];
 }
 
-/** Everything measured of one binding with one number of Machines. */
+/** All figures of one binding with one number of Machines. */
 export interface Series {
   readonly binding: Binding["name"];
   readonly size: number;
   readonly samples: readonly Sample[];
   /** Bytes of the state, divided by the number of Machines. */
   readonly stateBytes: Record<SideName, number>;
-  /** The part of the processors that others used between the rounds; above 0.1 the figures are not worth much. */
+  /** The share of the CPUs that other processes used between the rounds; above 0.1 the figures are unreliable. */
   readonly othersUse: number;
 }
 
-/** Milliseconds by which the service is further away in `far`. */
+/** The additional delay of the service in `far`, in milliseconds. */
 const farther = 50;
 
 const sides: readonly SideName[] = ["floor", "real"];
@@ -44,7 +44,7 @@ const fast = { PULUMI_EXPERIMENTAL: "true", PULUMI_SKIP_CHECKPOINTS: "true" };
 
 const verbs = { create: "up", unchanged: "up", refresh: "refresh", far: "refresh", destroy: "destroy" } as const;
 
-/** The Stack and the App count too. */
+/** The Stack and the App are included. */
 const expected = (operation: Operation, size: number) =>
   operation === "create"
     ? { created: size + 2 }
@@ -71,7 +71,7 @@ export class Pair {
     this.#service = service;
   }
 
-  /** Makes both stacks, and one real Machine: what the state holds of that is what the floor answers. */
+  /** Creates both stacks, and one real Machine, whose state the floor returns. */
   static async prepare(bench: Workbench, binding: Binding, profile: string | undefined): Promise<Pair> {
     const service = await CountingService.start();
     try {
@@ -100,7 +100,7 @@ export class Pair {
     return this.#projects[side].surroundings;
   }
 
-  /** What the floor answers: one resource of each type as it came to be. */
+  /** The floor's answers: one created resource of each type. */
   kept(): Record<string, Kept> {
     return JSON.parse(readFileSync(this.#stateFile, "utf8")) as Record<string, Kept>;
   }
@@ -109,19 +109,19 @@ export class Pair {
     return this.#service.close();
   }
 
-  /** Lets the real side run an example, and answers for how many Machines of the floor it stands. */
+  /** Makes the real side run an example, and returns the equivalent number of the floor's Machines. */
   runs(example: string): number {
     return this.#projects.real.runs(example) - 1;
   }
 
-  /** Measures the operations that were asked for, round by round, one side after the other. */
+  /** Measures the requested operations, round by round, alternating between the sides. */
   async measure(size: number, options: Options, progress: (sample: Sample) => void): Promise<Series> {
     const samples: Sample[] = [];
     const stateBytes = { floor: 0, real: 0 };
     const idle: number[] = [];
     const changing = options.only.includes("create") || options.only.includes("destroy");
     for (let round = 1; round <= options.rounds; round++) {
-      // Whoever goes first finds another computer than who goes second: they take turns.
+      // The sides take turns at going first, because the first one influences the second.
       const order = round % 2 === 1 ? sides : sides.toReversed();
       idle.push(await usedByOthers());
       if (changing || round === 1) await this.#begin(size, order, options.only.includes("create"));
@@ -138,7 +138,7 @@ export class Pair {
     return { binding: this.binding.name, size, samples, stateBytes, othersUse: median(idle) };
   }
 
-  /** Empty stacks and an empty service; filled, without measuring it, where the first operation needs that. */
+  /** Empty stacks and an empty service; filled, unmeasured, if the first operation needs that. */
   async #begin(size: number, order: readonly SideName[], empty: boolean): Promise<void> {
     this.#service = await this.#service.restart();
     for (const side of order) this.#projects[side].reset(size);
@@ -166,12 +166,12 @@ export class Pair {
   }
 }
 
-/** Node.js writes a profile when a process ends by itself, and the CLI ends providers with a signal. */
+/** Node.js writes a profile when a process exits by itself, but the CLI ends providers with a signal. */
 const profiling = (dir: string): NodeJS.ProcessEnv => ({
   NODE_OPTIONS: `--cpu-prof --cpu-prof-dir=${JSON.stringify(dir)} --require ${JSON.stringify(join(root, "bench/endOnSignal.cjs"))}`,
 });
 
-/** The part of the processors that is in use while we do nothing. */
+/** The share of the CPUs in use while this process is idle. */
 async function usedByOthers(): Promise<number> {
   const times = () => {
     const all = cpus().map(({ times }) => times);
@@ -184,7 +184,7 @@ async function usedByOthers(): Promise<number> {
   return 1 - (after.idle - before.idle) / Math.max(1, after.total - before.total);
 }
 
-/** The value in the middle. */
+/** The median. */
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   const [low, high] = [sorted[Math.floor((sorted.length - 1) / 2)], sorted[Math.ceil((sorted.length - 1) / 2)]];

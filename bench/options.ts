@@ -1,47 +1,47 @@
-// What is asked for on the command line.
+// The command line options.
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 
-/** A sentence for the user instead of a stack: what cannot be done, and why. */
+/** An error without a stack, as a sentence for the user. */
 export class Stop extends Error {}
 
-/** What is measured, in the order of a round. `far` is a refresh with every answer of the service 50 ms later. */
+/** The measured operations, in the order of a round. `far` is a refresh with every answer of the service 50 ms later. */
 export const operations = ["create", "unchanged", "refresh", "far", "destroy"] as const;
 /** One of {@link operations}. */
 export type Operation = (typeof operations)[number];
 
-/** The ways a program can reach the provider. */
+/** The bindings of programs to the provider. */
 export const bindingNames = ["dynamic", "plugin"] as const;
 /** One of {@link bindingNames}. */
 export type BindingName = (typeof bindingNames)[number];
 
 /** What to measure, and how. */
 export interface Options {
-  /** Only the usage is asked for. */
+  /** Only the usage is printed. */
   readonly help: boolean;
   /** Numbers of Machines in the one App. */
   readonly sizes: readonly number[];
-  /** Undefined: all there are. */
+  /** Undefined: all existing ones. */
   readonly bindings: readonly BindingName[] | undefined;
   readonly rounds: number;
-  /** What of {@link operations}, in their order. */
+  /** Some of {@link operations}, in their order. */
   readonly only: readonly Operation[];
-  /** The real side runs examples/everything, against as many Machines of the floor. */
+  /** The real side runs examples/everything, the floor an equivalent number of Machines. */
   readonly everything: boolean;
-  /** Only how long the providers take to start. */
+  /** Only the start time of the providers. */
   readonly starts: boolean;
-  /** Number of Machines made in one App of a service with the documented rate limits; undefined: that is not measured. */
+  /** Number of Machines created in one App of a service with the documented rate limits; undefined: not measured. */
   readonly limited: number | undefined;
-  /** Number of Machines that are previewed with and without policies; undefined: that is not measured. */
+  /** Number of Machines previewed with and without policies; undefined: not measured. */
   readonly policy: number | undefined;
   readonly skipCheckpoints: boolean;
-  /** What standard output holds; `markdown` is the table of docs/performance.md. */
+  /** The format of standard output; `markdown` is the table of docs/performance.md. */
   readonly output: "tables" | "json" | "markdown";
-  /** Folder for CPU profiles of the providers; undefined: none are made. */
+  /** Folder for CPU profiles of the providers; undefined: none are written. */
   readonly profile: string | undefined;
 }
 
-/** What is printed for `--help`. */
+/** The text of `--help`. */
 export const usage = `npm run bench -- [options]
   --n 100,500            numbers of Machines in the App (100)
   --full                 the same as --n 100,500,1000
@@ -58,7 +58,7 @@ export const usage = `npm run bench -- [options]
   --markdown             the table of docs/performance.md instead
   --help                 this text`;
 
-/** Reads the command line. @throws Stop when it makes no sense. */
+/** Parses the command line. @throws Stop when it is invalid. */
 export function readOptions(args: readonly string[]): Options {
   const { values } = parse(args);
   const only = values.only === undefined ? operations : list(values.only).flatMap(withBase);
@@ -122,7 +122,7 @@ const oneOf =
     throw new Stop(`${option} knows ${known.join(", ")}, not "${text}".`);
   };
 
-/** A refresh from far is compared with one from near. */
+/** The far refresh is compared with a near one. */
 function withBase(text: string): Operation[] {
   const operation = oneOf("--only", operations)(text);
   return operation === "far" ? ["refresh", "far"] : [operation];

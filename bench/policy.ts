@@ -1,4 +1,4 @@
-// What the policy pack adds to a preview, against a pack of as many policies that look at nothing.
+// The time that the policy pack adds to a preview, compared with a pack of as many policies that check nothing.
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Binding } from "./bindings.ts";
@@ -19,7 +19,7 @@ interface PolicyCost {
   readonly ours: number;
 }
 
-/** Previews Machines that are still to be made, by turns without a pack, with the floor's and with ours. */
+/** Previews Machines before their creation, alternating between no pack, the floor's and ours. */
 export async function measurePolicy(
   bench: Workbench,
   binding: Binding,
@@ -33,7 +33,7 @@ export async function measurePolicy(
     const project = new Project(bench, { name: `${binding.name}-policy`, module, providerFolder });
     await project.init({ "machines:endpoint": service.url, "machines:token": service.token });
     project.reset(size);
-    // Every policy looks, and none ends the preview.
+    // Every policy checks, and none ends the preview.
     const config = join(bench.dir, "policy.json");
     writeFileSync(config, JSON.stringify({ all: "advisory" }));
     const packs = {

@@ -1,20 +1,20 @@
-// What the processes of a Pulumi run use, looked up while they run. Linux only; elsewhere nothing is found.
+// The resources that the processes of a Pulumi run use, sampled while they run. Only on Linux; elsewhere nothing is found.
 import { readdirSync, readFileSync } from "node:fs";
 import { basename } from "node:path";
 
-/** Which part of a run a process is. */
+/** The role of a process in a run. */
 export type Role = "pulumi" | "language host" | "program" | "provider";
 
-/** What one process came to use. */
+/** The resources that one process used. */
 export interface Usage {
   readonly role: Role;
-  /** Seconds of a processor. */
+  /** CPU seconds. */
   readonly cpu: number;
-  /** The most memory it had, in MB. */
+  /** Its maximum memory, in MB. */
   readonly peakMb: number;
 }
 
-/** A process that may have to be ended, told apart from a later one with the same id. */
+/** A process that may have to be killed, distinguishable from a later one with the same id. */
 interface Known extends Usage {
   readonly started: string;
 }
@@ -33,20 +33,20 @@ export class Watch {
     this.#timer = setInterval(() => this.#look(root, undefined), interval);
   }
 
-  /** Ends the watch. The last tenth of a second before the end of a process is not seen. */
+  /** Ends the watch. The last tenth of a second of a process is not measured. */
   stop(): Usage[] {
     clearInterval(this.#timer);
     return [...this.#known.values()].map(({ role, cpu, peakMb }) => ({ role, cpu, peakMb }));
   }
 
-  /** Ends what is still there of what was seen, the process itself included. */
+  /** Kills all watched processes that still run, including the process itself. */
   kill(): void {
     this.#look(this.#root, undefined);
     for (const [pid, { started }] of this.#known) {
       try {
         if (read(pid, "stat") !== undefined && statOf(pid)?.started === started) process.kill(pid, "SIGKILL");
       } catch {
-        // It ended by itself in between.
+        // It exited in between.
       }
     }
   }
@@ -56,14 +56,14 @@ export class Watch {
     if (!stat) return;
     const role = roleOf(stat.name, parent);
     const peak = /^VmHWM:\s+(\d+)/m.exec(read(pid, "status") ?? "")?.[1];
-    // One that has just ended shows no memory any more.
+    // An exited process no longer shows its memory.
     const peakMb = peak === undefined ? (this.#known.get(pid)?.peakMb ?? 0) : Math.round(Number(peak) / 1024);
     this.#known.set(pid, { role, started: stat.started, cpu: stat.cpu, peakMb });
     for (const child of childrenOf(pid)) this.#look(child, role);
   }
 }
 
-/** Resident memory of a process in MB; undefined where it cannot be told. */
+/** Resident memory of a process in MB; undefined if it is unknown. */
 export function residentMb(pid: number): number | undefined {
   const kilobytes = /^VmRSS:\s+(\d+)/m.exec(read(pid, "status") ?? "")?.[1];
   return kilobytes === undefined ? undefined : Math.round(Number(kilobytes) / 1024);

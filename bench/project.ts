@@ -7,24 +7,24 @@ import { run, tail, type Run } from "./cli.ts";
 import { Stop } from "./options.ts";
 import { root, type Workbench } from "./workbench.ts";
 
-/** A resource as the state holds it. */
+/** A resource in the state. */
 export interface Kept {
   readonly id: string;
   readonly inputs: Readonly<Record<string, unknown>>;
   readonly outputs: Readonly<Record<string, unknown>>;
 }
 
-/** What of a project differs between bindings, and between a floor and what is measured against it. */
+/** The parts of a project that differ between bindings, and between a floor and the real provider. */
 export interface ProjectOptions {
   readonly name: string;
   /** Package the program imports. */
   readonly module: string;
-  /** Folder of the provider's executable, for `plugins` in Pulumi.yaml; undefined where none is needed. */
+  /** Folder of the provider's executable, for `plugins` in Pulumi.yaml; undefined if none is needed. */
   readonly providerFolder: string | undefined;
   readonly env?: NodeJS.ProcessEnv;
 }
 
-// A web server as it is commonly declared; without checks, because how often those are asked for is a matter of time.
+// A typical web server; without checks, because their number of requests depends on time.
 const machine = {
   region: "ams",
   config: {
@@ -69,7 +69,7 @@ export class Project {
     this.#env = { ...bench.env, PULUMI_BACKEND_URL: `file://${this.#state}`, ...env };
     const plugins =
       providerFolder === undefined ? {} : { plugins: { providers: [{ name: "machines", path: providerFolder }] } };
-    // JSON is YAML.
+    // JSON is valid YAML.
     writeFileSync(join(this.#dir, "Pulumi.yaml"), JSON.stringify({ name: "bench", runtime: "nodejs", ...plugins }));
     writeFileSync(join(this.#dir, "package.json"), JSON.stringify({ name: "bench", main: "index.js" }));
   }
@@ -83,7 +83,7 @@ export class Project {
     return { cwd: this.#dir, env: this.#env };
   }
 
-  /** Makes the stack and sets its configuration. */
+  /** Creates the stack and sets its configuration. */
   async init(config: Readonly<Record<string, string>>): Promise<void> {
     await this.run(["stack", "init", "dev"]);
     for (const [key, value] of Object.entries(config))
@@ -91,14 +91,14 @@ export class Project {
     cpSync(this.#state, `${this.#state}-empty`, { recursive: true });
   }
 
-  /** An empty stack, without a history, and the program for that many Machines. */
+  /** An empty stack, without a history, and the program for this number of Machines. */
   reset(size: number): void {
     rmSync(this.#state, { recursive: true, force: true });
     cpSync(`${this.#state}-empty`, this.#state, { recursive: true });
     writeFileSync(join(this.#dir, "index.js"), this.#program(size));
   }
 
-  /** Runs an example from now on, and answers how many resources it makes. */
+  /** Runs an example from now on, and returns how many resources it creates. */
   runs(example: string): number {
     const folder = join(root, "examples", example);
     const text = readFileSync(join(folder, "index.ts"), "utf8").replace(
@@ -120,7 +120,7 @@ export class Project {
     return run("pulumi", [...args, "--non-interactive", "--color", "never"], surroundings);
   }
 
-  /** Runs an operation. @throws Stop when it fails, or does something else than was to be measured. */
+  /** Runs an operation. @throws Stop when it fails, or does anything except the measured operation. */
   async operate(verb: "up" | "refresh" | "destroy", expected: ReturnType<typeof counts>, env?: NodeJS.ProcessEnv) {
     const done = await this.run([verb, "--yes", "--skip-preview"], env);
     const found = counts(done.output);

@@ -1,11 +1,11 @@
-// What was measured, in words and numbers.
+// The figures as text.
 import { median, type Sample, type Series, type SideName } from "./measure.ts";
 import { operations, type Operation } from "./options.ts";
 import type { Role } from "./processes.ts";
 import type { Requests } from "./countingService.ts";
 import type { Reached, Startup } from "./startup.ts";
 
-/** What is aimed at: how many times as long as the floor; `far`: as the refresh from near. */
+/** The target ratios to the floor; `far`: to the near refresh. */
 const aims: Readonly<Record<Operation, number>> = {
   create: 1.15,
   unchanged: 1.05,
@@ -17,18 +17,18 @@ const aims: Readonly<Record<Operation, number>> = {
 /** The figures of one operation. */
 export interface Figure {
   readonly operation: Operation;
-  /** Median seconds of what the ratio is against: the floor, for `far` the refresh from near. */
+  /** Median seconds of the reference: the floor, for `far` the near refresh. */
   readonly base: number;
   readonly real: number;
   /** Of the medians. */
   readonly ratio: number;
-  /** The same for processor time; what others do on the computer shows in it least. Undefined where it cannot be told. */
+  /** The same for CPU time, which other processes affect least. Undefined if it is unknown. */
   readonly cpuRatio: number | undefined;
-  /** Smallest and largest of the rounds' own ratios. */
+  /** Smallest and largest ratio of a single round. */
   readonly spread: readonly [number, number];
   readonly aim: number;
   readonly reached: boolean;
-  /** What the service was asked, by operation, in the round in which that was most. */
+  /** The requests to the service by operation, in the round with the most. */
   readonly requests: Requests;
 }
 
@@ -47,7 +47,7 @@ export function figuresOf({ samples }: Series): Figure[] {
       ({ round, seconds }) => seconds / (base.find((one) => one.round === round)?.seconds ?? seconds),
     );
     const aim = aims[operation];
-    // A refresh is to be one list, and no question for a single Machine.
+    // A refresh should be one list, without requests for single Machines.
     const listed = (requests["machines.list"] ?? 0) <= 1 && (requests["machines.get"] ?? 0) === 0;
     return {
       operation,
@@ -68,7 +68,7 @@ const mostRequests = (samples: readonly Sample[]): Requests | undefined =>
 
 const totalOf = (requests: Requests): number => sum(Object.values(requests));
 
-/** Median processor time, the service's included; 0 where it cannot be told. */
+/** Median CPU time, including the service's; 0 if it is unknown. */
 const cpuOf = (samples: readonly Sample[]): number =>
   median(
     samples.map(({ processes, side, serviceCpu }) =>
@@ -124,7 +124,7 @@ function describeRequests(requests: Requests, size: number): string {
 
 const roles: readonly Role[] = ["pulumi", "language host", "program", "provider"];
 
-/** Where processor time goes, and the provider's memory; nothing where that cannot be told. */
+/** The distribution of CPU time, and the provider's memory; empty if they are unknown. */
 function describeProcesses(samples: readonly Sample[]): string[] {
   const sides: readonly SideName[] = ["floor", "real"];
   const rows = operations.flatMap((operation) =>
@@ -156,7 +156,7 @@ function describeProcesses(samples: readonly Sample[]): string[] {
   return ["", "Processor time in seconds (looked at five times a second), medians", table([head, ...rows])];
 }
 
-/** What is aimed at for a start, in time and in memory: how many times as much as the floor. */
+/** The target ratios of a start to the floor, in time and in memory. */
 const startAim = 1.3;
 
 /** The starts as text. */
@@ -208,7 +208,7 @@ const sum = (values: readonly number[]): number => values.reduce((total, value) 
 const seconds = (value: number): string => (value === 0 ? "" : value.toFixed(2));
 const bytes = (value: number): string => `${(value / 1000).toFixed(2)} kB`;
 
-/** Columns as wide as their widest cell. */
+/** Pads columns to their widest cell. */
 function table(rows: readonly (readonly string[])[]): string {
   const widths = rows.reduce<number[]>(
     (widest, row) => row.map((cell, i) => Math.max(widest[i] ?? 0, cell.length)),

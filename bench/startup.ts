@@ -1,5 +1,4 @@
-// How long a provider takes until it can be called, how long until it has answered a program's first questions, and how
-// much memory it has by then.
+// The time until a provider can be called, the time until it has answered a program's first calls, and its memory then.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
@@ -13,22 +12,22 @@ import { median, type Pair, type SideName } from "./measure.ts";
 import { residentMb } from "./processes.ts";
 import type { Workbench } from "./workbench.ts";
 
-/** What a provider has reached, counted from its start. */
+/** The state of a provider at a time after its start. */
 export interface Reached {
-  /** Median and all of them. */
+  /** The median and all values. */
   readonly milliseconds: number;
   readonly all: readonly number[];
-  /** Resident memory by then; undefined where that cannot be told. */
+  /** Resident memory at that time; undefined if it is unknown. */
   readonly mb: number | undefined;
 }
 
-/** What a start costs. */
+/** The costs of a start. */
 export interface Startup {
   readonly binding: Pair["binding"]["name"];
   readonly side: SideName;
-  /** Until the port is on its standard output. */
+  /** Until it has printed its port. */
   readonly port: Reached;
-  /** Until it has checked an App and a Machine; undefined for the dynamic binding, whose host is called otherwise. */
+  /** Until it has checked an App and a Machine; undefined for the dynamic binding, whose host has another interface. */
   readonly checks: Reached | undefined;
 }
 
@@ -39,7 +38,7 @@ interface Moment {
   readonly mb: number | undefined;
 }
 
-/** Starts the providers of a binding several times, by turns. */
+/** Starts the providers of a binding several times, in turn. */
 export async function measureStartups(bench: Workbench, pair: Pair): Promise<Startup[]> {
   const { name } = pair.binding;
   // The floor of the dynamic binding has the same host.
@@ -73,7 +72,7 @@ async function startOnce(bench: Workbench, pair: Pair, side: SideName) {
   const command = folder === undefined ? pair.binding.executable : join(folder, pair.binding.executable);
   const { cwd, env } = pair.surroundings(side);
   const started = performance.now();
-  // The address is that of the engine, which is not there: nothing is called.
+  // The address of an engine that does not exist: nothing is called.
   const child = spawn(command, ["127.0.0.1:1"], { cwd, env, stdio: ["ignore", "pipe", "ignore"] });
   const ended = once(child, "exit");
   const now = (): Moment => ({
@@ -94,7 +93,7 @@ async function startOnce(bench: Workbench, pair: Pair, side: SideName) {
   }
 }
 
-/** What an engine asks first: that the provider be configured, and that an App and a Machine be checked. */
+/** The engine's first calls: to configure the provider, and to check an App and a Machine. */
 async function check(port: string, pair: Pair): Promise<void> {
   const client = new providerGrpc.ResourceProviderClient(`127.0.0.1:${port}`, grpc.credentials.createInsecure());
   const structOf = (values: object) => struct.Struct.fromJavaScript(values as Record<string, JavaScriptValue>);

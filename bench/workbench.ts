@@ -1,4 +1,4 @@
-// A folder outside the clone with the packages as a user would install them, and the floors beside them.
+// A folder outside the clone with the packages installed as by a user, and the floors beside them.
 import {
   cpSync,
   existsSync,
@@ -15,7 +15,7 @@ import { basename, join } from "node:path";
 import { run } from "./cli.ts";
 import { Stop } from "./options.ts";
 
-/** The folder everything is measured in. */
+/** The folder of all measurements. */
 export interface Workbench {
   readonly dir: string;
   readonly env: NodeJS.ProcessEnv;
@@ -24,10 +24,10 @@ export interface Workbench {
 }
 
 const prefix = "pulumi-machines-bench-";
-/** Folder of this repository; `npm run bench` starts us there. */
+/** Folder of this repository, in which `npm run bench` starts this process. */
 export const root = process.cwd();
 
-/** Folder of one of this repository's packages; undefined when there is none of that name. */
+/** Folder of one of this repository's packages; undefined if there is none of that name. */
 export function packageFolder(name: string): string | undefined {
   const { workspaces } = readJson(join(root, "package.json")) as { workspaces: string[] };
   return globSync(workspaces, { cwd: root })
@@ -38,7 +38,7 @@ export function packageFolder(name: string): string | undefined {
 const nameOf = (dir: string): unknown => (readJson(join(dir, "package.json")) as { name?: string }).name;
 const readJson = (file: string): unknown => JSON.parse(readFileSync(file, "utf8"));
 
-/** Packs the packages and installs them, with the Pulumi SDK that the repository itself uses. */
+/** Packs the packages and installs them, with the repository's own version of the Pulumi SDK. */
 export async function prepareWorkbench(packages: readonly string[], signal: AbortSignal): Promise<Workbench> {
   removeLeftovers();
   const dir = mkdtempSync(join(tmpdir(), `${prefix}${process.pid}-`));
@@ -67,7 +67,7 @@ export async function prepareWorkbench(packages: readonly string[], signal: Abor
   }
 }
 
-/** Settings of the user's that change what Pulumi does are kept: that is what they are for. A login is not. */
+/** The user's Pulumi settings are kept, because they are meant to have an effect. A login is not. */
 function environment(dir: string): NodeJS.ProcessEnv {
   const { PULUMI_ACCESS_TOKEN: _, PULUMI_STACK: __, PULUMI_CONFIG_PASSPHRASE_FILE: ___, ...rest } = process.env;
   return {
@@ -79,7 +79,7 @@ function environment(dir: string): NodeJS.ProcessEnv {
   };
 }
 
-/** What a run that was killed left behind. */
+/** Files left by a killed run. */
 function removeLeftovers(): void {
   for (const name of readdirSync(tmpdir())) {
     const pid = Number(new RegExp(`^${prefix}(\\d+)-`).exec(basename(name))?.[1]);

@@ -1,13 +1,40 @@
-// Reads the stack's state and its configuration through the Pulumi CLI.
+// Reads the stack's state and its configuration, and the project's stacks, through the Pulumi CLI.
 import { execFile, type ExecFileException } from "node:child_process";
 import { isObject } from "../api/schema.ts";
 import { MachinesError } from "../provider/client/errors.ts";
+
+/** A failure that no stack causes: something is missing on this computer. Its message is one sentence that says what to do. */
+export class SetupError extends MachinesError {
+  constructor(message: string, cause?: unknown) {
+    super("configuration", message, { cause });
+    this.name = "SetupError";
+  }
+}
+
+/** A stack, as the CLI lists it. */
+export interface ListedStack {
+  readonly name: string;
+  /** Whether commands without `--stack` use it. */
+  readonly isSelected: boolean;
+  /** RFC 3339 time of its last update. */
+  readonly updatedAt: string | undefined;
+}
+
+/** The stacks of this folder's project. */
+export async function listStacks(): Promise<readonly ListedStack[]> {
+  const found = JSON.parse(await pulumi(["stack", "ls", "--json"], undefined)) as readonly {
+    readonly name: string;
+    readonly current: boolean;
+    readonly lastUpdate?: string;
+  }[];
+  return found.map(({ name, current, lastUpdate }) => ({ name, isSelected: current, updatedAt: lastUpdate }));
+}
 
 /** The state of a stack of this folder's project, the selected one when left out, with its secrets sealed or in the clear. */
 export const exportStack = (stack: string | undefined, secrets: "sealed" | "clear" = "sealed"): Promise<string> =>
   pulumi(["stack", "export", ...(secrets === "clear" ? ["--show-secrets"] : [])], stack);
 
-/** The stack's configuration of the provider by key, without its namespace. Values are in the clear: never print them. */
+/** The stack's configuration of the provider by key, without its namespace. Values are in plain text: never print them. */
 export async function stackConfig(stack: string | undefined): Promise<ReadonlyMap<string, string>> {
   const text = await pulumi(["config", "--json", "--show-secrets"], stack);
   let json: unknown;
@@ -26,6 +53,12 @@ export async function stackConfig(stack: string | undefined): Promise<ReadonlyMa
   );
 }
 
+/** The endpoint in a stack's configuration; undefined if it has none there, or has it encrypted. */
+export async function stackEndpoint(stack: string): Promise<string | undefined> {
+  const json = JSON.parse(await pulumi(["config", "--json"], stack)) as Readonly<Record<string, { value?: string }>>;
+  return json["machines:endpoint"]?.value;
+}
+
 /**
  * Runs the Pulumi CLI in this folder, for a stack or the selected one.
  * @param input its standard input, for values that errors and lists of processes must not show
@@ -36,15 +69,50 @@ export function pulumi(args: readonly string[], stack: string | undefined, input
   return new Promise((resolve, reject) => {
     const child = execFile("pulumi", all, { maxBuffer: 2 ** 30 }, (error, stdout, stderr) => {
       if (error === null) return resolve(stdout);
-      reject(new MachinesError("configuration", refusal(args, error, stderr)));
+      reject(refusal(args, error, stderr));
     });
-    child.stdin?.on("error", () => undefined).end(input); // it may have ended without reading
+    child.stdin?.on("error", () => undefined).end(input); // it may have exited without reading
   });
 }
 
-function refusal(args: readonly string[], error: ExecFileException, stderr: string): string {
-  if (error.code === "ENOENT")
-    return "the Pulumi CLI was not found: put pulumi on PATH, or give an export with --state";
+function refusal(args: readonly string[], error: ExecFileException, stderr: string): MachinesError {
+  if (error.code === "ENOENT") return new SetupError(noPulumi, error);
   const reason = stderr.trim().replace(/^error: /, "");
-  return `\`pulumi ${args.join(" ")}\` failed: ${reason === "" ? String(error.code) : reason}`;
+  return (
+    setupProblem(reason) ??
+    new MachinesError(
+      "configuration",
+      `\`pulumi ${args.join(" ")}\` failed: ${reason === "" ? String(error.code) : reason}`,
+    )
+  );
+}
+
+/** The sentence for a computer without the Pulumi CLI. */
+export const noPulumi =
+  "the Pulumi CLI was not found: install it (https://www.pulumi.com/docs/install/) and put `pulumi` on your PATH";
+
+/** What the CLI says about this computer, and what to do about it. */
+const setupProblems: readonly (readonly [says: RegExp, advice: string])[] = [
+  [
+    /passphrase must be set with PULUMI_CONFIG_PASSPHRASE/,
+    "the stack's secrets are encrypted with a passphrase: set PULUMI_CONFIG_PASSPHRASE to it, or PULUMI_CONFIG_PASSPHRASE_FILE to a file that holds it",
+  ],
+  [
+    /incorrect passphrase/,
+    "the passphrase is not the one that the stack's secrets are encrypted with: set PULUMI_CONFIG_PASSPHRASE to that one",
+  ],
+  [
+    /PULUMI_ACCESS_TOKEN must be set for login/,
+    "Pulumi is not logged in: run `pulumi login`, or set PULUMI_ACCESS_TOKEN",
+  ],
+  [
+    /no Pulumi\.yaml project file found/,
+    "there is no Pulumi project here: run this in the folder of Pulumi.yaml, or name the folder with --cwd",
+  ],
+];
+
+/** The error for output of the CLI that says what is missing on this computer; undefined for any other output. */
+export function setupProblem(output: string): SetupError | undefined {
+  const found = setupProblems.find(([says]) => says.test(output));
+  return found && new SetupError(found[1]);
 }

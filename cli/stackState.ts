@@ -5,22 +5,24 @@ import { MachinesError } from "../provider/client/errors.ts";
 import { dynamicOwnerOf, ownerOf } from "../provider/core/owner.ts";
 import { contextOf, type Values } from "../provider/core/resource.ts";
 
-/** A resource of ours in a state. */
+/** One of our resources in a state. */
 export interface StateResource {
   readonly urn: string;
   /** Its name in the program. */
   readonly name: string;
   /** Name of the resource type: `Machine`. */
   readonly type: string;
-  /** Empty while it is pending. */
+  /** Empty while its creation is pending. */
   readonly id: string;
-  /** Whether its creation had started and the engine does not know how it ended. */
+  /** Whether its creation had started and the engine does not know the result. */
   readonly isPending: boolean;
   /** Whether the program only reads it (`get`). */
   readonly isExternal: boolean;
+  /** Whether Pulumi refuses to delete it (`protect`). */
+  readonly isProtected: boolean;
   readonly inputs: Values;
   readonly outputs: Values;
-  /** URN of the resource or component around it; undefined where that is the stack itself. */
+  /** URN of its parent resource or component; undefined if that is the stack itself. */
   readonly parent: string | undefined;
   /** URN of the provider that the program created for it; undefined with the default one, and for dynamic resources. */
   readonly provider: string | undefined;
@@ -35,24 +37,24 @@ export interface StateProvider {
 
 /** A stack in its exported form. */
 export interface StackState {
-  /** Names of stack and project; undefined where the state is empty. */
+  /** Names of stack and project; undefined if the state is empty. */
   readonly stack: string | undefined;
   readonly project: string | undefined;
   readonly resources: readonly StateResource[];
   readonly providers: readonly StateProvider[];
-  /** Whether all resources of ours are dynamic ones: these cannot be imported. */
+  /** Whether all our resources are dynamic ones: these cannot be imported. */
   readonly isDynamic: boolean;
 }
 
 const signature = "4dabf18193072939515e22adb298388d";
 
-/** Whether a value of an export is a secret, which only the stack's own key opens. */
+/** Whether a value of an export is a secret, which only the stack's own key decrypts. */
 export const isSealed = (value: unknown): boolean => isObject(value) && Object.hasOwn(value, signature);
 
-/** The clear text of an input. */
+/** The plain text of an input. */
 export const plainText = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
 
-/** The text of an input, also of a secret in an export with `--show-secrets`. Never print it. */
+/** The text of an input, even of a secret in an export with `--show-secrets`. Never print it. */
 export function openText(value: unknown): string | undefined {
   if (!isSealed(value)) return plainText(value);
   const { plaintext } = value as Values;
@@ -63,7 +65,7 @@ const nameIn = (urn: string): string => urn.split("::").slice(3).join("::");
 
 /**
  * Reads an export.
- * @param source where the text came from, for messages
+ * @param source the origin of the text, for messages
  * @throws MachinesError `invalid-input` for anything else
  */
 export function readState(text: string, source: string): StackState {
@@ -123,9 +125,9 @@ function tokenIn(urn: string): string {
 
 const isDefaultProvider = (urn: string): boolean => /^default(_|$)/.test(nameIn(urn));
 
-/** A resource of a deployment; undefined where it is none of ours. */
+/** A resource of a deployment; undefined if it is not ours. */
 export function heldIn(found: Values, isPending = false): StateResource | undefined {
-  const { urn, id, inputs, outputs, parent, provider, external } = found;
+  const { urn, id, inputs, outputs, parent, provider, external, protect } = found;
   if (typeof urn !== "string") return undefined;
   const type = /^(?:pulumi-nodejs:dynamic\/machines:|machines:index:)(\w+)$/.exec(tokenIn(urn))?.[1];
   if (type === undefined) return undefined;
@@ -137,6 +139,7 @@ export function heldIn(found: Values, isPending = false): StateResource | undefi
     id: isPending || typeof id !== "string" ? "" : id,
     isPending,
     isExternal: external === true,
+    isProtected: protect === true,
     inputs: isObject(inputs) ? inputs : {},
     outputs: isObject(outputs) ? outputs : {},
     parent: typeof parent === "string" && !parent.includes("::pulumi:pulumi:Stack::") ? parent : undefined,
@@ -144,7 +147,7 @@ export function heldIn(found: Values, isPending = false): StateResource | undefi
   };
 }
 
-/** Resources by the owners in the tags of their objects: of both bindings, because a stack may have changed over. */
+/** Resources by the owners in their objects' tags, for both bindings, because a stack may have switched. */
 export function byOwner(resources: readonly StateResource[]): ReadonlyMap<string, readonly StateResource[]> {
   const found = new Map<string, StateResource[]>();
   for (const resource of resources)
@@ -152,7 +155,7 @@ export function byOwner(resources: readonly StateResource[]): ReadonlyMap<string
   return found;
 }
 
-/** The ids of the states of resources; an object with a tag carries one of them. */
+/** The ids of the states of resources; an object with a tag has one of them. */
 export const idsOfState = (resources: readonly StateResource[]): ReadonlySet<string> =>
   new Set(
     resources.flatMap(({ inputs, outputs }) =>

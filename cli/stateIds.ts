@@ -3,14 +3,14 @@ import { isObject } from "../api/schema.ts";
 import { bareId } from "../api/names.ts";
 import { isSealed, type StateResource } from "./stackState.ts";
 
-/** The objects that an id means: itself, or both addresses of a pair. */
+/** The objects of an id: itself, or both addresses of a pair. */
 export function keysOf(type: string, id: string): readonly string[] {
   if (type !== "IpAssignment") return [id];
   const [app = "", ips = ""] = id.split("/");
   return ips.split(",").map((ip) => `${app}/${ip.toLowerCase()}`);
 }
 
-/** Everything that resources hold, by type. */
+/** Everything that resources contain, by type. */
 export function heldKeys(all: readonly StateResource[]): ReadonlyMap<string, ReadonlySet<string>> {
   const keys = new Map<string, Set<string>>();
   const add = (type: string, key: string): void => {
@@ -25,7 +25,7 @@ export function heldKeys(all: readonly StateResource[]): ReadonlyMap<string, Rea
   return keys;
 }
 
-/** Secrets of resources other than a Secret: `app/name`, and those whose names the export does not show. */
+/** Secrets of resources other than a Secret: `app/name`, and those whose names the export hides. */
 export function secretsHeld(
   all: readonly StateResource[],
   app?: string,

@@ -1,18 +1,18 @@
-// Finds the services to compare: that of the stack's configuration, and that of every provider in the program.
+// Finds the services to compare: that of the stack's configuration, and that of every explicit provider.
 import { configKeys, readConfig, type Config } from "../provider/client/config.ts";
 import type { Api } from "../provider/client/api.ts";
 import { clientFor } from "../provider/client/connect.ts";
 import { isSealed, openText, plainText, type StateProvider, type StackState } from "./stackState.ts";
 import { MachinesError, messageOf } from "../provider/client/errors.ts";
 
-/** One service and organization, with the resources that the state has there. */
+/** One service and organization, with the state's resources there. */
 export interface Target {
   readonly config: Config;
-  /** The provider of the program that leads there; undefined for the default one. */
+  /** The explicit provider for it; undefined for the default one. */
   readonly provider: StateProvider | undefined;
 }
 
-/** The places, and why some that the state names are not compared. */
+/** The endpoints, and why some endpoints of the state are not compared. */
 export interface Targets {
   readonly places: readonly Target[];
   readonly failures: readonly string[];
@@ -25,9 +25,9 @@ type Get = (key: string) => string | undefined;
 const needed = ["endpoint", "token", "organization"] as const;
 
 /**
- * The places of a state.
+ * The endpoints of a state.
  * @param chosen name of the only provider to compare
- * @param isAsked whether the user asked for an object of the default place by name
+ * @param isAsked whether the user named an object of the default endpoint
  * @throws MachinesError `configuration` for an invalid one, `invalid-input` for an unknown provider
  */
 export function targetsOf(
@@ -44,7 +44,7 @@ export function targetsOf(
   const failures: string[] = [];
   for (const provider of state.providers) {
     const sealed = needed.filter((key) => isSealed(provider.inputs[key]));
-    // A token of the environment is never sent to a place that it may not be meant for.
+    // The environment's token is never sent to an endpoint that it may not be meant for.
     if (sealed.length > 0)
       failures.push(
         `provider ${provider.name} was not looked at: its ${sealed.join(" and ")} cannot be read, because the state holds secrets encrypted. Run this again with --provider ${provider.name} and ${sealed.map((key) => configKeys[key].environment).join(" and ")} set.`,
@@ -75,19 +75,20 @@ const inputsOf =
     plainText(inputs[key]);
 
 /**
- * The client for the objects of the program's provider, or of the stack's configuration.
+ * The client for the objects of an explicit provider, or of the stack's configuration.
  * @param urn of the provider, undefined for the default one
- * @param providers with their secrets in clear text
+ * @param providers with their secrets in plain text
  */
 export function clientOf(
   urn: string | undefined,
   own: ReadonlyMap<string, string>,
   providers: readonly StateProvider[],
   warn: (message: string) => void,
+  env: Environment = process.env,
 ): Api {
   const provider = providers.find((provider) => provider.urn === urn);
   return clientFor(
-    readConfig((key) => (provider ? openText(provider.inputs[key]) : own.get(key)), process.env),
+    readConfig((key) => (provider ? openText(provider.inputs[key]) : own.get(key)), env),
     warn,
   );
 }

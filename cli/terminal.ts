@@ -9,25 +9,33 @@ export interface Asking {
 }
 
 /** @throws MachinesError `invalid-input` if no one can answer a question */
-export function requireSomebody({ yes, dryRun }: Asking): void {
+export function requireInteractiveTerminal(
+  { yes, dryRun }: Asking,
+  wayOut = "add --yes, or --dry-run to change nothing",
+): void {
   if (!yes && !dryRun && !process.stdin.isTTY)
-    throw new MachinesError("invalid-input", "no one can answer here: add --yes, or --dry-run to change nothing");
+    throw new MachinesError("invalid-input", `no one can answer here: ${wayOut}`);
 }
 
 /** Whether the user says yes to a question, or has said so before. */
-export async function agreed({ yes }: Asking, question: string): Promise<boolean> {
-  if (yes) return true;
+export const agreed = async ({ yes }: Asking, question: string): Promise<boolean> =>
+  yes === true || /^y(es)?$/i.test(await answer(`${question} [y/N] `));
+
+/** Whether the user types a text. */
+export const typed = async (question: string, text: string): Promise<boolean> => (await answer(question)) === text;
+
+async function answer(question: string): Promise<string> {
   const terminal = createInterface({ input: process.stdin, output: process.stdout });
   try {
-    return /^y(es)?$/i.test((await terminal.question(`${question} [y/N] `)).trim());
+    return (await terminal.question(question)).trim();
   } catch {
-    return false; // ^D or ^C
+    return ""; // ^D or ^C
   } finally {
     terminal.close();
   }
 }
 
-/** Runs the CLI to its end also after an interrupt: ^C reaches both processes, and the CLI first finishes its step. */
+/** Runs the CLI until it exits, even after an interrupt: ^C reaches both processes, and the CLI first finishes its step. */
 export async function untilItEnds<T>(work: () => Promise<T>): Promise<T> {
   const wait = (): void => undefined;
   process.on("SIGINT", wait);

@@ -12,7 +12,7 @@ type BaselineEntry =
 /** Levels by policy: development, production, strict. */
 const levels: Readonly<Record<string, readonly [BaselineEntry, BaselineEntry, BaselineEntry]>> = {
   "images-pinned": ["advisory", "mandatory", "mandatory"],
-  // These three and the budget let everything pass until they are configured.
+  // These three and the budget accept everything until they are configured.
   "allowed-registries": ["mandatory", "mandatory", "mandatory"],
   "allowed-regions": ["mandatory", "mandatory", "mandatory"],
   "allowed-machine-sizes": ["mandatory", "mandatory", "mandatory"],
@@ -48,8 +48,8 @@ const baseline = (index: 0 | 1 | 2): PolicyPackConfig =>
   Object.fromEntries(Object.entries(levels).map(([policy, entries]) => [policy, entries[index]])) as PolicyPackConfig;
 
 /**
- * The baselines, for a pack of your own: `policyPack(name, args, baselines.production)`. As files for
- * `--policy-pack-config` they are in `baselines/`.
+ * The baselines, for a pack of your own: `policyPack(name, args, baselines.production)`. `baselines/` has them as files for
+ * `--policy-pack-config`.
  */
 export const baselines: Readonly<Record<BaselineName, PolicyPackConfig>> = {
   development: baseline(0),

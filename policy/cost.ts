@@ -3,11 +3,11 @@ import { guestOf } from "./core/machine.ts";
 import type { Prices } from "./prices.ts";
 import type { IpAssignmentInputs, MachineInputs, PostgresClusterInputs, VolumeInputs } from "./resources.ts";
 
-/** One whose kind is not in the table costs as much as the dearest that is. */
+/** An unknown kind costs as much as the most expensive one in the table. */
 const gpuPrice = ({ gpu }: Prices, kind: string | undefined): number =>
   gpu[kind ?? ""] ?? Math.max(0, ...Object.values(gpu));
 
-/** Cost of a Machine. One that is kept stopped costs nothing; one that stops when idle counts as if it never did. */
+/** Cost of a Machine. One that is kept stopped costs nothing; one that stops when idle costs as if it never did. */
 export function machineCost({ config, state }: MachineInputs, prices: Prices): number {
   if (state === "stopped" || state === "suspended") return 0;
   const { kind, cpus, memoryMb } = guestOf(config.guest, config.size);

@@ -1,4 +1,4 @@
-// A pack that is started: with exceptions for every policy, and configuration that is not misspelt.
+// Starts a pack: with exceptions for every policy, and without misspelt configuration.
 import { PolicyPack, type Policies, type PolicyPackArgs, type PolicyPackConfig } from "@pulumi/policy";
 import { AnalyzerService } from "@pulumi/pulumi/proto/analyzer_grpc_pb.js";
 import type { ConfigureAnalyzerRequest } from "@pulumi/pulumi/proto/analyzer_pb.js";
@@ -7,7 +7,7 @@ import { withExceptions } from "./core/exceptions.ts";
 import { settingNames, unknownName } from "./core/unknownName.ts";
 
 /**
- * Starts a policy pack, as `new PolicyPack` does. Every policy takes `exceptions`, and each exception is reported.
+ * Starts a policy pack, like `new PolicyPack`. Every policy accepts `exceptions`, and each exception is reported.
  * Configuration of an unknown policy or setting is refused.
  * @param name name of the pack
  * @param args its policies: those of `machinesPolicies()` or some of them, and your own
@@ -24,8 +24,8 @@ export function policyPack(name: string, args: PolicyPackArgs, config: PolicyPac
 }
 
 /**
- * Refuses configuration that nothing knows. Pulumi lets it pass, and with it the level or the limit that was meant; its SDK
- * shows a policy its own configuration alone, so that this is seen where the engine's call comes in.
+ * Refuses unknown configuration. Pulumi would ignore it, and with it the intended level or limit. Pulumi's SDK gives each
+ * policy only its own configuration, so the check is at the engine's call.
  */
 function refuseUnknown(policies: Policies, names: readonly string[]): void {
   const call = AnalyzerService.configure as { requestDeserialize: (bytes: Buffer) => ConfigureAnalyzerRequest };

@@ -1,7 +1,7 @@
-// The price table of the budget: monthly prices in US dollars. It is data for an estimate, not an offer. A team
-// replaces the prices by those of its contract, one by one, with `prices` of the policy.
+// The price table of the budget: monthly prices in US dollars. It is data for an estimate, not an offer. A team can replace
+// individual prices by those of its contract, with `prices` of the policy.
 
-/** Prices of a month. */
+/** Monthly prices. */
 export interface Prices {
   /** Currency of the prices; it is shown, and nothing is converted. */
   readonly currency: string;
@@ -24,7 +24,7 @@ export interface Prices {
 }
 
 // ASSUMED: the interface has no prices; these are of the order that such platforms ask.
-/** The prices of an estimate unless others are configured. */
+/** The default prices of an estimate. */
 export const prices: Prices = {
   currency: "USD",
   sharedCpu: 0.7,

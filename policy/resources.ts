@@ -338,7 +338,7 @@ export interface MachineConfig {
   /** How the Machine is stopped. */
   stopConfig?: MachineStopConfig | undefined;
   /** How often the Machine is started. */
-  schedule?: "hourly" | "daily" | "weekly" | "monthly" | undefined;
+  schedule?: "hourly" | "daily" | "weekly" | "monthly" | (string & {}) | undefined;
   /** Name resolution in the Machine. */
   dns?: MachineDns | undefined;
   /** Containers to run; open to some organizations only. */
@@ -586,7 +586,7 @@ export interface MachineGuest {
   /** Number of GPUs. */
   gpus?: number | undefined;
   /** Kind of GPU: `a10`, `l40s`, `a100-pcie-40gb` or `a100-sxm4-80gb`. */
-  gpuKind?: string | undefined;
+  gpuKind?: "a10" | "l40s" | "a100-pcie-40gb" | "a100-sxm4-80gb" | (string & {}) | undefined;
   /** Dedicated host group the Machine is placed in. */
   hostDedicationId?: string | undefined;
   /** Arguments for the guest's kernel. */
@@ -713,7 +713,7 @@ export interface MachineService {
   /** Whether the proxy starts a stopped Machine for a request. */
   autostart?: boolean | undefined;
   /** What happens to an idle Machine: `"off"` (or false), `"stop"` (or true), `"suspend"`. Default: `"off"`. */
-  autostop?: string | boolean | undefined;
+  autostop?: "off" | "stop" | "suspend" | (string & {}) | boolean | undefined;
   /** Machines of the primary region that autostop leaves running. Default: `0`. */
   minMachinesRunning?: number | undefined;
   /** Checks of this service. */
@@ -769,7 +769,7 @@ export interface MachineServicePort {
   /** Last port of a range. */
   endPort?: number | undefined;
   /** What the proxy does with a connection, in order. */
-  handlers?: ("http" | "tls" | "tcp" | "pg_tls" | "proxy_proto")[] | undefined;
+  handlers?: ("http" | "tls" | "tcp" | "pg_tls" | "proxy_proto" | (string & {}))[] | undefined;
   /** Whether HTTP is redirected to HTTPS. Default: `false`. */
   forceHttps?: boolean | undefined;
   /** Options of the `http` handler. */
@@ -1294,10 +1294,7 @@ export interface AppInputs {
   organization?: string | undefined;
   /** IPv6 private network the App is on; the organization's default network when left out. Changing it replaces the App. */
   network?: string | undefined;
-  /**
-   * Lets the deletion of the App take along Machines and volumes it still holds.
-   * @default false
-   */
+  /** Lets the deletion of the App take along Machines and volumes it still holds. Default: `false`. */
   forceDestroy?: boolean | undefined;
 }
 
@@ -1309,7 +1306,7 @@ export interface AppOutputs {
   organization?: string | undefined;
   /** IPv6 private network the App is on. */
   network?: string | undefined;
-  /** Lets the deletion of the App take along Machines and volumes it still holds. */
+  /** Lets the deletion of the App take along Machines and volumes it still holds. Default: `false`. */
   forceDestroy: boolean;
   /** Opaque identifier within the platform. */
   appId?: string | undefined;
@@ -1466,7 +1463,7 @@ export interface IpAssignmentInputs {
   /** Kind of address: `v4`, `v6`, `shared_v4` (one an App, shared with others), `private_v6` (on a private network), and for connections the App opens `egress_v4`, `egress_v6` or both at once, `egress_pair`. Changing it replaces the address. */
   type: "v4" | "v6" | "shared_v4" | "private_v6" | "egress_v4" | "egress_v6" | "egress_pair";
   /** Region the address leads to; `global` when left out. Changing it replaces the address. */
-  region?: string | undefined;
+  region?: "ams" | "arn" | "bom" | "cdg" | "dfw" | "ewr" | "fra" | "gru" | "iad" | "jnb" | "lax" | "lhr" | "nrt" | "ord" | "sin" | "sjc" | "syd" | "yyz" | (string & {}) | undefined;
   /** For `private_v6`: the private network; the App's own when left out. Changing it replaces the address. */
   network?: string | undefined;
   /** For `private_v6`: slug of the organization that owns the network; your own when left out. Changing it replaces the address. */
@@ -1510,21 +1507,18 @@ export interface MachineInputs {
   /** Name, 1 to 63 of `a-z`, `0-9` and `-`, unique among the App's Machines. Generated from the resource's name when left out. Changing it replaces the Machine. */
   name?: string | undefined;
   /** Region code, for example `ams`; the service picks one when left out. Changing it replaces the Machine. */
-  region?: string | undefined;
+  region?: "ams" | "arn" | "bom" | "cdg" | "dfw" | "ewr" | "fra" | "gru" | "iad" | "jnb" | "lax" | "lhr" | "nrt" | "ord" | "sin" | "sjc" | "syd" | "yyz" | (string & {}) | undefined;
   /** Regions to try in this order when `region` has no room for the Machine. A Machine stays in the region in which it was created, which is `placedRegion`. */
-  fallbackRegions?: string[] | undefined;
+  fallbackRegions?: ("ams" | "arn" | "bom" | "cdg" | "dfw" | "ewr" | "fra" | "gru" | "iad" | "jnb" | "lax" | "lhr" | "nrt" | "ord" | "sin" | "sjc" | "syd" | "yyz" | (string & {}))[] | undefined;
   /** Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine. */
   config: MachineConfig;
   /** Power state to keep the Machine in. Left out, it is started once and its power is left alone from then on. */
   state?: "started" | "stopped" | "suspended" | undefined;
-  /**
-   * Whether the platform's proxy leaves the Machine out.
-   * @default false
-   */
+  /** Whether the platform's proxy leaves the Machine out. Default: `false`. */
   cordoned?: boolean | undefined;
   /** Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is left alone. */
   memoryLimitMb?: number | undefined;
-  /** Version of the App's secrets that the Machine must see at least: the `version` of AppSecrets. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back. */
+  /** Version of the App's secrets that the Machine must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back. */
   minSecretsVersion?: number | undefined;
   /** Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that. */
   restart?: RestartTriggers | undefined;
@@ -1532,20 +1526,11 @@ export interface MachineInputs {
   reload?: ReloadTriggers | undefined;
   /** Whether creation and update wait until all checks pass; true when left out and the configuration has checks. */
   waitForChecks?: boolean | undefined;
-  /**
-   * What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way.
-   * @default "keep"
-   */
+  /** What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way. Default: `"keep"`. */
   onUpdateFailure?: "keep" | "rollback" | undefined;
-  /**
-   * Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done.
-   * @default false
-   */
+  /** Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done. Default: `false`. */
   recreate?: boolean | undefined;
-  /**
-   * Lets the deletion kill the Machine when stopping it fails.
-   * @default false
-   */
+  /** Lets the deletion kill the Machine when stopping it fails. Default: `false`. */
   forceDestroy?: boolean | undefined;
 }
 
@@ -1558,16 +1543,16 @@ export interface MachineOutputs {
   /** Region the Machine runs in. */
   region?: string | undefined;
   /** Regions to try in this order when `region` has no room for the Machine. A Machine stays in the region in which it was created, which is `placedRegion`. */
-  fallbackRegions?: string[] | undefined;
+  fallbackRegions?: ("ams" | "arn" | "bom" | "cdg" | "dfw" | "ewr" | "fra" | "gru" | "iad" | "jnb" | "lax" | "lhr" | "nrt" | "ord" | "sin" | "sjc" | "syd" | "yyz" | (string & {}))[] | undefined;
   /** Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine. */
   config: MachineConfig;
   /** State of the Machine. */
   state: string;
-  /** Whether the platform's proxy leaves the Machine out. */
+  /** Whether the platform's proxy leaves the Machine out. Default: `false`. */
   cordoned: boolean;
   /** Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is left alone. */
   memoryLimitMb?: number | undefined;
-  /** Version of the App's secrets that the Machine must see at least: the `version` of AppSecrets. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back. */
+  /** Version of the App's secrets that the Machine must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back. */
   minSecretsVersion?: number | undefined;
   /** Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that. */
   restart?: RestartTriggers | undefined;
@@ -1575,11 +1560,11 @@ export interface MachineOutputs {
   reload?: ReloadTriggers | undefined;
   /** Whether creation and update wait until all checks pass; true when left out and the configuration has checks. */
   waitForChecks?: boolean | undefined;
-  /** What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way. */
+  /** What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way. Default: `"keep"`. */
   onUpdateFailure: "keep" | "rollback";
-  /** Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done. */
+  /** Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done. Default: `false`. */
   recreate: boolean;
-  /** Lets the deletion kill the Machine when stopping it fails. */
+  /** Lets the deletion kill the Machine when stopping it fails. Default: `false`. */
   forceDestroy: boolean;
   /** Identifier within the App; stable for life. */
   machineId: string;
@@ -1661,10 +1646,7 @@ export interface MachineMetadataInputs {
   machine: string;
   /** Values by key, none of them empty. Keys that begin with `pulumi-` or `fly_` are not to be set. Keys that are not named here are left alone. */
   values: { [key: string]: string };
-  /**
-   * Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise.
-   * @default false
-   */
+  /** Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise. Default: `false`. */
   adopt?: boolean | undefined;
 }
 
@@ -1676,7 +1658,7 @@ export interface MachineMetadataOutputs {
   machine: string;
   /** Values by key, none of them empty. Keys that begin with `pulumi-` or `fly_` are not to be set. Keys that are not named here are left alone. */
   values: { [key: string]: string };
-  /** Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise. */
+  /** Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise. Default: `false`. */
   adopt: boolean;
   /** Identifier of the Machine within its App. */
   machineId: string;
@@ -1730,10 +1712,7 @@ export interface PostgresAttachmentOutputs {
 export interface PostgresBackupInputs {
   /** Cluster to back up: the `id` of a PostgresCluster. Changing it creates another backup. */
   cluster: string;
-  /**
-   * `full`, `incr` (changes since the last backup) or `diff` (changes since the last full one). Changing it creates another backup.
-   * @default "full"
-   */
+  /** `full`, `incr` (changes since the last backup) or `diff` (changes since the last full one). Changing it creates another backup. Default: `"full"`. */
   type?: "full" | "incr" | "diff" | undefined;
   /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is created. */
   triggers?: { [key: string]: string } | undefined;
@@ -1743,7 +1722,7 @@ export interface PostgresBackupInputs {
 export interface PostgresBackupOutputs {
   /** Cluster to back up: the `id` of a PostgresCluster. Changing it creates another backup. */
   cluster: string;
-  /** `full`, `incr` (changes since the last backup) or `diff` (changes since the last full one). Changing it creates another backup. */
+  /** `full`, `incr` (changes since the last backup) or `diff` (changes since the last full one). Changing it creates another backup. Default: `"full"`. */
   type: "full" | "incr" | "diff";
   /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is created. */
   triggers?: { [key: string]: string } | undefined;
@@ -1768,9 +1747,9 @@ export interface PostgresClusterInputs {
   /** Slug of the organization that owns the cluster; the provider's `organization` when left out, or that of the cluster it is created from. Changing it replaces the cluster. */
   organization?: string | undefined;
   /** Region code, for example `fra`; it must offer Postgres. Required to create an empty cluster. Changing it replaces the cluster. */
-  region?: string | undefined;
+  region?: "ams" | "arn" | "bom" | "cdg" | "dfw" | "ewr" | "fra" | "gru" | "iad" | "jnb" | "lax" | "lhr" | "nrt" | "ord" | "sin" | "sjc" | "syd" | "yyz" | (string & {}) | undefined;
   /** Size, in any case: `basic` (2 shared CPUs, 1 GB), `starter` (2 shared CPUs, 2 GB), `launch` (2 CPUs, 8 GB), `scale` (4 CPUs, 32 GB) or `Performance` (8 CPUs, 64 GB). Required to create an empty cluster. Changing it replaces the cluster. */
-  plan?: string | undefined;
+  plan?: "basic" | "starter" | "launch" | "scale" | "Performance" | (string & {}) | undefined;
   /** Disk in GB, 10 to 1000; 10 when left out. Changing it replaces the cluster. */
   diskSizeGb?: number | undefined;
   /** Major version of Postgres, `16` or `17`; `16` when left out. Changing it replaces the cluster. */
@@ -1783,10 +1762,7 @@ export interface PostgresClusterInputs {
   restore?: PostgresClusterRestore | undefined;
   /** Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster. */
   fork?: PostgresClusterFork | undefined;
-  /**
-   * Whether the cluster can be neither deleted nor replaced. To do either, set this to false first.
-   * @default true
-   */
+  /** Whether the cluster can be neither deleted nor replaced. To do either, set this to false first. Default: `true`. */
   deletionProtection?: boolean | undefined;
 }
 
@@ -1812,7 +1788,7 @@ export interface PostgresClusterOutputs {
   restore?: PostgresClusterRestore | undefined;
   /** Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster. */
   fork?: PostgresClusterFork | undefined;
-  /** Whether the cluster can be neither deleted nor replaced. To do either, set this to false first. */
+  /** Whether the cluster can be neither deleted nor replaced. To do either, set this to false first. Default: `true`. */
   deletionProtection: boolean;
   /** Identifier. */
   clusterId: string;
@@ -1852,10 +1828,7 @@ export interface PostgresDatabaseInputs {
   cluster: string;
   /** Name, 1 to 63 letters, digits, `-` and `_`, unique in the cluster. Changing it replaces the database. */
   name: string;
-  /**
-   * Lets a change that replaces the database destroy its data.
-   * @default false
-   */
+  /** Lets a change that replaces the database destroy its data. Default: `false`. */
   allowDataLoss?: boolean | undefined;
 }
 
@@ -1865,7 +1838,7 @@ export interface PostgresDatabaseOutputs {
   cluster: string;
   /** Name of the database. */
   name: string;
-  /** Lets a change that replaces the database destroy its data. */
+  /** Lets a change that replaces the database destroy its data. Default: `false`. */
   allowDataLoss: boolean;
 }
 
@@ -1877,20 +1850,11 @@ export interface PostgresExtensionInputs {
   database: string;
   /** Name of the extension, for example `vector`. Changing it replaces the extension. */
   name: string;
-  /**
-   * Schema to install it in. Changing it replaces the extension.
-   * @default "public"
-   */
+  /** Schema to install it in. Changing it replaces the extension. Default: `"public"`. */
   schema?: string | undefined;
-  /**
-   * Whether to create the schema if it does not exist; used at creation.
-   * @default false
-   */
+  /** Whether to create the schema if it does not exist; used at creation. Default: `false`. */
   createSchema?: boolean | undefined;
-  /**
-   * Lets the removal of the extension also remove everything that depends on it, tables' columns included.
-   * @default false
-   */
+  /** Lets the removal of the extension also remove everything that depends on it, tables' columns included. Default: `false`. */
   forceDestroy?: boolean | undefined;
 }
 
@@ -1902,11 +1866,11 @@ export interface PostgresExtensionOutputs {
   database: string;
   /** Name of the extension, for example `vector`. Changing it replaces the extension. */
   name: string;
-  /** Schema to install it in. Changing it replaces the extension. */
+  /** Schema to install it in. Changing it replaces the extension. Default: `"public"`. */
   schema: string;
-  /** Whether to create the schema if it does not exist; used at creation. */
+  /** Whether to create the schema if it does not exist; used at creation. Default: `false`. */
   createSchema: boolean;
-  /** Lets the removal of the extension also remove everything that depends on it, tables' columns included. */
+  /** Lets the removal of the extension also remove everything that depends on it, tables' columns included. Default: `false`. */
   forceDestroy: boolean;
   /** Version that is installed. */
   version?: string | undefined;
@@ -1922,10 +1886,7 @@ export interface PostgresUserInputs {
   role: "schema_admin" | "writer" | "reader";
   /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the user gets a new password. */
   rotationTriggers?: { [key: string]: string } | undefined;
-  /**
-   * Whether a new password ends the sessions the user has open.
-   * @default false
-   */
+  /** Whether a new password ends the sessions the user has open. Default: `false`. */
   killSessions?: boolean | undefined;
 }
 
@@ -1939,7 +1900,7 @@ export interface PostgresUserOutputs {
   role: "schema_admin" | "writer" | "reader";
   /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the user gets a new password. */
   rotationTriggers?: { [key: string]: string } | undefined;
-  /** Whether a new password ends the sessions the user has open. */
+  /** Whether a new password ends the sessions the user has open. Default: `false`. */
   killSessions: boolean;
   /** The password, drawn by the service. */
   password: string;
@@ -1983,10 +1944,7 @@ export interface SecretKeyInputs {
   type: "nacl_auth" | "hs256" | "hs384" | "hs512" | "es256" | "nacl_sign" | "nacl_secretbox" | "xaes256gcm" | "nacl_box";
   /** The key, base64: 32 bytes; of `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. Drawn by the service, and never known elsewhere, when left out. Leave it out after an import too: the service shows no value, so one that is added later is taken for another key. Changing it replaces the key. */
   value?: string | undefined;
-  /**
-   * Lets a change that replaces the key make all data unusable that was encrypted or signed with it.
-   * @default false
-   */
+  /** Lets a change that replaces the key make all data unusable that was encrypted or signed with it. Default: `false`. */
   allowDataLoss?: boolean | undefined;
 }
 
@@ -2000,7 +1958,7 @@ export interface SecretKeyOutputs {
   type: "nacl_auth" | "hs256" | "hs384" | "hs512" | "es256" | "nacl_sign" | "nacl_secretbox" | "xaes256gcm" | "nacl_box";
   /** The key, base64: 32 bytes; of `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. Drawn by the service, and never known elsewhere, when left out. Leave it out after an import too: the service shows no value, so one that is added later is taken for another key. Changing it replaces the key. */
   value?: string | undefined;
-  /** Lets a change that replaces the key make all data unusable that was encrypted or signed with it. */
+  /** Lets a change that replaces the key make all data unusable that was encrypted or signed with it. Default: `false`. */
   allowDataLoss: boolean;
   /** Public half, base64, of the kinds that have one: `es256`, `nacl_box`, `nacl_sign`. */
   publicKey?: string | undefined;
@@ -2047,64 +2005,34 @@ export interface VolumeInputs {
   /** Name, 1 to 30 of `a-z`, `0-9` and `_`; several volumes may share one. Generated from the resource's name when left out. Changing it replaces the volume. */
   name?: string | undefined;
   /** Region code, for example `ams`; the service picks one when left out. Changing it replaces the volume. */
-  region?: string | undefined;
-  /**
-   * Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size.
-   * @default 3
-   */
+  region?: "ams" | "arn" | "bom" | "cdg" | "dfw" | "ewr" | "fra" | "gru" | "iad" | "jnb" | "lax" | "lhr" | "nrt" | "ord" | "sin" | "sjc" | "syd" | "yyz" | (string & {}) | undefined;
+  /** Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size. Default: `3`. */
   sizeGb?: number | undefined;
-  /**
-   * Whether the volume is encrypted. Changing it replaces the volume.
-   * @default true
-   */
+  /** Whether the volume is encrypted. Changing it replaces the volume. Default: `true`. */
   encrypted?: boolean | undefined;
-  /**
-   * File system. Changing it replaces the volume.
-   * @default "ext4"
-   */
+  /** File system. Changing it replaces the volume. Default: `"ext4"`. */
   fstype?: "ext4" | "raw" | undefined;
-  /**
-   * Days a snapshot is kept, 1 to 60.
-   * @default 5
-   */
+  /** Days a snapshot is kept, 1 to 60. Default: `5`. */
   snapshotRetention?: number | undefined;
-  /**
-   * Whether snapshots are taken every day.
-   * @default true
-   */
+  /** Whether snapshots are taken every day. Default: `true`. */
   autoBackupEnabled?: boolean | undefined;
   /** Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `sourceVolumeId`. */
   snapshotId?: string | undefined;
   /** Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `snapshotId`. */
   sourceVolumeId?: string | undefined;
-  /**
-   * Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation.
-   * @default true
-   */
+  /** Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation. Default: `true`. */
   requireUniqueZone?: boolean | undefined;
-  /**
-   * Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation.
-   * @default false
-   */
+  /** Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation. Default: `false`. */
   uniqueZoneAppWide?: boolean | undefined;
   /** CPU and memory of the Machine that will mount the volume: it is placed where such a Machine fits; used at creation. */
   compute?: MachineGuest | undefined;
   /** Image of that Machine; used at creation. */
   computeImage?: string | undefined;
-  /**
-   * Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then.
-   * @default false
-   */
+  /** Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then. Default: `false`. */
   restartOnExtend?: boolean | undefined;
-  /**
-   * Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`.
-   * @default false
-   */
+  /** Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`. Default: `false`. */
   finalSnapshot?: boolean | undefined;
-  /**
-   * Lets a change that replaces the volume destroy its data.
-   * @default false
-   */
+  /** Lets a change that replaces the volume destroy its data. Default: `false`. */
   allowDataLoss?: boolean | undefined;
 }
 
@@ -2116,33 +2044,33 @@ export interface VolumeOutputs {
   name: string;
   /** Region the volume is in. */
   region?: string | undefined;
-  /** Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size. */
+  /** Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size. Default: `3`. */
   sizeGb: number;
-  /** Whether the volume is encrypted. Changing it replaces the volume. */
+  /** Whether the volume is encrypted. Changing it replaces the volume. Default: `true`. */
   encrypted: boolean;
-  /** File system. Changing it replaces the volume. */
+  /** File system. Changing it replaces the volume. Default: `"ext4"`. */
   fstype: "ext4" | "raw";
-  /** Days a snapshot is kept, 1 to 60. */
+  /** Days a snapshot is kept, 1 to 60. Default: `5`. */
   snapshotRetention: number;
-  /** Whether snapshots are taken every day. */
+  /** Whether snapshots are taken every day. Default: `true`. */
   autoBackupEnabled: boolean;
   /** Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `sourceVolumeId`. */
   snapshotId?: string | undefined;
   /** Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `snapshotId`. */
   sourceVolumeId?: string | undefined;
-  /** Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation. */
+  /** Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation. Default: `true`. */
   requireUniqueZone: boolean;
-  /** Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation. */
+  /** Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation. Default: `false`. */
   uniqueZoneAppWide: boolean;
   /** CPU and memory of the Machine that will mount the volume: it is placed where such a Machine fits; used at creation. */
   compute?: MachineGuest | undefined;
   /** Image of that Machine; used at creation. */
   computeImage?: string | undefined;
-  /** Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then. */
+  /** Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then. Default: `false`. */
   restartOnExtend: boolean;
-  /** Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`. */
+  /** Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`. Default: `false`. */
   finalSnapshot: boolean;
-  /** Lets a change that replaces the volume destroy its data. */
+  /** Lets a change that replaces the volume destroy its data. Default: `false`. */
   allowDataLoss: boolean;
   /** Identifier within the App. */
   volumeId: string;

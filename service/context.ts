@@ -15,7 +15,7 @@ import type { AppRow, MachineRow } from "./store/rows.ts";
 import type { FairTurns } from "./time/fairTurns.ts";
 import type { Vault } from "./store/vault.ts";
 
-/** The service as a rule sees it. */
+/** The service in the form of rules. */
 export interface Context {
   readonly store: Store;
   readonly clock: MovableClock;
@@ -29,7 +29,7 @@ export interface Context {
   readonly turns: FairTurns;
   readonly runtime: Runtime;
   readonly postgres: PostgresEngine;
-  /** Encrypts the values that the store must not hold in clear text. */
+  /** Encrypts the values that the store must not contain in plain text. */
   readonly vault: Vault;
   readonly regions: ReadonlyMap<string, Region>;
   readonly nearest: string;

@@ -4,18 +4,33 @@ import "./requireNode.ts";
 import { Command, Option } from "commander";
 import { addData } from "./commands/data.ts";
 import { fromEnvironment, tidyEnvironment } from "./commands/environment.ts";
+import { addList } from "./commands/list.ts";
 import { addLogs } from "./commands/logs.ts";
 import { sentence } from "./commands/sentence.ts";
 import { addStart } from "./commands/start.ts";
 import { addTokens } from "./commands/tokens.ts";
+import { version } from "./version.ts";
+
+/** A name that begins with what was typed is meant, such as `status` by `stat`, though `start` has fewer differences. */
+function withNamesThatBegin(text: string, program: Command): string {
+  const typed = /unknown command '([^']+)'/.exec(text)?.[1];
+  if (typed === undefined) return text;
+  const begin = program.commands.map((command) => command.name()).filter((name) => name.startsWith(typed));
+  if (begin.length === 0) return text;
+  const meant = begin.length === 1 ? begin.join("") : `one of ${begin.join(", ")}`;
+  return `${text.trimEnd().replace(/\n\(Did you mean .*\?\)/, "")}\n(Did you mean ${meant}?)\n`;
+}
 
 async function main(): Promise<void> {
   const program = new Command("machines-service")
     .description("A complete, self-hosted Machines Control Service.")
+    .version(`machines-service ${version}`, "-v, --version", "print the name and the version")
     .addOption(fromEnvironment(new Option("--data <folder>", "folder of the data (default: ~/.machines-service)")))
     .configureHelp({ showGlobalOptions: true })
-    .showHelpAfterError("(add --help for the options)");
+    .showHelpAfterError("(add --help for the options)")
+    .configureOutput({ outputError: (text, write) => write(withNamesThatBegin(text, program)) });
   addStart(program);
+  addList(program);
   addLogs(program);
   addTokens(program);
   addData(program);

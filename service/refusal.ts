@@ -1,4 +1,4 @@
-// How a rule refuses a request: a status and a body (docs/interface.md#errors, docs/interface.md#refusals).
+// The refusal of a request by a rule: a status and a body (docs/interface.md#errors, docs/interface.md#refusals).
 
 /** A refused request. A rule throws it, and everything the rule wrote before is rolled back. */
 export class Refusal extends Error {
@@ -15,6 +15,6 @@ export class Refusal extends Error {
   }
 }
 
-/** `{"error": text}`, with `status` where the platform gives a machine-readable one. */
+/** `{"error": text}`, with `status` if the platform has a machine-readable one. */
 export const refuse = (status: number, error: string, code?: string): Refusal =>
   new Refusal(status, code === undefined ? { error } : { error, status: code });

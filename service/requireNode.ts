@@ -1,4 +1,4 @@
-// Loaded first, because the other modules fail on an older Node.js with errors that name no cause.
+// Loaded first, because the other modules fail on an older Node.js with unclear errors.
 import { enableCompileCache } from "node:module";
 
 const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);

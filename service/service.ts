@@ -204,7 +204,7 @@ function createContext(
       return machine && subjectOf(context, machine);
     },
   };
-  // A runtime reports what happened from inside a change (the simulated one does, by its timers) or at any other time.
+  // A runtime reports during a change (the simulated one does, with its timers) or at any other time.
   const report = (change: () => void): void => {
     if (store.isInPart) return change();
     const logLost = (error: unknown): void => log.error({ err: error }, "the report of a runtime is lost");

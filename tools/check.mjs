@@ -1,4 +1,4 @@
-// npm run check: everything about the code that a program can judge. npm run fix (--fix): repairs what it can repair.
+// npm run check: all automatic checks of the code. npm run fix (--fix): repairs what can be repaired automatically.
 import fs from "node:fs";
 import path from "node:path";
 import { checkCitations } from "./lib/citations.mjs";
@@ -41,7 +41,7 @@ await main(async () => {
     say(`FAILED  lock file: package-lock.json lacks ${lock.join(", ")}; npm ci refuses it. \`npm run fix\` adds them.`);
     failed.push("lock file");
   }
-  // Fixes change the same files and go one by one. Checks only read: two at a time, for each uses more than one core.
+  // Fixes change the same files and run in sequence. Checks only read: two run at a time, because each uses several cores.
   const queue = Object.entries(fix ? fixes : checks);
   const worker = async () => {
     for (let next = queue.shift(); next !== undefined; next = queue.shift())
@@ -56,7 +56,7 @@ async function run([name, { command, args, check }], env) {
   const { code, output = "", reason } = await (check ? check(env).catch(stopped) : start(name, command, args, env));
   const note = /^not checked: .*$/m.exec(output);
   const time = `${((Date.now() - started) / 1000).toFixed(1)} s`;
-  // What needs a language that is not there is left out, and said: CI has them all.
+  // Checks that need a missing language are skipped with a message: CI has all languages.
   if (reason !== undefined) say(`SKIPPED ${name}: ${reason}`);
   else if (code === 0) say(`OK      ${name} (${time})${note ? `; ${note[0]}` : ""}`);
   else say(`FAILED  ${name} (${time})${command ? `: ${command} ${args.join(" ")}` : ""}\n${output.trim()}\n`);
@@ -73,7 +73,7 @@ function start(name, command, args, env) {
   return quiet(program, args, { cwd: inRoot("."), env, alive: `still checking ${name}` });
 }
 
-/** Examples have their own TypeScript settings: those that the Pulumi CLI will compile them with. */
+/** Examples have their own TypeScript settings, with which the Pulumi CLI compiles them. */
 function examples() {
   const all = fs
     .readdirSync(inRoot("examples"))

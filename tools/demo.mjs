@@ -1,6 +1,6 @@
-// npm run demo [-- preview|up|refresh|destroy|stop]: examples/quickstart on the real Pulumi CLI, against a Machines
-// Control Service on this machine. Everything it keeps is in .machines/; your own Pulumi login is not touched. It can be
-// stopped at any moment: the next run goes on from there.
+// npm run demo [-- preview|up|refresh|destroy|stop]: examples/quickstart on the real Pulumi CLI, with a Machines Control
+// Service on this machine. All its data is in .machines/; your own Pulumi login is not changed. It can be interrupted at
+// any time: the next run continues.
 import { randomBytes } from "node:crypto";
 import fs from "node:fs";
 import os from "node:os";
@@ -15,7 +15,7 @@ const STACK = "dev";
 const example = inRoot("examples/quickstart");
 const data = path.join(state, "service");
 const backend = path.join(state, "pulumi");
-// The CLI writes a stack's settings beside the Pulumi.yaml; in a directory of our own the example stays as it is.
+// The CLI writes a stack's settings beside the Pulumi.yaml; in a separate directory the example stays unchanged.
 const project = path.join(state, "project");
 const settings = path.join(project, `Pulumi.${STACK}.yaml`);
 
@@ -33,6 +33,7 @@ const next = {
   edit examples/quickstart/index.ts, then npm run demo -- preview
   npm run demo -- refresh   compares the stack with what the service has
   npm run demo -- destroy   deletes what the program made
+  npm run -s service -- ls --data ${path.relative(process.cwd(), data)}   lists what the service holds
   npm run demo -- stop      stops the service`,
   preview: "To make it so: npm run demo",
   refresh: "To bring back what differs: npm run demo",
@@ -70,13 +71,13 @@ await main(async () => {
     await foreground("pulumi", ["stack", "output", "--stack", STACK], { cwd: project, env: pulumi });
   }
   say(
-    `\nThe service is at ${service.url} (process ${service.pid}). Done in ${Math.round((Date.now() - started) / 1000)} s.`,
+    `\nThe service is at ${service.url} (process ${service.pid}). Done in ${Math.round((Date.now() - started) / 1000)} s.\nIts operations, with examples: ${service.docs}`,
   );
   say(next[command]);
   return 0;
 });
 
-/** The service in the background, at the address it had before, and a token that it takes. */
+/** The service in the background, at its previous address, and a valid token. */
 async function startService(env) {
   const call = (...args) =>
     quiet("node", [serviceMain, ...args, "--data", data], {
@@ -90,11 +91,13 @@ async function startService(env) {
     const found = { ...service, token: token.stdout.trim() };
     if (service.problem) return { problem: service.problem };
     if (token.code !== 0) return { problem: token.output };
-    return (await isWelcome(found)) ? found : { problem: `The service at ${service.url} does not take its own token.` };
+    return (await acceptsToken(found))
+      ? found
+      : { problem: `The service at ${service.url} does not take its own token.` };
   };
   let service = await attempt();
   if (service.problem) {
-    // It runs but does not do what it should, or its token was lost or damaged: starting makes a new one.
+    // It runs but does not work, or its token was lost or damaged: a restart creates a new one.
     say("Starting the service anew …");
     await call("stop");
     service = await attempt();
@@ -105,21 +108,21 @@ async function startService(env) {
 }
 
 async function start(call) {
-  const file = path.join(state, "service-address"); // another address would be a change to the stack
+  const file = path.join(state, "service-address"); // another address would change the stack
   const before = readText(file);
   const at = (listen) => call("start", "--detach", "--listen", listen, "--json");
   let result = await at(before ?? "127.0.0.1:0");
   if (result.code !== 0 && before !== undefined) result = await at("127.0.0.1:0");
   try {
-    const { url, pid } = JSON.parse(result.stdout);
+    const { url, pid, docs } = JSON.parse(result.stdout);
     writeText(file, new URL(url).host);
-    return { url, pid };
+    return { url, pid, docs };
   } catch {
     return { problem: result.output };
   }
 }
 
-async function isWelcome({ url, token }) {
+async function acceptsToken({ url, token }) {
   try {
     const headers = { authorization: `Bearer ${token}` };
     return (await fetch(`${url}/v1/platform/regions`, { headers, signal: AbortSignal.timeout(10_000) })).ok;
@@ -128,7 +131,7 @@ async function isWelcome({ url, token }) {
   }
 }
 
-/** Brings the stack about and points it at the service. Returns the environment that Pulumi runs in. */
+/** Creates the stack and configures the service. Returns the environment for Pulumi. */
 async function preparePulumi(env, { url, token }) {
   const { PULUMI_CONFIG_PASSPHRASE_FILE: _file, PULUMI_ACCESS_TOKEN: _token, PULUMI_STACK: _stack, ...rest } = env;
   fs.mkdirSync(backend, { recursive: true });
@@ -149,18 +152,18 @@ async function preparePulumi(env, { url, token }) {
   writeText(path.join(project, "Pulumi.yaml"), fs.readFileSync(path.join(example, "Pulumi.yaml"), "utf8"));
   await run(["stack", "select", "--create", STACK]);
   await unlock(run);
-  // The settings show which address is set, but not which token: a note of ours does, readable by the user alone.
+  // The settings show which address is set, but not which token: a file that only the user can read records it.
   const set = path.join(state, "token");
   if (!readText(settings)?.includes(`machines:endpoint: ${url}\n`))
     await run(["config", "set", "--stack", STACK, "machines:endpoint", url]);
   if (readText(set) !== token || !readText(settings)?.includes("machines:token:")) {
-    await run(["config", "set", "--stack", STACK, "--secret", "machines:token"], { input: token }); // not an argument: others see those
+    await run(["config", "set", "--stack", STACK, "--secret", "machines:token"], { input: token }); // not an argument, because other users can see arguments
     writeText(set, token);
   }
   return pulumi;
 }
 
-/** A pulumi that was killed leaves its lock on the stack. One that still runs is waited for. */
+/** A killed pulumi leaves the stack locked. One that still runs is waited for. */
 async function unlock(run) {
   const dir = path.join(backend, ".pulumi/locks");
   const holders = () =>
@@ -170,7 +173,7 @@ async function unlock(run) {
         try {
           return JSON.parse(fs.readFileSync(path.join(entry.parentPath ?? entry.path, entry.name), "utf8"));
         } catch {
-          return {}; // half-written by one that was killed, or just removed
+          return {}; // incomplete because its process was killed, or just removed
         }
       });
   const running = () => holders().find(({ pid, hostname }) => pid > 0 && (hostname !== os.hostname() || isAlive(pid)));
@@ -190,7 +193,7 @@ async function unlock(run) {
   await run(["cancel", "--yes", "--stack", STACK]);
 }
 
-/** A create that was killed stays noted in the stack, with a warning on every run. After a complete update it is settled. */
+/** A killed create stays pending in the stack, with a warning on every run. A complete update settles it. */
 async function forgetInterruptions(pulumi) {
   const { stdout } = await quiet("pulumi", ["stack", "export", "--stack", STACK], { cwd: project, env: pulumi });
   if (!/"pending_operations": \[/.test(stdout)) return;
@@ -200,7 +203,7 @@ async function forgetInterruptions(pulumi) {
   if (code !== 0) say(`${tail(output)}\npulumi refresh failed; npm run demo -- refresh tries again.`);
 }
 
-/** What the stack's secrets are encrypted with: made once, for this clone alone. */
+/** The passphrase of the stack's secrets, created once for this clone. */
 function passphrase() {
   const file = path.join(state, "passphrase");
   const found = readText(file);
@@ -222,7 +225,7 @@ function readText(file) {
   }
 }
 
-/** All of it or nothing, whenever we are interrupted; for the user's eyes only. */
+/** Writes a file completely or not at all, even if interrupted; only the user can read it. */
 function writeText(file, text) {
   fs.mkdirSync(path.dirname(file), { recursive: true });
   fs.writeFileSync(`${file}.new`, text, { mode: 0o600 });

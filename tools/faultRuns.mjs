@@ -1,5 +1,5 @@
-// npm run test:faults [-- --runs 2000 --seed 1]: programs by chance through the provider while the service, the network and
-// others do everything wrong. A failure names the smallest run that shows it, and how to have that run again.
+// npm run test:faults [-- --runs 2000 --seed 1]: random programs with the provider under faults of the service, the network
+// and other clients. A failure prints the smallest run that shows it, and the command that repeats it.
 import { inRoot } from "./lib/paths.mjs";
 import { foreground, main } from "./lib/process.mjs";
 import { setup } from "./setup/index.mjs";

@@ -1,4 +1,4 @@
-// npm run package: what would be published, as files to install from.
+// npm run package: the published packages, as files to install from.
 import fs from "node:fs";
 import path from "node:path";
 import { bin, inRoot } from "./lib/paths.mjs";
@@ -6,18 +6,18 @@ import { main, quiet, say, Stop } from "./lib/process.mjs";
 import { setup } from "./setup/index.mjs";
 
 const PACKAGES = ["sdk/nodejs", "sdk/nodejs-plugin", "service", "policy"];
-// The plugin is the same on all of them; an engine that downloads it asks for the archive of its own platform.
+// The plugin is the same for all of them; an engine downloads the archive of its own platform.
 const PLATFORMS = ["darwin-amd64", "darwin-arm64", "linux-amd64", "linux-arm64"];
 const { version } = JSON.parse(fs.readFileSync(inRoot("sdk/nodejs/package.json"), "utf8"));
 
 await main(async () => {
   const { env } = await setup();
   const target = inRoot("packages");
-  fs.rmSync(target, { recursive: true, force: true }); // older versions
+  fs.rmSync(target, { recursive: true, force: true }); // remove older versions
   fs.mkdirSync(target, { recursive: true });
   const files = [];
   for (const dir of PACKAGES) {
-    const license = inRoot(dir, "LICENSE"); // npm packs the one beside package.json, and nothing from above
+    const license = inRoot(dir, "LICENSE"); // npm packs only the LICENSE beside package.json
     fs.copyFileSync(inRoot("LICENSE"), license);
     const packed = await quiet("npm", ["pack", "--json", "--loglevel=error", "--pack-destination", target], {
       cwd: inRoot(dir),
@@ -41,17 +41,17 @@ In a TypeScript project of yours:
   npm install @pulumi/pulumi ${sdk} ${service}
 or, on the plugin:
   npm install @pulumi/pulumi ${plugin} ${service}
-the policies for it, for \`--policy-pack node_modules/pulumi-machines-policy\`:
+the policies for it, for \`--policy-pack node_modules/pulumi-machines-policy/pulumi-analyzer-machines\`:
   npm install --save-dev ${policy}
 The plugin alone, for programs in any language:
   pulumi plugin install resource machines ${version} --file ${archives.find((file) => file.includes(here))}`);
 });
 
-/** The archives of a release, as `pulumi plugin install` takes them. */
+/** The archives of a release, in the form of `pulumi plugin install`. */
 async function packPlugin(target, env) {
   const first = path.join(target, `pulumi-resource-machines-v${version}-${PLATFORMS[0]}.tar.gz`);
   const from = inRoot("sdk/nodejs-plugin/plugin");
-  // With a PulumiPlugin.yaml the installation would bring npm packages, which the executable does not need.
+  // With a PulumiPlugin.yaml the installation would download npm packages, which the executable does not need.
   const contents = fs.readdirSync(from).filter((name) => !["PulumiPlugin.yaml", "package.json"].includes(name));
   const { code, output } = await quiet("tar", ["-czf", first, "-C", from, ...contents], { env });
   if (code !== 0) throw new Stop(`${output.trim()}\ntar failed.`);

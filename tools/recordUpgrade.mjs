@@ -1,4 +1,4 @@
-// npm run record-upgrade: writes down what this version makes of a program; see test/upgrade/record.ts.
+// npm run record-upgrade: records the output of this version for a program; see test/upgrade/record.ts.
 import { inRoot } from "./lib/paths.mjs";
 import { foreground, main } from "./lib/process.mjs";
 import { setup } from "./setup/index.mjs";

@@ -1,5 +1,5 @@
-// npm run test:schemathesis [-- --max 20000 --seed 1]: the service against requests made up from its own description.
-// Finds mistakes of the service, answers it does not describe, and requests it should have refused.
+// npm run test:schemathesis [-- --max 20000 --seed 1]: the service with requests generated from its own description. Finds
+// server errors, undescribed answers, and requests that should have been refused.
 import { parseArgs } from "node:util";
 import { main, say, Stop } from "./lib/process.mjs";
 import { runSchemathesis, schemathesisEnvironment } from "./lib/schemathesis.mjs";
@@ -10,7 +10,7 @@ await main(async () => {
   const { env } = await setup({ pulumi: false, build: false });
   const { dir, reason } = await schemathesisEnvironment(env);
   if (dir === undefined) throw new Stop(`Schemathesis cannot run here: ${reason}`);
-  const { createService } = await import("../service/index.ts"); // not before its dependencies are there
+  const { createService } = await import("../service/index.ts"); // imported only after its dependencies are installed
   const service = createService({ delays: "none", strict: true });
   const url = await service.app.listen({ host: "127.0.0.1", port: 0 });
   const started = Date.now();

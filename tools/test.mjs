@@ -1,5 +1,5 @@
 // npm test [-- vitest arguments]: the checks, then every test. With `unit` or `e2e` first, only those tests; with `all`,
-// everything of which the tests otherwise try a sample (test/support/extent.mts).
+// everything instead of the samples (test/support/extent.mts).
 import fs from "node:fs";
 import path from "node:path";
 import { bin, cache, inRoot } from "./lib/paths.mjs";
@@ -29,7 +29,7 @@ await main(async () => {
   return tests || checks;
 });
 
-/** One line that a person and a CI system both recognise. A file that could not even be loaded counts as a failure. */
+/** One line for users and CI systems. A file that could not be loaded counts as a failure. */
 function summary(file) {
   try {
     const { numPassedTests, numFailedTests, numPendingTests, numTodoTests, testResults } = JSON.parse(

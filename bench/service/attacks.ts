@@ -95,7 +95,7 @@ const post = async (local: Local, path: string, body: string): Promise<string> =
   return `${status} ${text.slice(0, 70)}`;
 };
 
-/** Sends so many requests over a few connections. */
+/** Sends this many requests over a few connections. */
 async function many(local: Local, count: number, path: (i: number) => string): Promise<string> {
   const agent = new Agent({ keepAlive: true, maxSockets: 20 });
   for (let i = 0; i < count; i += 200)
@@ -104,7 +104,7 @@ async function many(local: Local, count: number, path: (i: number) => string): P
   return "";
 }
 
-/** A unique path with the longest length that the audit keeps. */
+/** A unique path with the maximum length that the audit keeps. */
 const noMachine = (i: number): string => `${machines}/${String(i).padStart(200 - machines.length - 1, "0")}`;
 
 const attacks: Readonly<Record<string, (local: Local) => Promise<string>>> = {

@@ -1,4 +1,4 @@
-// The built command, as a user runs it.
+// The built command, run like by a user.
 import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -23,7 +23,7 @@ export async function start(data: string): Promise<Local> {
   return { url, pid, token: readFileSync(join(data, "token"), "utf8").trim() };
 }
 
-/** Ends it, if it runs. */
+/** Stops it, if it runs. */
 export async function stop(data: string): Promise<void> {
   await run("stop", "--data", data);
 }

@@ -110,21 +110,24 @@ async function creating(local: Local): Promise<void> {
   report("durable create", `${median(found.map((one) => one.perSecond))}/s`, "≥ 3,000/s");
 }
 
+/** Milliseconds until an answer arrives, without parsing it: of the first request, and of one after the code is compiled. */
+async function fetched({ url, token }: Local, path: string): Promise<{ first: number; warm: number }> {
+  const times: number[] = [];
+  for (let i = 0; i < 100; i++)
+    times.push(
+      await milliseconds(async () =>
+        (await fetch(`${url}/v1${path}`, { headers: { authorization: `Bearer ${token}` } })).arrayBuffer(),
+      ),
+    );
+  return { first: times[0] ?? 0, warm: median(times.slice(50)) };
+}
+
 async function listing(local: Local, call: Call): Promise<void> {
   await call("POST", "/apps", { name: "list", org_slug: "personal" });
   for (let i = 0; i < 1000; i += 50)
     await Promise.all(Array.from({ length: 50 }, () => call("POST", "/apps/list/machines", { config })));
-  await call("GET", "/apps/list/machines");
-  const times: number[] = [];
-  for (let i = 0; i < 20; i++)
-    times.push(
-      await milliseconds(async () =>
-        (
-          await fetch(`${local.url}/v1/apps/list/machines`, { headers: { authorization: `Bearer ${local.token}` } })
-        ).arrayBuffer(),
-      ),
-    );
-  report("list of 1,000 Machines", `${median(times).toFixed(1)} ms`, "≤ 10 ms");
+  const { first, warm } = await fetched(local, "/apps/list/machines");
+  report("list of 1,000 Machines", `${warm.toFixed(1)} ms (the very first ${first.toFixed(0)} ms)`, "≤ 10 ms");
 }
 
 /** One held request over plain node:http: the memory and queues of a client library would distort the figures. */
@@ -155,7 +158,7 @@ async function holdMany(
     waits.push(...some);
     await Promise.all(some.map(({ opened }) => opened));
   }
-  await fetch(`${url}/v1/platform/regions`, { headers: { authorization: `Bearer ${token}` } }); // answered after all of them were taken
+  await fetch(`${url}/v1/platform/regions`, { headers: { authorization: `Bearer ${token}` } }); // answered after all of them were received
   const during = residentMb(pid) ?? 0;
   const ends = Promise.all(waits.map(({ done }) => done));
   await end();
@@ -215,17 +218,11 @@ async function holding(): Promise<void> {
   let local: Local | undefined;
   const restart = await milliseconds(async () => (local = await start(data)));
   if (!local) return;
-  const call = caller(local);
-  const pages = async (query: string): Promise<number[]> => {
-    const times: number[] = [];
-    for (let i = 0; i < 20; i++)
-      times.push(await milliseconds(() => call("GET", `/orgs/personal/machines?limit=1000${query}`)));
-    return times;
-  };
-  const [whole, summary] = [await pages(""), await pages("&summary=true")];
+  const page = "/orgs/personal/machines?limit=1000";
+  const [whole, summary] = [await fetched(local, page), await fetched(local, `${page}&summary=true`)];
   report(
     `${many.toLocaleString("en")} Machines held`,
-    `restart ${(restart / 1000).toFixed(2)} s, page of 1,000 ${median(whole).toFixed(0)} ms (the very first ${(whole[0] ?? 0).toFixed(0)} ms), summary ${median(summary).toFixed(0)} ms, ${residentMb(local.pid)} MB resident`,
+    `restart ${(restart / 1000).toFixed(2)} s, page of 1,000 ${whole.warm.toFixed(0)} ms (the very first ${whole.first.toFixed(0)} ms), summary ${summary.warm.toFixed(0)} ms, ${residentMb(local.pid)} MB resident`,
     "restart ≤ 2 s, page ≤ 15 ms",
   );
 }

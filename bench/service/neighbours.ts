@@ -87,7 +87,7 @@ function fill(app: string, count: number): void {
       .all()
       .map(({ name }) => String(name));
   const id = "printf('%014x', ?1)";
-  // Looked up once: among the copies that would take longer each time.
+  // Read once, because among the copies it would take longer each time.
   const first = db
     .prepare("SELECT m.id FROM machines m JOIN apps a ON a.id = m.app WHERE a.name = ? AND m.name = 'first'")
     .get(app)?.["id"] as string;
@@ -108,7 +108,7 @@ function fill(app: string, count: number): void {
   db.close();
 }
 
-/** Waits until an App is gone: its name is free, and all its rows are deleted. */
+/** Waits until an App is gone: its name can be reused, and all its rows are deleted. */
 async function gone(name: string): Promise<void> {
   const db = new DatabaseSync(join(data, "service.db"), { readOnly: true });
   const left = db.prepare("SELECT count(*) AS n FROM apps WHERE name <> 'own' AND deleting > 0");

@@ -21,14 +21,14 @@ export function report(...figure: readonly [what: string, figure: string, ...mor
   say(`${figure[0]}: ${figure[1]}`);
 }
 
-/** How long something takes. */
+/** The duration of some work. */
 export async function milliseconds(act: () => Promise<unknown>): Promise<number> {
   const before = performance.now();
   await act();
   return performance.now() - before;
 }
 
-/** Runs a bench, prints its table and ends its service. */
+/** Runs a bench, prints its table and stops its service. */
 export async function run(heads: readonly string[], bench: () => Promise<void>): Promise<void> {
   try {
     await bench();

@@ -1,38 +1,51 @@
-// Compares one service and organization with what a state holds there. Reads only.
+// Compares one service and organization with the state's objects there. Only reads.
 import type { Api } from "../../provider/client/api.ts";
 import { resources } from "../../provider/registry.ts";
 import { messageOf } from "../../provider/client/errors.ts";
 import { heldKeys, keysOf, secretsHeld } from "../stateIds.ts";
-import { scopesOf, fourAtATime, ofType, usedBy, type Scope, type ScopeSelection } from "./scopes.ts";
+import { fourAtATime } from "../fourAtATime.ts";
+import { scopesOf, ofType, usedBy, type Scope, type ScopeSelection } from "./scopes.ts";
 import {
+  isDeletable,
   listedApps,
   listedClusters,
   listedInApp,
   listedInCluster,
-  requestToDelete,
   requestToShow,
   type ListedType,
 } from "./listing.ts";
 import { newPass, type ListedObject, type Pass } from "../../provider/core/listing.ts";
+import type { OtherStack } from "./otherStacks.ts";
 import { provenanceIn, type Provenance, type Provenances } from "./provenance.ts";
 import type { StateResource } from "../stackState.ts";
 
-/** An object that no state holds. */
+/** An object that is in no state. */
 export interface Orphan extends Provenance {
   readonly kind: ListedType;
-  /** As `pulumi import` takes it. */
+  /** In the form that `pulumi import` accepts. */
   readonly id: string;
   readonly name: string | undefined;
   readonly createdAt: string | undefined;
-  /** The request that shows it, or the list that it is in. */
+  /** The request that shows it, or the list that contains it. */
   readonly request: string;
-  /** The request that deletes it; undefined if none does, or if another client may own the object. */
-  readonly deletion: string | undefined;
+  /** Whether to propose its deletion: it can be deleted, and only this stack can own it. */
+  readonly isToDelete: boolean;
+}
+
+/** An object that another stack of the project holds. */
+export interface HeldElsewhere {
+  readonly kind: ListedType;
+  readonly id: string;
+  readonly stack: string;
+  /** Where that stack holds it, if its endpoint is another one, or is spelled differently. */
+  readonly endpoint: string | undefined;
 }
 
 /** The result of a comparison. */
 export interface Compared {
   readonly orphans: readonly Orphan[];
+  /** Objects that other stacks of the project hold. */
+  readonly heldElsewhere: readonly HeldElsewhere[];
   /** Resources of the state whose objects no longer exist in the service. */
   readonly missing: readonly StateResource[];
   /** Parts that were deliberately not compared, and the reasons. */
@@ -43,10 +56,12 @@ export interface Compared {
 
 /** Facts known beforehand. */
 export interface Known {
-  /** Resources of the state at this place. */
+  /** Resources of the state at this endpoint. */
   readonly own: readonly StateResource[];
   /** All known resources, including those of other states. Their objects are no orphans. */
   readonly held: readonly StateResource[];
+  /** The other stacks of the project, and this one at other endpoints. Their objects are reported as theirs. */
+  readonly others: readonly OtherStack[];
   readonly origins: Provenances;
 }
 
@@ -59,9 +74,17 @@ export async function compare(api: Api, known: Known, wanted: ScopeSelection): P
       (wanted.hasSnapshots || kind.isScheduled !== true),
   );
   const { holders, gone, roots } = await scopesOf(api, known.own, wanted, failures);
-  const comparison = { ...newPass(api), known, keys: heldKeys(known.held) };
+  const heldElsewhere: HeldElsewhere[] = [];
+  const comparison = {
+    ...newPass(api),
+    known,
+    keys: heldKeys(known.held),
+    others: known.others.map((one) => ({ ...one, keys: heldKeys(one.resources) })),
+    heldElsewhere,
+  };
+  const everywhere = [...known.held, ...known.others.flatMap(({ resources }) => resources)];
   // Objects of others may contain objects of these resources, which would be deleted with them.
-  const used = usedBy(known.held);
+  const used = usedBy(everywhere);
   const orphans = roots.flatMap(([kind, found]) =>
     kinds.includes(kind)
       ? orphansAmong(comparison, kind, found).filter(({ id }) => !used.has(`${kind.type} ${id}`))
@@ -79,7 +102,7 @@ export async function compare(api: Api, known: Known, wanted: ScopeSelection): P
       inside.map(async (kind) => {
         try {
           const live = await kind.objects(comparison, holder.name);
-          const hidden = kind.type === "Secret" ? secretsHeld(known.held, holder.name).sealed : [];
+          const hidden = kind.type === "Secret" ? secretsHeld(everywhere, holder.name).sealed : [];
           if (hidden.length === 0)
             orphans.push(...orphansAmong(comparison, kind, live).filter((one) => isOurs(holder, one)));
           else if (holder.isWhole) notes.push(hiddenSecrets(holder, hidden));
@@ -90,13 +113,22 @@ export async function compare(api: Api, known: Known, wanted: ScopeSelection): P
       }),
     );
   });
-  return { orphans: orphans.sort(byTypeAndId), missing: missing.sort(byTypeAndId), notes, failures };
+  return {
+    orphans: orphans.sort(byTypeAndId),
+    heldElsewhere: heldElsewhere.sort(byTypeAndId),
+    missing: missing.sort(byTypeAndId),
+    notes,
+    failures,
+  };
 }
 
 /** One comparison: the lists and the known ids. */
 interface Comparing extends Pass {
   readonly known: Known;
   readonly keys: ReadonlyMap<string, ReadonlySet<string>>;
+  readonly others: readonly (OtherStack & { readonly keys: ReadonlyMap<string, ReadonlySet<string>> })[];
+  /** Where objects of these stacks are noted. */
+  readonly heldElsewhere: HeldElsewhere[];
 }
 
 const allKinds: readonly ListedType[] = [listedApps, listedClusters, ...listedInApp, ...listedInCluster];
@@ -127,23 +159,50 @@ const byTypeAndId = (
   return left < right ? -1 : 1;
 };
 
-/** Whether to report the absence of its object: it is this program's, and it did not destroy itself as configured. */
+/** Whether to report the absence of its object: it belongs to this program, and was not configured to destroy itself. */
 function isTold({ id, isExternal, type, inputs, outputs }: StateResource): boolean {
   if (id === "" || isExternal || resources[type]?.list?.isScheduled === true) return false;
   const { autoDestroy } = (inputs["config"] ?? {}) as { readonly autoDestroy?: unknown };
   return !(type === "Machine" && (autoDestroy === true || outputs["state"] === "destroyed"));
 }
 
-function orphansAmong({ known, keys }: Comparing, kind: ListedType, live: readonly ListedObject[]): Orphan[] {
+function orphansAmong(comparing: Comparing, kind: ListedType, live: readonly ListedObject[]): Orphan[] {
+  const { api, known, keys, others, heldElsewhere } = comparing;
   return live.flatMap((found) => {
     const id = kind.id.render(found.parts);
-    if (keysOf(kind.type, id).some((key) => keys.get(kind.type)?.has(key))) return [];
+    const isIn = (held: typeof keys) => keysOf(kind.type, id).some((key) => held.get(kind.type)?.has(key));
+    if (isIn(keys)) return [];
+    const other = others.find((one) => isIn(one.keys));
+    if (other) {
+      const holder = other.resources.find((one) => isIn(heldKeys([one])));
+      const endpoint = holder && other.endpointOf(holder);
+      const isSame = endpoint === api.config.endpoint;
+      heldElsewhere.push({ kind, id, stack: other.stack, endpoint: isSame ? undefined : endpoint });
+      return [];
+    }
     const { name, createdAt } = found;
-    const origin = provenanceIn(known.origins, kind, found);
-    const deletion = origin.createdBy === "stack" ? requestToDelete(kind, found.parts) : undefined;
-    return [{ kind, id, name, createdAt, request: requestToShow(kind, found.parts), deletion, ...origin }];
+    const origin = inPlaceOf(comparing, id, provenanceIn(known.origins, kind, found));
+    const isToDelete = origin.createdBy === "stack" && isDeletable(kind);
+    return [{ kind, id, name, createdAt, request: requestToShow(kind, found.parts), isToDelete, ...origin }];
   });
 }
+
+/** The provenance of an object in an App or a cluster. What carries no tag belongs to the stack that holds those. */
+function inPlaceOf({ keys, others }: Comparing, id: string, origin: Provenance): Provenance {
+  const [place = "", inside] = id.split("/");
+  const holds = (held: typeof keys): boolean => placeTypes.some((type) => held.get(type)?.has(place));
+  const other = others.find((one) => holds(one.keys));
+  const isOpen = ["other", "unknown"].includes(origin.createdBy) && origin.urn === undefined;
+  if (inside === undefined || !isOpen || holds(keys) || !other) return origin;
+  const { stack } = other;
+  return {
+    ...origin,
+    belongsTo: stack,
+    remark: `${place} belongs to stack ${stack} of this project, which does not hold this: compare there, with --stack ${stack}.`,
+  };
+}
+
+const placeTypes = [listedApps.type, listedClusters.type];
 
 /** Objects of the state that are missing from the list of their parent and from a second read too. */
 async function missingAmong(

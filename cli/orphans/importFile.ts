@@ -2,32 +2,46 @@
 import type { Orphan } from "./compare.ts";
 import type { StateResource, StateProvider } from "../stackState.ts";
 
-/** An object to import, under a name that nothing else in the stack has. */
+/** An object to import, with a name that is unique in the stack. */
 export interface Import {
   readonly type: string;
   readonly name: string;
   readonly id: string;
-  /** URNs of the component around it and of its provider; undefined for the stack and the default one. */
+  /** URNs of its parent component and of its provider; undefined for the stack and the default one. */
   readonly parent: string | undefined;
   readonly provider: StateProvider | undefined;
 }
 
-/** Finds names for imports one after the other, so that no two are the same. */
+/** Generates unique names for imports. */
 export class Names {
   readonly #taken: Set<string>;
+  /** The same with their types, as `Machine web`. */
+  readonly #takenOfType: Set<string>;
 
   constructor(resources: readonly StateResource[]) {
-    this.#taken = new Set(resources.filter(({ isPending }) => !isPending).map(({ name }) => name));
+    const held = resources.filter(({ isPending }) => !isPending);
+    this.#taken = new Set(held.map(({ name }) => name));
+    this.#takenOfType = new Set(held.map(({ type, name }) => `${type} ${name}`));
   }
 
-  /** How an orphan is imported: in the place in the program that its interrupted creation was for, or under its own name. */
-  importOf({ kind, id, name, pending }: Orphan, provider: StateProvider | undefined): Import | undefined {
+  /**
+   * How an orphan is imported: as the resource whose creation was interrupted, or that the state has lost, or under its own
+   * name.
+   */
+  importOf(orphan: Orphan, provider: StateProvider | undefined): Import | undefined {
+    const { kind, id, name, pending, former } = orphan;
     if (!kind.isImportable) return undefined;
+    const type = `machines:index:${kind.type}`;
+    if (former !== undefined && !this.#takenOfType.has(`${kind.type} ${former.name}`)) {
+      this.#takenOfType.add(`${kind.type} ${former.name}`);
+      this.#taken.add(former.name);
+      return { type, name: former.name, id, parent: former.parent, provider };
+    }
     const last = id.slice(id.lastIndexOf("/") + 1);
-    // An identifier or an address alone is no good name, so its parent's name is added.
+    // An identifier or an address alone is a poor name, so its parent's name is added.
     const own = pending?.name ?? name ?? (/^[A-Za-z]/.test(last) ? last : uncapitalized(kind.type));
     return {
-      type: `machines:index:${kind.type}`,
+      type,
       name: this.#free(own.replaceAll(/[^A-Za-z0-9_-]+/g, "-")),
       id,
       parent: pending?.parent,
@@ -46,7 +60,7 @@ export class Names {
 const uncapitalized = (type: string): string => type.slice(0, 1).toLowerCase() + type.slice(1);
 const nameIn = (urn: string): string => urn.slice(urn.lastIndexOf("::") + 2);
 
-/** A text as one argument of a shell. */
+/** A text as a single shell argument. */
 export const quoted = (text: string): string =>
   /^[\w./:,=@%-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 
@@ -57,10 +71,10 @@ export function importCommand({ type, name, id, parent, provider }: Import): str
   return ["pulumi", "import", type, name, id, ...around, ...through].map(quoted).join(" ");
 }
 
-/** The text of the file that `pulumi import --file` takes. */
+/** The text of the file for `pulumi import --file`. */
 export function importFile(imports: readonly Import[]): string {
   const urns = [...new Set(imports.flatMap(({ parent, provider }) => [parent ?? [], provider?.urn ?? []].flat()))];
-  // The names hold within the file alone.
+  // The names are only valid within the file.
   const names = new Map(urns.map((urn, i) => [urn, `${nameIn(urn)}-${i + 1}`]));
   const resources = imports.map(({ type, name, id, parent, provider }) => ({
     type,

@@ -9,7 +9,7 @@ import { resources } from "../../provider/registry.ts";
 
 /** A type whose objects are compared. */
 export interface ListedType extends Listing {
-  /** Name of the resource type; `Hostname` for a bare hostname, which has none. */
+  /** Name of the resource type; `Hostname` for a hostname without a certificate, which has none. */
   readonly type: string;
   readonly id: IdFormat;
   /** Whether a resource of the type can adopt one. */
@@ -62,16 +62,15 @@ type Parts = Readonly<Record<string, string>>;
 /** The request that shows an object: `GET /v1/apps/shop/machines/3d8d413b29d089`. */
 export const requestToShow = ({ shownBy, id }: ListedType, parts: Parts): string => requestOf(shownBy, id, parts);
 
-/** The request that deletes an object: `DELETE /v1/apps/shop/machines/3d8d413b29d089`. */
-export const requestToDelete = ({ deletedBy, id }: ListedType, parts: Parts): string | undefined =>
-  deletedBy && requestOf(deletedBy, id, parts);
+/** Whether an object can be deleted. */
+export const isDeletable = ({ deletedBy }: ListedType): boolean => deletedBy !== undefined;
 
 function requestOf(operation: Listing["shownBy"], id: IdFormat, parts: Parts): string {
   const [group = "", method = ""] = operation.split(".");
   const rows: Readonly<Record<string, Readonly<Record<string, Operation>>>> = contract;
   const row = rows[group]?.[method];
   if (!row) throw new Error(`there is no operation ${operation}`);
-  // The path names the same parts as the id, in the same order.
+  // The path has the same parts as the id, in the same order.
   const values = id.parts.map((part) => encodeURIComponent(parts[part] ?? "").replaceAll("*", "%2A"));
   return `${row.method} ${row.path.replace(/\{\w+\}/g, () => values.shift() ?? "")}`;
 }

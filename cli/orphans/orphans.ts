@@ -1,16 +1,21 @@
 // `pulumi-machines orphans`: finds objects that the service has and no state knows. It changes nothing but the file of
-// --import.
+// --import, and deletes what --delete names.
 import { readFileSync, writeFileSync } from "node:fs";
+import { docsUrl } from "../../api/docsUrl.ts";
 import { clientFor } from "../../provider/client/connect.ts";
 import { MachinesError, messageOf } from "../../provider/client/errors.ts";
 import { processJournal } from "../../provider/core/journal.ts";
-import { didYouMean } from "../../provider/core/didYouMean.ts";
-import { compare, comparedTypes } from "./compare.ts";
+import { didYouMean } from "../../api/didYouMean.ts";
+import { compare, comparedTypes, type Orphan } from "./compare.ts";
 import { requireSomething, type ScopeSelection } from "./scopes.ts";
-import { importFile, Names } from "./importFile.ts";
+import { importFile, Names, quoted } from "./importFile.ts";
 import { provenancesOf } from "./provenance.ts";
 import { targetsOf, type Target } from "../targets.ts";
 import { exportStack, stackConfig } from "../pulumi.ts";
+import type { Api } from "../../provider/client/api.ts";
+import { requireInteractiveTerminal } from "../terminal.ts";
+import { deleteOrphans } from "./deletion.ts";
+import { noOtherStacks, readOtherStacks, type OtherStack, type OtherStacks } from "./otherStacks.ts";
 import { jsonOf, textOf, type PlaceReport } from "./report.ts";
 import { readState, type StateResource, type StackState } from "../stackState.ts";
 
@@ -27,6 +32,11 @@ export interface Options {
   readonly snapshots?: true;
   readonly only?: readonly string[];
   readonly import?: string;
+  /** Ids of the orphans to delete. */
+  readonly delete?: readonly string[];
+  /** Whether objects with data are deleted without asking for their ids. */
+  readonly allowDataLoss?: true;
+  readonly yes?: true;
   readonly json?: true;
 }
 
@@ -36,39 +46,87 @@ export interface Streams {
   readonly err: (text: string) => void;
 }
 
-/** Milliseconds one place may take. */
+/** The timeout in milliseconds for one endpoint. */
 const longestLook = 600_000;
 
 /**
  * Compares and reports. Returns the exit code: 0 if nothing was found, 1 if something was, 2 if nothing was found but
- * not everything could be compared.
+ * not everything could be compared. With --delete: 0 if everything named is deleted, else 1.
+ * @param cwd folder that the user named, for commands to copy
  * @throws MachinesError `invalid-input`, `configuration` or `refused` for invalid arguments
  */
-export async function orphans(options: Options, { out, err }: Streams): Promise<0 | 1 | 2> {
+export async function orphans(options: Options, streams: Streams, cwd?: string): Promise<0 | 1 | 2> {
+  const { err } = streams;
+  refuseTogether(options);
   const wanted = wantedOf(options);
   const state = await stateOf(options);
   if (options.import !== undefined && state.isDynamic) throw new MachinesError("refused", dynamicRefusal);
   const besides = (options.also ?? []).flatMap((file) => readState(textIn(file), file).resources);
   const { places, failures } = await placesFor(options, state, wanted);
-  const names = new Names(state.resources);
+  const others = options.state === undefined ? await readOtherStacks(options.stack ?? state.stack) : noOtherStacks;
   const findings: PlaceReport[] = [];
-  const refused = [...failures];
-  for (const place of places) {
-    const own = state.resources.filter(({ provider }) => provider === place.provider?.urn);
-    try {
-      requireSomething(own, wanted, whatIs(state, place));
-      findings.push(await lookInto(place, { state, places, own, besides, wanted, names, warn: err }));
-    } catch (error) {
-      if (!(error instanceof MachinesError)) throw error;
-      refused.push(error.message);
+  const refused = [...failures, ...others.failures];
+  const clients = new Set<Api>();
+  const names = new Names(state.resources);
+  try {
+    for (const place of places) {
+      const own = state.resources.filter(({ provider }) => provider === place.provider?.urn);
+      try {
+        requireSomething(own, wanted, whatIs(state, place));
+        const api = clientFor(place.config, err);
+        clients.add(api);
+        findings.push(await lookInto(place, { api, state, places, own, besides, others, wanted, names, warn: err }));
+      } catch (error) {
+        if (!(error instanceof MachinesError)) throw error;
+        refused.push(error.message);
+      }
     }
+    refused.push(...findings.flatMap((finding) => finding.failures));
+    if (options.delete !== undefined) {
+      for (const failure of refused) err(`Not compared: ${failure}`);
+      return await deleteOrphans(options.delete, { state, besides, findings, unread: others.unread }, options, streams);
+    }
+  } finally {
+    await Promise.all([...clients].map((api) => api.close()));
   }
-  refused.push(...findings.flatMap((finding) => finding.failures));
-  if (findings.length > 0) out(options.json ? jsonOf(state, findings, refused) : textOf(state, findings));
+  return report({ state, findings, refused }, { ...options, cwd }, streams);
+}
+
+interface Found {
+  readonly state: StackState;
+  readonly findings: readonly PlaceReport[];
+  readonly refused: readonly string[];
+}
+
+function report({ state, findings, refused }: Found, options: Options & Scope, { out, err }: Streams): 0 | 1 | 2 {
+  const command = deletionCommand(options, findings);
+  if (findings.length > 0)
+    out(
+      options.json
+        ? jsonOf(state, findings, { failures: refused, command })
+        : textOf(state, findings, { command, isWriting: options.import !== undefined }),
+    );
   for (const failure of refused) err(`Not compared: ${failure}`);
   if (options.import !== undefined) writeImports(options.import, findings, err);
   if (findings.some(({ orphans, missing }) => orphans.length + missing.length > 0)) return 1;
   return refused.length > 0 ? 2 : 0;
+}
+
+/** Options that go with --delete only, or never. */
+function refuseTogether({ delete: ids, allowDataLoss, yes, state, import: file, json }: Options): void {
+  const wrong = (message: string): never => {
+    throw new MachinesError("invalid-input", message);
+  };
+  if (ids === undefined && allowDataLoss) wrong("--allow-data-loss goes with --delete");
+  if (ids === undefined && yes) wrong("--yes goes with --delete; without it, nothing is changed");
+  if (ids === undefined) return;
+  if (file !== undefined) wrong("--import and --delete cannot be combined: adopt the orphans, or delete them");
+  if (json) wrong("--json and --delete cannot be combined");
+  if (state !== undefined)
+    wrong(
+      "--state and --delete cannot be combined: an export may be older than the stack. Run this in the project, without --state",
+    );
+  requireInteractiveTerminal({ ...(yes && { yes }) }, "add --yes to delete without a question");
 }
 
 function wantedOf({ app = [], allApps, snapshots, only = [] }: Options): ScopeSelection {
@@ -96,7 +154,7 @@ function textIn(file: string): string {
   }
 }
 
-/** An export alone says nothing of the stack's configuration: then it is the environment's. */
+/** An export alone has no stack configuration: then the environment's is used. */
 async function placesFor({ stack, state: file, provider }: Options, state: StackState, wanted: ScopeSelection) {
   const config = file === undefined || stack !== undefined ? await stackConfig(stack) : new Map<string, string>();
   const isAsked = wanted.isAll || wanted.apps.length > 0;
@@ -107,10 +165,12 @@ const whatIs = ({ stack, project }: StackState, { provider }: Target): string =>
   `${stack === undefined ? "the state" : `stack ${stack} of ${project ?? ""}`}${provider ? `, provider ${provider.name},` : ""}`;
 
 interface Looking {
+  readonly api: Api;
   readonly state: StackState;
   readonly places: readonly Target[];
   readonly own: readonly StateResource[];
   readonly besides: readonly StateResource[];
+  readonly others: OtherStacks;
   readonly wanted: ScopeSelection;
   readonly names: Names;
   readonly warn: (message: string) => void;
@@ -118,32 +178,51 @@ interface Looking {
 
 async function lookInto(
   place: Target,
-  { state, places, own, besides, wanted, names, warn }: Looking,
+  { api, state, places, own, besides, others: project, wanted, names, warn }: Looking,
 ): Promise<PlaceReport> {
   const { config, provider } = place;
-  const api = clientFor(config, warn);
-  // An object that another provider manages at the same service is no orphan, but the other endpoint may be unknown.
-  const elsewhere = new Set(
-    places.flatMap((other) => (other.config.endpoint === config.endpoint ? [] : [other.provider?.urn])),
-  );
-  const held = [...state.resources.filter((one) => !elsewhere.has(one.provider)), ...besides];
-  const origins = provenancesOf(config.endpoint, own, { all: state.resources, besides }, processJournal(warn));
-  try {
-    const at = api.clock.now() + longestLook;
-    const found = await compare(api.within({ at, allowed: "10m" }), { own, held, origins }, wanted);
-    const orphans = found.orphans.map((orphan) => ({
-      orphan,
-      // Objects of another stack are not deleted or imported.
-      asImport: state.isDynamic || orphan.createdBy === "namesake" ? undefined : names.importOf(orphan, provider),
-    }));
-    return { ...found, place, orphans };
-  } finally {
-    await api.close();
-  }
+  const { here, elsewhere } = byEndpoint(state, places, config.endpoint);
+  const held = [...here, ...besides];
+  const around = { state, besides, others: project.stacks };
+  const origins = provenancesOf(config.endpoint, own, around, processJournal(warn));
+  const others = [elsewhere, ...project.stacks];
+  const at = api.clock.now() + longestLook;
+  const found = await compare(api.within({ at, allowed: "10m" }), { own, held, others, origins }, wanted);
+  const orphans = found.orphans.map((orphan) => {
+    // Objects of another stack are not deleted or imported, nor are those of a stack that could not be read.
+    const isOfOthers = orphan.createdBy === "namesake" || orphan.belongsTo !== undefined;
+    const mayBeOfOthers = isOfOthers || (project.unread.length > 0 && orphan.createdBy !== "stack");
+    return { orphan, asImport: state.isDynamic || mayBeOfOthers ? undefined : names.importOf(orphan, provider) };
+  });
+  return { ...found, api, place, orphans };
 }
 
-const dynamicRefusal =
-  "--import: the resources of this stack are dynamic ones, and those cannot be imported. Change over to the plugin first (docs/bindings.md, From dynamic to plugin) and run `pulumi up`, or delete the orphans through the service; without --import this lists them";
+/**
+ * The stack's resources at an endpoint, with those whose endpoint is unknown; and its others, as if they were those of another
+ * stack. Another endpoint may be another spelling of this one.
+ */
+function byEndpoint(
+  { stack = "", resources }: StackState,
+  places: readonly Target[],
+  endpoint: string,
+): { readonly here: readonly StateResource[]; readonly elsewhere: OtherStack } {
+  const others = new Map(
+    places.flatMap(({ config, provider }) =>
+      config.endpoint === endpoint ? [] : [[provider?.urn, config.endpoint] as const],
+    ),
+  );
+  const isElsewhere = ({ provider }: StateResource): boolean => others.has(provider);
+  return {
+    here: resources.filter((one) => !isElsewhere(one)),
+    elsewhere: {
+      stack,
+      resources: resources.filter(isElsewhere),
+      endpointOf: ({ provider }) => others.get(provider),
+    },
+  };
+}
+
+const dynamicRefusal = `--import: the resources of this stack are dynamic ones, and those cannot be imported. Change over to the plugin first (${docsUrl("bindings.md#from-dynamic-to-plugin")}) and run \`pulumi up\`, or delete the orphans with --delete. Without --import, this command lists them.`;
 
 function writeImports(file: string, findings: readonly PlaceReport[], err: Streams["err"]): void {
   const imports = findings.flatMap(({ orphans }) => orphans.flatMap(({ asImport }) => asImport ?? []));
@@ -156,4 +235,31 @@ function writeImports(file: string, findings: readonly PlaceReport[], err: Strea
     throw new MachinesError("invalid-input", `--import: ${file} cannot be written: ${why}`, { cause: error });
   }
   err(`${file} is written. Take out what is not to be taken over, then run: pulumi import --file ${file}`);
+}
+
+/** The options that decide what is compared, and where. */
+interface Scope {
+  readonly cwd?: string | undefined;
+}
+
+/**
+ * The command that deletes an orphan, to be copied. It compares the same as this run did. An id that several types have is told
+ * apart by its type.
+ */
+function deletionCommand(options: Options & Scope, findings: readonly PlaceReport[]): (orphan: Orphan) => string {
+  const { cwd, stack, app = [], allApps, provider, also = [] } = options;
+  const scope = [
+    ...(cwd === undefined ? [] : ["--cwd", cwd]),
+    ...(stack === undefined ? [] : ["--stack", stack]),
+    ...app.flatMap((name) => ["--app", name]),
+    ...(allApps ? ["--all-apps"] : []),
+    ...(provider === undefined ? [] : ["--provider", provider]),
+    ...also.flatMap((file) => ["--also", file]),
+  ];
+  const all = findings.flatMap(({ orphans }) => orphans.map(({ orphan }) => orphan));
+  return ({ id, kind }) => {
+    const isShared = all.some((other) => other.id === id && other.kind !== kind);
+    const only = isShared ? ["--only", kind.type] : [];
+    return ["npx", "pulumi-machines", "orphans", ...scope, ...only, "--delete", id].map(quoted).join(" ");
+  };
 }

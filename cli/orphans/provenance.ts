@@ -1,15 +1,17 @@
 // Determines who created an object, as far as known: Machines carry a tag, nothing else can.
 import type { Journal } from "../../provider/core/journal.ts";
 import { bareId } from "../../api/names.ts";
+import { dynamicOwnerOf, ownerOf } from "../../provider/core/owner.ts";
 import { opTag, ownerTag, stackTag } from "../../provider/machines/create.ts";
 import type { ListedObject } from "../../provider/core/listing.ts";
 import type { ListedType } from "./listing.ts";
-import { byOwner, idsOfState, type StateResource } from "../stackState.ts";
+import type { OtherStack } from "./otherStacks.ts";
+import { byOwner, idsOfState, type StackState, type StateResource } from "../stackState.ts";
 
 /**
- * - `stack`: its tags are those of a resource and of the state of this stack, or of an interrupted run on this computer;
- * - `perhaps`: only one of them is, and the rest is unknown;
- * - `namesake`: its tags are those of a resource of this name, and of another state: another backend or organization has it;
+ * - `stack`: it has the tags of a resource and of the state of this stack, or of an interrupted run on this computer;
+ * - `perhaps`: only one of these tags matches, and the rest is unknown;
+ * - `namesake`: it has the tags of a resource of this name in another state, of another backend or organization;
  * - `pulumi`: it has tags, but none of this stack;
  * - `other`: it has none;
  * - `unknown`: it can carry none.
@@ -23,12 +25,24 @@ export interface Provenance {
   readonly createdBy: CreatedBy;
   /** The resource for which it was, or may have been, created. */
   readonly urn: string | undefined;
+  /** The other stack of the project that it belongs to. */
+  readonly belongsTo: string | undefined;
   /** The ids in the state for that resource. */
   readonly inState: readonly string[];
-  /** Resource whose place in the program the object may take: its creation was interrupted, and the state holds nothing for it. */
+  /** The resource that can adopt the object: its creation was interrupted, and the state has no object for it. */
   readonly pending: StateResource | undefined;
-  /** The same in a sentence. */
+  /** The resource of this stack that the tag names, and that the state no longer has: the object can be imported as it. */
+  readonly former: FormerResource | undefined;
+  /** The same as a sentence. */
   readonly remark: string | undefined;
+}
+
+/** A resource that is no longer in the state. */
+export interface FormerResource {
+  readonly urn: string;
+  readonly name: string;
+  /** URN of its parent component; undefined if that was the stack. */
+  readonly parent: string | undefined;
 }
 
 /** The facts from which provenance is derived. */
@@ -37,71 +51,135 @@ export interface Provenances {
   readonly owners: ReadonlyMap<string, readonly StateResource[]>;
   /** Ids of this stack's state. */
   readonly states: ReadonlySet<string>;
-  /** Owners in states of other stacks. */
-  readonly others: ReadonlyMap<string, readonly StateResource[]>;
+  /** Owners in states of stacks that the user gave. */
+  readonly besides: ReadonlyMap<string, readonly StateResource[]>;
+  /** Owners in states of the other stacks of the project, and the ids of these states. */
+  readonly others: readonly {
+    readonly stack: string;
+    readonly owners: ReadonlyMap<string, readonly StateResource[]>;
+    readonly states: ReadonlySet<string>;
+  }[];
   readonly pending: readonly StateResource[];
+  /** Names of this stack and its project; undefined if the state is empty. */
+  readonly stack: string | undefined;
+  readonly project: string | undefined;
+  /** URNs of the components that contain resources of this stack. */
+  readonly components: readonly string[];
   readonly intents: Pick<Journal, "find">;
+}
+
+/** Resources that are not those of the place. */
+interface Around {
+  readonly state: StackState;
+  /** Those of stacks that the user gave. */
+  readonly besides: readonly StateResource[];
+  /** Those of the other stacks of the project. */
+  readonly others: readonly OtherStack[];
 }
 
 /** Collects them, of a place with these resources in a state with all those. */
 export const provenancesOf = (
   endpoint: string,
   own: readonly StateResource[],
-  { all, besides }: { readonly all: readonly StateResource[]; readonly besides: readonly StateResource[] },
+  { state: { stack, project, resources: all }, besides, others }: Around,
   intents: Pick<Journal, "find">,
 ): Provenances => ({
   endpoint,
   owners: byOwner(own),
   states: idsOfState(all),
-  others: byOwner(besides),
+  besides: byOwner(besides),
+  others: others.map(({ stack, resources }) => ({
+    stack,
+    owners: byOwner(resources),
+    states: idsOfState(resources),
+  })),
   pending: own.filter(({ isPending }) => isPending),
+  stack,
+  project,
+  components: [...new Set(all.flatMap(({ parent }) => parent ?? []))],
   intents,
 });
 
 const unknown: Provenance = {
   createdBy: "unknown",
   urn: undefined,
+  belongsTo: undefined,
   inState: [],
   pending: undefined,
+  former: undefined,
   remark: undefined,
 };
 const nextUp = "The next up on this computer adopts it, or destroys it if the program wants something else by then.";
 
 /** The provenance of an object. */
 export function provenanceIn(origins: Provenances, kind: ListedType, found: ListedObject): Provenance {
-  if (kind.type === "Machine") return tagged(origins, found.metadata ?? {});
+  if (kind.type === "Machine") return tagged(origins, found);
   const [pending] = origins.pending.filter((inStateText) => mayHaveCreated(inStateText, kind, found));
   if (!pending) return unknown;
   const { urn } = pending;
   return { ...unknown, urn, pending, remark: `The creation of ${urn} was interrupted, and may have created it.` };
 }
 
-function tagged(origins: Provenances, metadata: Readonly<Record<string, string>>): Provenance {
+function tagged(origins: Provenances, { metadata = {}, name }: ListedObject): Provenance {
   const { [ownerTag]: owner, [opTag]: op, [stackTag]: state } = metadata;
   if (owner === undefined) return { ...unknown, createdBy: op === undefined ? "other" : "pulumi" };
   const intent = origins.intents.find(owner);
   const isBegun = intent !== undefined && intent.op === op && intent.endpoint === origins.endpoint;
   const [first, ...more] = origins.owners.get(owner) ?? [];
   if (first) return ofResource(origins, [first, ...more], state, isBegun);
-  if (isBegun)
-    return { ...unknown, createdBy: "stack", remark: `An interrupted run on this computer created it. ${nextUp}` };
-  if (state !== undefined && origins.states.has(state))
-    return { ...unknown, createdBy: "perhaps", remark: formerResource };
-  const [other] = origins.others.get(owner) ?? [];
+  for (const { stack, owners, states } of origins.others) {
+    const [resource] = owners.get(owner) ?? [];
+    if (!resource && (state === undefined || !states.has(state))) continue;
+    const made = resource ? `for ${resource.urn}` : "for a resource that it no longer has";
+    const remark = `It belongs to stack ${stack} of this project, which created it ${made}.`;
+    return { ...unknown, createdBy: "pulumi", urn: resource?.urn, belongsTo: stack, remark };
+  }
+  if (isBegun) {
+    const mayBeOfOthers = state !== undefined && origins.states.size > 0 && !origins.states.has(state);
+    return mayBeOfOthers
+      ? { ...unknown, createdBy: "perhaps", remark: begunSomewhere }
+      : { ...unknown, createdBy: "stack", remark: `An interrupted run on this computer created it. ${nextUp}` };
+  }
+  if (state !== undefined && origins.states.has(state)) {
+    const former = formerOf(origins, owner, name);
+    const remark = `This stack created it for ${former ? `${former.urn}, which its state no longer has.` : "a resource that its state no longer has under the same name."}`;
+    return { ...unknown, createdBy: "perhaps", urn: former?.urn, former, remark };
+  }
+  const [other] = origins.besides.get(owner) ?? [];
   const remark = other
     ? `It was created for ${other.urn}.`
     : "Another stack created it, or a resource that is no longer in this one.";
   return { ...unknown, createdBy: "pulumi", urn: other?.urn, remark };
 }
 
-const formerResource =
-  "This stack created it for a resource that it no longer has, or has under another name: that may be in another stack by now.";
+/**
+ * The resource that an owner stands for. The tag holds only a hash, so the names from which the Machine's own was generated,
+ * such as `worker` of `worker-cef12ed`, are tried.
+ */
+function formerOf(origins: Provenances, owner: string, machine = ""): FormerResource | undefined {
+  const { stack, project, components } = origins;
+  if (stack === undefined || project === undefined) return undefined;
+  const parts = machine.split("-");
+  for (let length = parts.length; length > 0; length--) {
+    const name = parts.slice(0, length).join("-");
+    for (const parent of [undefined, ...components]) {
+      const types = parent === undefined ? "" : `${parent.split("::")[2] ?? ""}$`;
+      const urn = `urn:pulumi:${stack}::${project}::${types}machines:index:Machine::${name}`;
+      const inProgram = { project, stack, type: "Machine", parent: parent ?? "", name };
+      if (owner === ownerOf(urn) || owner === dynamicOwnerOf(inProgram)) return { urn, name, parent };
+    }
+  }
+  return undefined;
+}
+
+const begunSomewhere =
+  "An interrupted run on this computer created it, for this stack or for another one. The next up of that stack adopts it, or destroys it if the program wants something else by then.";
 const otherState =
   "Its state is another one: that of a stack of the same name in another backend or organization, or one that is lost.";
 
 /**
- * The provenance of an object with the tag of resources of this stack. Stacks of the same name have the same tags;
- * their states have ids.
+ * The provenance of an object with the tag of resources of this stack. Stacks of the same name have the same tags; the ids
+ * in their states differ.
  */
 function ofResource(
   { states }: Provenances,
@@ -127,13 +205,15 @@ function ofResource(
   return {
     createdBy,
     urn,
+    belongsTo: undefined,
     inState,
     pending: isWaiting ? mine[0] : undefined,
+    former: undefined,
     remark: isBegun ? `${why} ${nextUp}` : why,
   };
 }
 
-/** Whether all that the inputs of a creation say about an object is so. */
+/** Whether an object matches all inputs of a creation. */
 function mayHaveCreated({ type, inputs }: StateResource, kind: ListedType, { parts, name }: ListedObject): boolean {
   if (type !== kind.type) return false;
   const properties = { ...(name === undefined ? {} : { name }), ...parts };

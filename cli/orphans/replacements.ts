@@ -6,13 +6,13 @@ import { same } from "../../provider/core/values.ts";
 import { resources as types } from "../../provider/registry.ts";
 import { heldIn, isSealed, listIn, type StateResource } from "../stackState.ts";
 
-/** A resource as a deployment has it, as far as it matters here. */
+/** The relevant part of a resource in a deployment. */
 export interface DeploymentEntry extends Values {
   readonly urn: string;
   readonly id?: string;
 }
 
-/** An original that waits for its deletion, and its replacement. */
+/** An original with a pending deletion, and its replacement. */
 export interface Replacement {
   readonly resource: Resource;
   readonly original: StateResource;
@@ -21,9 +21,9 @@ export interface Replacement {
   readonly current: StateResource;
   /** All other objects of the resource in the deployment: its replacement, and other originals. */
   readonly others: readonly DeploymentEntry[];
-  /** Whether the original was itself given up by an undo. */
+  /** Whether the original was itself replaced by an undo. */
   readonly isGivenUp: boolean;
-  /** RFC 3339 time at which the original came into the state. */
+  /** RFC 3339 time at which the original was added to the state. */
   readonly createdAt: string | undefined;
 }
 
@@ -38,7 +38,7 @@ export function replacementsIn(deployment: Values): Replacement[] {
     const others = entries.filter((other) => other.urn === entry.urn && other !== entry);
     const taking = others.find((other) => other["delete"] !== true);
     const current = taking && heldIn(taking);
-    // The same object under two entries is one that its resource has already.
+    // The same object in two entries already belongs to its resource.
     if (!current || (current.id === original.id && current.provider === original.provider)) return [];
     const isGivenUp = contextOf(original.outputs).discard === true;
     const createdAt = createdIn(entry);
@@ -46,16 +46,16 @@ export function replacementsIn(deployment: Values): Replacement[] {
   });
 }
 
-/** When an entry came into the state, in RFC 3339. */
+/** When an entry was added to the state, in RFC 3339. */
 export const createdIn = ({ created }: Values): string | undefined =>
   typeof created === "string" ? created.replace(/\.\d+/, "") : undefined;
 
-/** Whether data is deleted with the original: its own data, or objects in it. */
+/** Whether data is deleted with the original: its own data, or that of objects in it. */
 const isPrecious = (resource: Resource): boolean => resource.losesData !== undefined || resource === types["App"];
 
 const isReference = ({ meta }: Field): boolean => meta.format === "reference";
 
-/** How one is named so that it is no other. */
+/** A name that selects only this one. */
 export const whole = ({ original: { urn, id } }: Replacement): string => `${urn}#${id}`;
 
 /**
@@ -105,8 +105,8 @@ const listOf = (all: readonly Replacement[]): string =>
     .join("\n");
 
 /**
- * Inputs that would replace the original at once: those that the program set differently when it was replaced.
- * References are left out, because their targets may be about to change back too.
+ * Inputs that would replace the original again: those that the program set differently when it was replaced. References are
+ * omitted, because their targets may be restored too.
  */
 export function changedBack({ resource, original, current }: Replacement): { input: string; before: string }[] {
   const isMade = contextOf(current.inputs).autonamed === true ? resource.autoname?.property : undefined;
@@ -123,8 +123,8 @@ export function changedBack({ resource, original, current }: Replacement): { inp
 }
 
 /**
- * The resources of a deployment after undoing. Each original is its resource's own again. Everything else with its URN
- * waits for its deletion, with the user's consent written on it. Dependencies still come before their dependents.
+ * The resources of a deployment after undoing. Each original belongs to its resource again. All other entries with its URN
+ * have a pending deletion, with the user's consent recorded. Dependencies still come before their dependents.
  */
 export function undone(
   resources: readonly DeploymentEntry[],
@@ -139,8 +139,8 @@ export function undone(
 }
 
 /**
- * Moves an original, with its dependencies, to its place before its replacement. Dependents of the resource come after
- * that anyway, and the replacement stays before its present users: the engine deletes in this order.
+ * Moves an original, with its dependencies, to its position before its replacement. Dependents of the resource already come
+ * after that, and the replacement stays before its current dependents: the engine deletes in this order.
  */
 function withOriginalFirst(
   list: readonly DeploymentEntry[],
@@ -188,14 +188,14 @@ function needsOf(entry: DeploymentEntry): ((other: DeploymentEntry) => boolean)[
   return [...from, ...urns.map((urn) => (other: DeploymentEntry) => other.urn === urn)];
 }
 
-/** As the resource's own: nothing is to replace or to delete it any more. */
+/** As its resource's current object: no replacement or deletion is pending. */
 function restored({ delete: _, taint: __, pendingReplacement: ___, ...entry }: DeploymentEntry): DeploymentEntry {
   return withContext(entry, ({ discard: ____, ...context }) => context);
 }
 
 /**
- * Marked for deletion in the next run. The engine would not delete a protected resource, and the protection was meant
- * for the data.
+ * Marked for deletion in the next run. The engine would not delete a protected resource, and the protection was meant for
+ * the original's data.
  */
 function discarded({ protect: _, ...entry }: DeploymentEntry): DeploymentEntry {
   return { ...withContext(entry, (context) => ({ ...context, discard: true })), delete: true };

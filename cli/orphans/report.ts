@@ -1,19 +1,23 @@
 // Reports orphans as text and as JSON.
-import { quotable } from "../../provider/client/printable.ts";
-import type { Compared, Orphan } from "./compare.ts";
+import { docsUrl } from "../../api/docsUrl.ts";
+import { quotable } from "../../api/printable.ts";
+import type { Compared, HeldElsewhere, Orphan } from "./compare.ts";
 import { importCommand, quoted, type Import } from "./importFile.ts";
+import type { Api } from "../../provider/client/api.ts";
+import { tableOf, type Cell } from "../style.ts";
 import type { Target } from "../targets.ts";
 import type { StateResource, StackState } from "../stackState.ts";
 
-/** An orphan and how it is imported; undefined where it cannot be. */
+/** An orphan and its import; undefined if it cannot be imported. */
 export interface ReportedOrphan {
   readonly orphan: Orphan;
   readonly asImport: Import | undefined;
 }
 
-/** The findings in one place. */
+/** The findings for one endpoint. */
 export interface PlaceReport extends Omit<Compared, "orphans"> {
   readonly place: Target;
+  readonly api: Api;
   readonly orphans: readonly ReportedOrphan[];
 }
 
@@ -28,27 +32,43 @@ const words: Readonly<Record<Orphan["createdBy"], string>> = {
 
 const dynamicWayOut =
   "The resources of this stack are dynamic ones, and those cannot be imported. To adopt the orphans, change over to the plugin " +
-  "(docs/bindings.md, From dynamic to plugin), run `pulumi up`, and run this again: it then shows what to import. Or delete through the service what is not needed any more.";
+  `(${docsUrl("bindings.md#from-dynamic-to-plugin")}), run \`pulumi up\`, and run this again: it then shows what to import. Or delete what is not needed any more, with --delete.`;
 
 const ownershipAdvice =
-  "If no request to delete is shown, an orphan may belong to someone: to another stack, or to a person who created it by hand. Read it first, and leave out the objects of other stacks " +
-  "with --also. Delete the rest through the service (docs/orphans.md, What to do).";
+  "If no command to delete is shown, an orphan may belong to someone: to another stack, or to a person who created it by hand. Read it first, and leave out the objects of other projects " +
+  `with --also. --delete deletes any of them that you name, except those of other stacks (${docsUrl("orphans.md#what-to-do")}).`;
 
-/** The report for people. */
-export function textOf(state: StackState, findings: readonly PlaceReport[]): string {
+/** The command that deletes an orphan. */
+type CommandFor = (orphan: Orphan) => string;
+
+/** The report for people. `isWriting`: whether a file of imports is written after it. */
+export function textOf(
+  state: StackState,
+  findings: readonly PlaceReport[],
+  { command, isWriting }: { readonly command: CommandFor; readonly isWriting: boolean },
+): string {
   const parts = findings.flatMap((finding) => [
     headline(state, finding),
     ...(finding.orphans.length > 0
-      ? [table(finding.orphans), ...finding.orphans.map((one) => advice(finding.place, one))]
+      ? [
+          orphanTable(finding.orphans.map(({ orphan }) => orphan)),
+          ...finding.orphans.map((one) => advice(finding.place, one, command)),
+        ]
       : []),
+    ...(finding.heldElsewhere.length > 0 ? [elsewhereText(finding.heldElsewhere)] : []),
     ...(finding.missing.length > 0 ? [missingText(finding.missing)] : []),
     ...finding.notes,
   ]);
   const found = findings.flatMap(({ orphans }) => orphans);
   if (found.length > 0 && state.isDynamic) parts.push(dynamicWayOut);
-  if (found.some(({ orphan: { kind, deletion } }) => kind.deletedBy && deletion === undefined))
+  if (
+    found.some(
+      ({ orphan: { kind, isToDelete, belongsTo } }) => kind.deletedBy && !isToDelete && belongsTo === undefined,
+    )
+  )
     parts.push(ownershipAdvice);
-  if (found.length > 0) parts.push("Nothing was changed. Make sure that no one needs what you delete.");
+  const unchanged = isWriting ? "" : "Nothing was changed. ";
+  if (found.length > 0) parts.push(`${unchanged}Make sure that no one needs what you delete.`);
   return `${parts.join("\n\n")}\n`;
 }
 
@@ -62,42 +82,41 @@ function headline({ stack, project }: StackState, { place, orphans, missing, fai
   return `${config.endpoint}, organization ${config.organization}${through}, compared with ${what}: ${orphans.length === 0 ? "no orphans" : count(orphans.length, "orphan")}.${lost}${failures.length > 0 ? " Not everything could be compared." : ""}`;
 }
 
-function table(orphans: readonly ReportedOrphan[]): string {
-  const rows = [
+/** Orphans as a table. */
+export const orphanTable = (orphans: readonly Orphan[]): string =>
+  tableOf(
     ["TYPE", "ID", "NAME", "CREATED", "CREATED BY"],
-    ...orphans.map(({ orphan: { kind, id, name, createdAt, createdBy } }) => [
-      ...[kind.type, quotable(id, 200), quotable(name ?? "-", 100), quotable(createdAt ?? "-", 50), words[createdBy]],
+    orphans.map(({ kind, id, name, createdAt, createdBy, belongsTo }): Cell[] => [
+      ...[kind.type, quotable(id, 200), quotable(name ?? "-", 100), quotable(createdAt ?? "-", 50)],
+      belongsTo === undefined ? words[createdBy] : { text: `stack ${belongsTo}`, style: "unsure" },
     ]),
-  ];
-  const widths = rows[0]?.map((_, i) => Math.max(...rows.map((row) => row[i]?.length ?? 0))) ?? [];
-  return rows
-    .map((row) =>
-      row
-        .map((cell, i) => cell.padEnd(widths[i] ?? 0))
-        .join("  ")
-        .trimEnd(),
-    )
-    .join("\n");
-}
+  );
 
 /** For objects that may belong to others, the report shows how to read them, and not how to delete them. */
-function advice(
-  { config }: Target,
-  { orphan: { kind, id, remark, request, deletion }, asImport }: ReportedOrphan,
-): string {
-  const way = kind.deletedBy ? deletion : "nothing deletes it; it expires by itself";
+function advice({ config }: Target, { orphan, asImport }: ReportedOrphan, command: CommandFor): string {
+  const { kind, id, remark, request, isToDelete } = orphan;
+  const way = isToDelete ? command(orphan) : kind.deletedBy ? undefined : "nothing deletes it; it expires by itself";
   return [
     `${kind.type} ${id}${remark === undefined ? "" : `: ${remark}`}`,
-    ...(deletion === undefined ? [`  read:      ${lookCommand(config.endpoint, request)}`] : []),
+    ...(isToDelete ? [] : [`  read:      ${lookCommand(config.endpoint, request)}`]),
     ...(asImport ? [`  import:    ${importCommand(asImport)}`] : []),
     ...(way === undefined ? [] : [`  delete:    ${way}`]),
   ].join("\n");
 }
 
-/** A request that reads, as a command. The embedded service has no fixed address, so only the request is shown. */
+const elsewhereText = (held: readonly HeldElsewhere[]): string =>
+  [
+    "Held by other stacks of this project, and no orphans:",
+    ...held.map(
+      ({ kind, id, stack, endpoint }) =>
+        `  ${kind.type} ${quotable(id, 200)} belongs to stack ${stack} of this project${endpoint === undefined ? "" : `, whose endpoint is ${endpoint}`}`,
+    ),
+  ].join("\n");
+
+/** A request that reads, as a command. The embedded service has no fixed address, so only the path is shown. */
 function lookCommand(endpoint: string, request: string): string {
   const path = request.slice(request.indexOf(" ") + 1);
-  if (!/^https?:/.test(endpoint)) return request;
+  if (!/^https?:/.test(endpoint)) return `${path}, at the address that \`npx machines-service status\` shows`;
   return `curl -H "Authorization: Bearer $MACHINES_TOKEN" ${quoted(`${endpoint}${path}`)}`;
 }
 
@@ -107,11 +126,11 @@ const missingText = (missing: readonly StateResource[]): string =>
     ...missing.map(({ type, id, urn }) => `  ${type} ${id}  ${urn}`),
   ].join("\n");
 
-/** The report for programs; docs/orphans.md describes its fields. */
+/** The report as JSON; docs/orphans.md describes its fields. */
 export function jsonOf(
   { stack, project }: StackState,
   findings: readonly PlaceReport[],
-  failures: readonly string[],
+  { failures, command }: { readonly failures: readonly string[]; readonly command: CommandFor },
 ): string {
   const placed = <T, R extends object>(items: (finding: PlaceReport) => readonly T[], shown: (item: T) => R) =>
     findings.flatMap((finding) =>
@@ -125,7 +144,14 @@ export function jsonOf(
       organization: config.organization,
       provider: provider?.name ?? null,
     })),
-    orphans: placed(({ orphans }) => orphans, orphanJson),
+    orphans: placed(
+      ({ orphans }) => orphans,
+      (one) => orphanJson(one, command),
+    ),
+    heldElsewhere: placed(
+      ({ heldElsewhere }) => heldElsewhere,
+      ({ kind: { type }, id, stack, endpoint = null }) => ({ type, id, stack, endpoint }),
+    ),
     missing: placed(
       ({ missing }) => missing,
       ({ type, id, urn }) => ({ type, id, urn }),
@@ -136,16 +162,17 @@ export function jsonOf(
   return `${JSON.stringify(report, null, 2)}\n`;
 }
 
-const orphanJson = ({ orphan, asImport }: ReportedOrphan) => ({
+const orphanJson = ({ orphan, asImport }: ReportedOrphan, command: CommandFor) => ({
   type: orphan.kind.type,
   id: orphan.id,
   name: orphan.name ?? null,
   createdAt: orphan.createdAt ?? null,
   madeBy: orphan.createdBy,
+  belongsTo: orphan.belongsTo ?? null,
   urn: orphan.urn ?? null,
   inState: orphan.inState,
   remark: orphan.remark ?? null,
   import: asImport ? importCommand(asImport) : null,
   look: orphan.request,
-  delete: orphan.deletion ?? null,
+  delete: orphan.isToDelete ? command(orphan) : null,
 });

@@ -1,4 +1,4 @@
-// The Apps and clusters to compare: those that the state holds or names, and those that the user asks for.
+// The Apps and clusters to compare: those that the state contains or names, and those that the user requests.
 import { orUndefined, ignoreIfDeleted } from "../../provider/client/existence.ts";
 import type { Api } from "../../provider/client/api.ts";
 import { isLeaving } from "../../provider/postgres/clusters.ts";
@@ -8,15 +8,16 @@ import { bareId } from "../../api/names.ts";
 import { resources } from "../../provider/registry.ts";
 import type { ListedObject } from "../../provider/core/listing.ts";
 import { listedApps, listedClusters, type ListedType } from "./listing.ts";
+import { fourAtATime } from "../fourAtATime.ts";
 import { plainText, type StateResource } from "../stackState.ts";
 
 /** Selects the objects to compare. */
 export interface ScopeSelection {
-  /** Apps that the state may not hold. */
+  /** Apps that may not be in the state. */
   readonly apps: readonly string[];
-  /** Whether all Apps and clusters of the organization. */
+  /** Whether to compare all Apps and clusters of the organization. */
   readonly isAll: boolean;
-  /** Whether snapshots of volumes and backups of clusters, too. */
+  /** Whether to compare snapshots of volumes and backups of clusters, too. */
   readonly hasSnapshots: boolean;
   /** Types to compare; all when empty. */
   readonly only: readonly string[];
@@ -28,12 +29,9 @@ export interface Scope {
   readonly name: string;
   /** Whether everything in it is compared; otherwise only objects of this stack. */
   readonly isWhole: boolean;
-  /** Whether there can be more in it than attachments. */
+  /** Whether there can be objects in it other than attachments. */
   readonly isReady: boolean;
 }
-
-/** Apps and clusters that are looked into at a time. */
-const atATime = 4;
 
 /** The start of the comparison. */
 export interface Seen {
@@ -77,14 +75,14 @@ function appOf({ type, id, inputs }: StateResource): string | undefined {
   return typeof named === "string" ? bareId(named) : undefined;
 }
 
-/** Apps and clusters that contain resources, as `App shop`: they must not be lost. */
+/** Apps and clusters that contain resources, as `App shop`: they must not be deleted. */
 export function usedBy(all: readonly StateResource[]): ReadonlySet<string> {
   const apps = all.flatMap((held) => [appOf(held) ?? [], held.type === "PostgresAttachment" ? attachedTo(held) : []]);
   const clusters = all.flatMap((held) => clusterOf(held) ?? []);
   return new Set([...apps.flat().map((app) => `App ${app}`), ...clusters.map((id) => `PostgresCluster ${id}`)]);
 }
 
-/** The App that an attachment gives its cluster to. */
+/** The App to which an attachment connects its cluster. */
 function attachedTo({ id, inputs }: StateResource): readonly string[] {
   const named = id === "" ? inputs["app"] : id.split("/")[1];
   return typeof named === "string" ? [bareId(named)] : [];
@@ -166,13 +164,4 @@ export function requireSomething(own: readonly StateResource[], wanted: ScopeSel
       "invalid-input",
       `${what} holds no App and no cluster, so there is nothing to compare: name an App with --app, or compare the whole organization with --all-apps`,
     );
-}
-
-/** Does something to all, a few at a time. */
-export async function fourAtATime<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
-  const queue = [...items];
-  const worker = async () => {
-    for (let next = queue.shift(); next !== undefined; next = queue.shift()) await work(next);
-  };
-  await Promise.all(Array.from({ length: atATime }, worker));
 }

@@ -1,5 +1,5 @@
-// `pulumi-machines undo-replacement`: makes an original that still exists its resource's own again. It changes only the
-// state; the next `pulumi up` deletes the replacement.
+// `pulumi-machines undo-replacement`: makes an original that still exists the resource's current object again. It changes
+// only the state; the next `pulumi up` deletes the replacement.
 import { rmSync, writeFileSync } from "node:fs";
 import { orUndefined } from "../../provider/client/existence.ts";
 import type { Api } from "../../provider/client/api.ts";
@@ -17,7 +17,7 @@ import {
   type Replacement,
 } from "./replacements.ts";
 import { deploymentIn, listIn, readState, type StackState } from "../stackState.ts";
-import { agreed, requireSomebody, untilItEnds, type Asking } from "../terminal.ts";
+import { agreed, requireInteractiveTerminal, untilItEnds, type Asking } from "../terminal.ts";
 import { processJournal } from "../../provider/core/journal.ts";
 import { Run } from "../../provider/core/run.ts";
 
@@ -28,7 +28,7 @@ export interface UndoOptions extends Asking {
 
 const source = "the output of `pulumi stack export`";
 
-/** Milliseconds that reading the originals may take. */
+/** The timeout in milliseconds for reading the originals. */
 const longestLook = 120_000;
 
 /**
@@ -65,7 +65,7 @@ export async function undoReplacement(
     out("This was a dry run: nothing has changed.\n");
     return missing;
   }
-  requireSomebody(options);
+  requireInteractiveTerminal(options);
   if (!(await agreed(options, questionFor(state, there)))) {
     out("Not undone. Nothing has changed.\n");
     return 1;
@@ -75,14 +75,14 @@ export async function undoReplacement(
   return missing;
 }
 
-/** Which of the originals the service still has, and a sentence for each of the others. */
+/** The originals that the service still has, and a sentence for each of the others. */
 async function checkOriginals(
   asked: readonly Replacement[],
   { stack }: UndoOptions,
   err: Streams["err"],
 ): Promise<{ there: Replacement[]; gone: string[] }> {
   const own = await stackConfig(stack);
-  // A provider of the program may have its token in the state alone.
+  // The token of an explicit provider may be only in the state.
   const isElsewhere = asked.some(({ original }) => original.provider !== undefined);
   const providers = isElsewhere ? readState(await exportStack(stack, "clear"), source).providers : [];
   const clients = new Set<Api>();
@@ -100,7 +100,7 @@ async function checkOriginals(
   return { there, gone };
 }
 
-/** Whether the original exists and stays: an object that is being deleted reads as gone. */
+/** Whether the original exists and stays: an object that is being deleted counts as gone. */
 async function isThere(api: Api, { resource, original }: Replacement, warn: Streams["err"]): Promise<boolean> {
   const at = api.clock.now() + longestLook;
   const id = resource.id.parse(original.id);
@@ -124,7 +124,7 @@ async function write(
     );
   const exported = JSON.parse(text) as { readonly deployment: { readonly resources: readonly DeploymentEntry[] } };
   const { deployment } = exported;
-  // Those of the text that is written, not those that were looked at.
+  // The ids of the new text, not of the one that was read.
   const fresh = new Set(undoing.map(({ original: { urn, id } }) => `${urn}#${id}`));
   const found = replacementsIn(deployment).filter(({ original: { urn, id } }) => fresh.has(`${urn}#${id}`));
   const next = { ...exported, deployment: { ...deployment, resources: undone(deployment.resources, found) } };
@@ -138,7 +138,7 @@ async function write(
   return copy;
 }
 
-/** Keeps the state of before in a file, for the user alone: secrets are sealed in it, names and ids are not. */
+/** Saves the previous state in a file for only the user: its secrets are encrypted, names and ids are not. */
 function copyOf(text: string, stack: string): string {
   const time = new Date().toISOString().replace(/\.\d+/, "").replaceAll(/[-:]/g, "");
   const file = `${stack}-before-undo-${time}.json`;

@@ -2,11 +2,12 @@
 // time.
 import { readFileSync, writeFileSync } from "node:fs";
 import type * as automation from "@pulumi/pulumi/automation/index.js";
-import { z } from "zod";
 import { isObject, parseDuration } from "../../api/schema.ts";
+import { bareId } from "../../api/names.ts";
 import { MachinesError, messageOf } from "../../provider/client/errors.ts";
+import { quoted } from "../orphans/importFile.ts";
 import type { Streams } from "../orphans/orphans.ts";
-import { exportStack, pulumi } from "../pulumi.ts";
+import { exportStack, listStacks, pulumi } from "../pulumi.ts";
 import { readState, type StateResource } from "../stackState.ts";
 import { untilItEnds } from "../terminal.ts";
 import { costsOf, stepsOf, type PreviewStep } from "./plan.ts";
@@ -14,12 +15,15 @@ import {
   configOf,
   environmentTag,
   fileOf,
+  markIn,
   openProject,
   outputsOf,
   reasonOf,
   setConfig,
   tagsOf,
   telling,
+  withoutLines,
+  type Mark,
   type Project,
   type Stack,
   type StackConfig,
@@ -29,24 +33,25 @@ import {
 export interface CreateOptions {
   /** Stack whose configuration it copies. */
   readonly template: string;
-  /** How long it may live, for example `48h`. */
+  /** How long it may exist, for example `48h`. */
   readonly expires: string;
-  /** Configuration that is not the template's, `key=value`. */
+  /** Additional configuration, `key=value`. */
   readonly set?: readonly string[];
-  /** Secret configuration that is not the template's, `key=VARIABLE`: the value is that of a variable of the environment. */
+  /** Additional secret configuration, `key=VARIABLE`: the value is that of an environment variable. */
   readonly setSecret?: readonly string[];
   /** File for a summary in Markdown, for example for a comment. */
   readonly summary?: string;
 }
 
-/** The tag of an environment. Only stacks that have it are ever changed or destroyed, from whatever computer. */
-const markOf = z.object({
-  /** Stack that it is created like. */
-  template: z.string(),
-  /** Until when it may live, in RFC 3339. */
-  expires: z.iso.datetime(),
-});
-type Mark = z.infer<typeof markOf>;
+/** Its name is checked before anything is asked or changed. @throws MachinesError `invalid-input` */
+function requireName(name: string): void {
+  const own = bareId(name);
+  if (!/^[A-Za-z0-9._-]{1,100}$/.test(own))
+    throw new MachinesError(
+      "invalid-input",
+      `${JSON.stringify(own)} cannot be the name of an environment: it takes up to 100 letters, digits, hyphens, underscores and periods, such as pr-7`,
+    );
+}
 
 /** Creates an environment, or brings it up to date and extends its life. */
 export async function create(
@@ -55,6 +60,7 @@ export async function create(
   { out }: Streams,
   now: Date = new Date(),
 ): Promise<void> {
+  requireName(name);
   const nanoseconds = parseDuration(options.expires);
   if (nanoseconds === undefined || nanoseconds <= 0)
     throw new MachinesError("invalid-input", `--expires ${options.expires}: must be a time such as 48h`);
@@ -64,10 +70,10 @@ export async function create(
   const template = await project.stack(options.template);
   const given = settingsOf(options, await configOf(template), project.name);
   const until = new Date(now.getTime() + nanoseconds / 1e6).toISOString();
-  const mark: Mark = { template: options.template, expires: until };
-  const stack =
-    (await environment(project, name))?.stack ??
-    (await project.newStack(name, { secretsProvider: await secretsProviderOf(template) }));
+  const before = await environment(project, name, "choose another name");
+  const created = before?.mark.created ?? now.toISOString();
+  const mark: Mark = { template: options.template, created, expires: until };
+  const stack = before?.stack ?? (await project.newStack(name, { secretsProvider: await secretsProviderOf(template) }));
   // First of all: a stack that could not be finished is one that can be destroyed.
   await pulumi(["stack", "tag", "set", environmentTag, JSON.stringify(mark)], name);
   await pulumi(["config", "cp", "--dest", name], options.template);
@@ -79,7 +85,7 @@ export async function create(
   } catch (error) {
     throw new MachinesError(
       "refused",
-      `environment ${name} is not finished: ${reasonOf(error, stack)}\nRun the same command again to continue, or \`environment destroy ${name}\` to delete what it has created.`,
+      `environment ${name} is not finished: ${reasonOf(error, stack)}\nRun the same command again to continue, or \`npx pulumi-machines environment destroy ${quoted(name)}\` to delete what it has created.`,
     );
   }
   const { resources } = readState(await exportStack(stack.name), `the state of ${name}`);
@@ -88,10 +94,10 @@ export async function create(
   else writeFileSync(options.summary, text);
 }
 
-/** Destroys an environment with everything it created, and forgets its stack. */
+/** Destroys an environment with everything it created, and removes its stack. */
 export async function destroy(name: string, { out }: Streams): Promise<void> {
   const project = await openProject();
-  const found = await environment(project, name);
+  const found = await environment(project, name, "it is not destroyed");
   if (found === undefined) out(`There is no environment ${name}.\n`);
   else await remove(found, out);
 }
@@ -99,12 +105,23 @@ export async function destroy(name: string, { out }: Streams): Promise<void> {
 async function remove({ stack, mark }: Environment, out: Streams["out"]): Promise<void> {
   if ((await fileOf(stack)) === undefined) await configure(stack, mark);
   try {
-    await untilItEnds(() => stack.destroy(telling(out)));
+    const lines = withoutLines(out, removalHint);
+    await untilItEnds(() => stack.destroy(telling(lines.write)).finally(lines.end));
   } catch (error) {
     throw new MachinesError("refused", `environment ${stack.name} still exists: ${reasonOf(error, stack)}`);
   }
-  await stack.workspace.removeStack(stack.name);
+  await removeStack(stack);
   out(`Environment ${stack.name} is deleted, with everything it created.\n`);
+}
+
+/** What the CLI says after `destroy`: to remove the stack by hand, which this command does. */
+const removalHint = /^The resources in the stack have been deleted, but|^If you want to remove the stack completely/;
+
+/** Removes a stack. The CLI then selects none, so the one that was selected is selected again. */
+async function removeStack({ name }: Stack): Promise<void> {
+  const selected = (await listStacks()).find(({ isSelected }) => isSelected)?.name;
+  await pulumi(["stack", "rm", "--yes"], name);
+  if (selected !== undefined && bareId(selected) !== bareId(name)) await pulumi(["stack", "select"], selected);
 }
 
 /**
@@ -114,16 +131,20 @@ async function remove({ stack, mark }: Environment, out: Streams["out"]): Promis
 export async function sweep(streams: Streams, now: Date = new Date()): Promise<0 | 1> {
   const project = await openProject();
   let failed = false;
+  let swept = 0;
   for (const name of (await project.stacks()).keys()) {
     try {
       const stack = await project.stack(name);
       const mark = await lookUp(stack);
-      if (mark !== undefined && Date.parse(mark.expires) <= now.getTime()) await remove({ stack, mark }, streams.out);
+      if (mark === undefined || Date.parse(mark.expires) > now.getTime()) continue;
+      await remove({ stack, mark }, streams.out);
+      swept += 1;
     } catch (error) {
       failed = true;
       streams.err(`Stack ${name} could not be looked at, or not be destroyed: ${messageOf(error)}`);
     }
   }
+  if (swept === 0 && !failed) streams.out(`No environment of the project ${project.name} has expired.\n`);
   return failed ? 1 : 0;
 }
 
@@ -135,26 +156,24 @@ interface Environment {
 
 /**
  * The environment, if it exists.
+ * @param otherwise what follows for a stack that is none
  * @throws MachinesError if the stack is not an environment, so that it must not be changed or destroyed
  */
-async function environment(project: Project, name: string): Promise<Environment | undefined> {
+async function environment(project: Project, name: string, otherwise: string): Promise<Environment | undefined> {
   const stack = await project.find(name);
   if (stack === undefined) return undefined;
   const mark = await lookUp(stack);
   if (mark === undefined)
     throw new MachinesError(
       "refused",
-      `stack ${name} is no environment: it was not created by this command (\`pulumi stack rm ${name}\` removes one that has nothing)`,
+      `stack ${name} is no environment, because \`environment create\` did not create it: ${otherwise}`,
     );
   return { stack, mark };
 }
 
-async function lookUp(stack: Stack): Promise<Mark | undefined> {
-  const { [environmentTag]: text } = await tagsOf(stack);
-  return text === undefined ? undefined : markOf.parse(JSON.parse(text));
-}
+const lookUp = async (stack: Stack): Promise<Mark | undefined> => markIn(await tagsOf(stack));
 
-/** Another computer created it, as in CI. Its configuration is that of its last deployment, or of its template. */
+/** If another computer created it, as in CI, its configuration is that of its last deployment, or of its template. */
 async function configure(stack: Stack, { template }: Mark): Promise<void> {
   try {
     await pulumi(["config", "refresh"], stack.name);
@@ -169,7 +188,7 @@ async function secretsProviderOf(stack: Stack): Promise<string | undefined> {
   return /^\s*"?secretsprovider"?:\s*"?([^"\s,]+)/m.exec(text)?.[1];
 }
 
-/** Configuration that is not the template's. Values of secrets are not among the arguments, which CI and `ps` show. */
+/** Additional configuration. Values of secrets are not in the arguments, which CI and `ps` show. */
 function settingsOf(
   { set = [], setSecret = [] }: CreateOptions,
   template: StackConfig,
@@ -194,12 +213,17 @@ function settingsOf(
   const secret = setSecret.map((pair) => {
     const [key, variable] = split("--set-secret", pair, "VARIABLE");
     const value = process.env[variable];
-    if (value === undefined || value === "")
-      throw new MachinesError("invalid-input", `--set-secret: there is no variable for ${key} in the environment`);
+    if (value === undefined || value === "") throw new MachinesError("invalid-input", missingVariable(key, variable));
     return { key, value, isSecret: true };
   });
   return [...plain, ...secret];
 }
+
+/** A user may have written the secret itself, so only what looks like a name of a variable is repeated. */
+const missingVariable = (key: string, variable: string): string =>
+  /^[A-Z][A-Z0-9_]{0,63}$/.test(variable)
+    ? `--set-secret: the environment has no variable ${variable}, from which ${key} takes its value; set it, for example with \`export ${variable}=…\``
+    : `--set-secret: the environment has no such variable for ${key}; --set-secret ${key}=VARIABLE takes the name of one, not the value`;
 
 /** The summary of an environment. */
 interface Summary {

@@ -1,39 +1,74 @@
 // Whether the Machines of a release run it, and pass their checks.
 import type { Api } from "../../provider/client/api.ts";
-import { messageOf } from "../../provider/client/errors.ts";
+import { isNotFound, messageOf } from "../../provider/client/errors.ts";
+import { quotable } from "../../api/printable.ts";
+import { versionOf as versionIn } from "../../provider/client/wait.ts";
 import { clientOf } from "../targets.ts";
 import { exportStack, stackConfig } from "../pulumi.ts";
-import { readState } from "../stackState.ts";
+import { plainText, readState } from "../stackState.ts";
 import type { ReleaseRecord, Stack } from "./stacks.ts";
 
-/** Why the Machines of a release are not healthy now; nothing where they are. They are looked at with the stack's own tokens. */
-export async function unhealthy(stack: Stack, { machines, digest }: ReleaseRecord): Promise<string[]> {
-  const clientOf = await clientsOf(stack);
-  const looked = await Promise.all(
+/** The Machines of a release, as the service has them now. */
+export interface Health {
+  /** Why they are not healthy; nothing where they are. */
+  readonly problems: readonly string[];
+  /** Why some could not be looked at. */
+  readonly unseen: readonly string[];
+  /** Those that run the release as another version than the state has, as after an update that was rolled back. */
+  readonly otherVersion: readonly string[];
+}
+
+/**
+ * Looks at the Machines of a release with the stack's own tokens.
+ * @param env environment for what the stack's configuration leaves open
+ */
+export async function healthOf(
+  stack: Stack,
+  { machines, digest }: ReleaseRecord,
+  env: NodeJS.ProcessEnv = process.env,
+): Promise<Health> {
+  const { clientFor, versionOf } = await knownOf(stack, env);
+  const [problems, unseen, otherVersion]: [string[], string[], string[]] = [[], [], []];
+  await Promise.all(
     machines.map(async (id) => {
       const [appName = "", machineId = ""] = id.split("/");
       try {
-        const { state, checks = [], imageRef } = await clientOf(id).machines.get({ appName, machineId });
-        const failing = checks.filter(({ status }) => status !== "passing");
-        return [
-          ...(state === "started" ? [] : [`${id} is ${state}`]),
-          ...(imageRef?.digest === digest ? [] : [`${id} runs another image`]),
-          ...failing.map(({ name, status }) => `${id} has the check ${name ?? ""}, which is ${status ?? "unknown"}`),
-        ];
+        const live = await clientFor(id).machines.get({ appName, machineId });
+        const { state, checks = [], imageRef } = live;
+        const isRun = imageRef?.digest === digest;
+        if (!isRun) problems.push(`Machine ${id} runs another image`);
+        // The checks of a Machine that does not run say nothing more.
+        if (state !== "started") problems.push(`Machine ${id} is ${state}`);
+        else
+          for (const { name, status, output } of checks)
+            if (status !== "passing")
+              problems.push(
+                `Machine ${id}: its check ${name ?? ""} is ${status ?? "unknown"}${output ? ` (${quotable(output, 200)})` : ""}`,
+              );
+        const known = versionOf(id);
+        if (isRun && known !== undefined && versionIn(live) !== known) otherVersion.push(id);
       } catch (error) {
-        return [`${id} cannot be looked at: ${messageOf(error)}`];
+        if (isNotFound(error)) problems.push(`Machine ${id} does not exist any more`);
+        else unseen.push(`Machine ${id} cannot be looked at: ${messageOf(error)}`);
       }
     }),
   );
-  return looked.flat();
+  return { problems: problems.sort(), unseen: unseen.sort(), otherVersion: otherVersion.sort() };
 }
 
-/** The client for a Machine: with the provider of the program that created it, or else the stack's configuration. */
-async function clientsOf(stack: Stack): Promise<(machine: string) => Api> {
+/** Everything that is wrong, for reports. */
+export const complaints = ({ problems, unseen }: Health): string[] => [...problems, ...unseen];
+
+/**
+ * The facts about a Machine in the state: the client, with the provider of the program that created it or else the stack's
+ * configuration, and its version.
+ */
+async function knownOf(stack: Stack, env: NodeJS.ProcessEnv) {
   const [own, text] = await Promise.all([stackConfig(stack.name), exportStack(stack.name, "clear")]);
   const { resources, providers } = readState(text, `the state of ${stack.name}`);
-  return (machine) => {
-    const urn = resources.find(({ type, id }) => type === "Machine" && id === machine)?.provider;
-    return clientOf(urn, own, providers, () => undefined);
+  const machineOf = (machine: string) => resources.find(({ type, id }) => type === "Machine" && id === machine);
+  return {
+    clientFor: (machine: string): Api => clientOf(machineOf(machine)?.provider, own, providers, () => undefined, env),
+    versionOf: (machine: string): string | undefined => plainText(machineOf(machine)?.outputs["version"]),
   };
 }

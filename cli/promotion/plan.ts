@@ -1,4 +1,4 @@
-// The steps of a preview, and those that a promotion must never have.
+// The steps of a preview, and those that a promotion must refuse.
 import type * as automation from "@pulumi/pulumi/automation/index.js";
 import { addressCost, clusterCost, machineCost, volumeCost } from "../../policy/cost.ts";
 import { prices } from "../../policy/prices.ts";
@@ -9,7 +9,7 @@ import { resources } from "../../provider/registry.ts";
 /** A step of a preview. */
 export interface PreviewStep {
   readonly op: string;
-  /** Type of ours, `Machine`; of others as the engine has it. */
+  /** Name of our type, as `Machine`; the engine's name for others. */
   readonly type: string;
   readonly name: string;
   readonly before: Inputs | undefined;
@@ -18,7 +18,7 @@ export interface PreviewStep {
 
 type Inputs = Readonly<Record<string, unknown>>;
 
-/** The steps of our resources and of others, from the events of a preview. */
+/** The steps of our and other resources, from the events of a preview. */
 export function stepsOf(events: readonly automation.EngineEvent[]): PreviewStep[] {
   return events.flatMap(({ resourcePreEvent }) => {
     const step = resourcePreEvent?.metadata;
@@ -45,7 +45,7 @@ const destroys = new Set([
   ...["discard", "discard-replaced"],
 ]);
 
-/** Steps that would delete data: a promotion has none of these. */
+/** Steps that would delete data: a promotion refuses these. */
 export const destructive = (steps: readonly PreviewStep[]): PreviewStep[] => {
   const found = steps.filter(({ op, type }) => destroys.has(op) && holdsData(type));
   return found.filter(({ type, name }, at) => found.findIndex((one) => one.type === type && one.name === name) === at);
@@ -60,7 +60,7 @@ export const usesImage = (steps: readonly PreviewStep[], image: string): boolean
     return inputs.includes(JSON.stringify(image)) || inputs.includes("[secret]");
   });
 
-/** Steps whose resource is part of the stack before, and after; those of a replacement are counted by one of them. */
+/** Steps whose resource is in the stack before, and after; a replacement is counted once. */
 const counted = {
   before: new Set(["same", "update", "delete", "replace"]),
   after: new Set(["same", "update", "create", "import", "replace"]),

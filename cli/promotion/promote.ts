@@ -1,12 +1,16 @@
-// `pulumi-machines promote`: a release goes from one stack to the next, or a stack goes back to the one before.
+// `pulumi-machines promote`: promotes a release from one stack to the next, or rolls a stack back to the previous one.
 import { userInfo } from "node:os";
-import type * as automation from "@pulumi/pulumi/automation/index.js";
 import { MachinesError, messageOf } from "../../provider/client/errors.ts";
 import { bareId } from "../../api/names.ts";
+import { quoted } from "../orphans/importFile.ts";
 import type { Streams } from "../orphans/orphans.ts";
-import { agreed, requireSomebody, untilItEnds, type Asking } from "../terminal.ts";
-import { unhealthy } from "./health.ts";
-import { costsOf, destructive, stepsOf, usesImage, type PreviewStep } from "./plan.ts";
+import { agreed, requireInteractiveTerminal, type Asking } from "../terminal.ts";
+import { configKeys } from "../../provider/client/config.ts";
+import { setupProblem, SetupError, stackConfig } from "../pulumi.ts";
+import { paint } from "../style.ts";
+import { countsText, errorsIn, runEngine, stepText, violationsIn, type Ran } from "./engine.ts";
+import { complaints, healthOf } from "./health.ts";
+import { costsOf, destructive, stepsOf, usesImage } from "./plan.ts";
 import {
   asIfPinned,
   begin,
@@ -17,37 +21,42 @@ import {
   reasonOf,
   runsNow,
   standingOf,
-  telling,
   type ReleaseRecord,
   type Stack,
 } from "./stacks.ts";
 
 /** Options of the command. */
 export interface PromoteOptions extends Asking {
-  /** Packs that check the stack, with a file of configuration for each or none at all; `{stack}` stands for its name. */
+  /** Packs that check the stack, with a file of configuration for each or for none; `{stack}` is replaced by its name. */
   readonly policyPack?: readonly string[];
   readonly policyPackConfig?: readonly string[];
-  /** The user who promotes; the user of this computer when left out. */
+  /** The user who promotes; by default the user of this computer. */
   readonly by?: string;
+  /** Whether to print all output of the engine. */
+  readonly verbose?: true;
 }
 
-/** A promotion or a rollback to carry out. */
+/** A promotion or a rollback to perform. */
 interface Move {
   readonly to: Stack;
-  /** The stack's present release. */
+  /** Name of the stack that it is promoted from; undefined for a rollback. */
+  readonly from?: string;
+  /** The stack's current release. */
   readonly current: ReleaseRecord | undefined;
-  /** The stack's next release. */
+  /** The release that the stack runs afterwards. */
   readonly wanted: ReleaseRecord;
-  /** Additional pins while this is in progress. */
+  /** Releases that stay pinned after `wanted` while the promotion or rollback is in progress. */
   readonly meanwhile: readonly ReleaseRecord[];
-  /** Additional pins once this is done. */
+  /** Releases that stay pinned after `wanted` once the promotion or rollback is complete. */
   readonly after: readonly ReleaseRecord[];
   readonly title: string;
+  /** How to undo it once it is done. */
+  readonly undo: string;
 }
 
 /**
  * Promotes the release of one stack to another.
- * @returns 0 if it is done or nothing is to do, 1 if the user or a check refused it
+ * @returns 0 if it is complete, if nothing had to be done, or after a dry run; 1 if the user declined or a check failed
  */
 export async function promote(from: string, to: string, options: PromoteOptions, streams: Streams): Promise<0 | 1> {
   const project = await openProject();
@@ -59,7 +68,7 @@ export async function promote(from: string, to: string, options: PromoteOptions,
     streams.out(`${to} runs the release of ${from} already: ${offered.image}\n`);
     return 0;
   }
-  // An interrupted promotion has pinned its release, so it continues with that one.
+  // An interrupted promotion has pinned its release. If this is the same release, the command continues that promotion.
   const goesOn = pinned?.pending === true && isSame(pinned, offered);
   const wanted = {
     ...offered,
@@ -67,29 +76,66 @@ export async function promote(from: string, to: string, options: PromoteOptions,
     promotedAt: goesOn ? pinned.promotedAt : new Date().toISOString(),
     pending: true,
   };
+  requireInteractiveTerminal(options);
+  const problems = await problemsOf(source, target, offered);
+  if (problems.length > 0) {
+    for (const problem of problems) streams.err(problem);
+    streams.err(
+      `Not promoted: ${from} does not run its release healthy. Repair it, for example with \`pulumi up --refresh --stack ${from}\`, and promote again. Nothing has changed.`,
+    );
+    return 1;
+  }
   const before = isSame(history[0], wanted) ? history.slice(1) : history;
   const title = `${goesOn ? "Going on with the promotion" : "Promotion"} from ${from} to ${to}`;
-  return carryOut({ to: target, current, wanted, meanwhile: before, after: before, title }, options, streams);
+  const [last] = before;
+  const undo =
+    last === undefined
+      ? `${to} has no release before this one to go back to.`
+      : `To go back to ${last.image}: npx pulumi-machines promote ${quoted(to)} --rollback`;
+  return carryOut(
+    { to: target, from, current, wanted, meanwhile: before, after: before, title, undo },
+    options,
+    streams,
+  );
 }
 
-/** Takes a stack back to the release it ran before. Exit codes as of {@link promote}. */
+/**
+ * Why the Machines of the release to promote are not healthy. Machines that this computer may not look at are left to the
+ * preview, which has the token that the program gives for them.
+ */
+async function problemsOf(source: Stack, target: Stack, release: ReleaseRecord): Promise<readonly string[]> {
+  try {
+    const [from, to] = await Promise.all([stackConfig(source.name), stackConfig(target.name)]);
+    const isSamePlace = ["endpoint", "organization"].every((key) => from.get(key) === to.get(key));
+    // The token of the environment is meant for the target, and goes nowhere else.
+    const { [configKeys.token.environment]: token, ...others } = process.env;
+    const env = isSamePlace ? { ...others, [configKeys.token.environment]: token } : others;
+    return (await healthOf(source, release, env)).problems;
+  } catch (error) {
+    if (error instanceof SetupError || !(error instanceof MachinesError)) throw error;
+    return [];
+  }
+}
+
+/** Rolls a stack back to its previous release. Exit codes as of {@link promote}. */
 export async function rollback(to: string, options: PromoteOptions, streams: Streams): Promise<0 | 1> {
   const target = await (await openProject()).stack(to);
   const { current, pinned, history, isUnderWay } = await standingOf(target);
-  // After an interrupted promotion, a rollback returns to the previous release, however far the promotion came. Only
-  // the tag shows that another computer started it.
+  // If a promotion was interrupted, the rollback restores the release before it, however far the promotion came. If another
+  // computer started the promotion, only the tag of the stack shows that it was interrupted.
   const previous = pinned?.pending === true ? pinned : isUnderWay ? undefined : (current ?? pinned);
   const wanted = pinned?.goingBack === true ? pinned : history.find((one) => !isSame(one, previous));
   if (wanted === undefined)
     throw new MachinesError(
       "invalid-input",
-      `stack ${to} has no release to go back to${pinned === undefined ? "" : `; \`pulumi config rm releases --stack ${to}\` has it adopt the release of the previous stack`}`,
+      `stack ${to} has no release to go back to${pinned === undefined ? "" : `. After \`pulumi config rm releases --stack ${to}\`, its next up takes the release of the previous stack`}`,
     );
   const { pending: _, ...rest } = wanted;
   const again = { ...rest, promotedBy: byOf(options), promotedAt: new Date().toISOString(), goingBack: true };
+  const undo = `To go forward again, promote to ${to} as before.`;
   const after = history.slice(history.findIndex((one) => isSame(one, wanted)) + 1);
   return carryOut(
-    { to: target, current, wanted: again, meanwhile: history, after, title: `${to} goes back` },
+    { to: target, current, wanted: again, meanwhile: history, after, title: `${to} goes back`, undo },
     options,
     streams,
   );
@@ -99,55 +145,53 @@ function byOf({ by }: PromoteOptions): string {
   try {
     return by ?? process.env["GITHUB_ACTOR"] ?? userInfo().username;
   } catch {
-    throw new MachinesError("invalid-input", "this computer does not know who you are: say --by NAME");
+    throw new MachinesError("invalid-input", "the name of the user who promotes cannot be determined: add --by NAME");
   }
 }
 
-/** Shows, previews, asks, applies, looks whether it is healthy, and writes down. */
+/** Shows, previews, asks, applies, checks the health, and records the result. */
 async function carryOut(move: Move, options: PromoteOptions, { out, err }: Streams): Promise<0 | 1> {
-  const { to, current, wanted, meanwhile, after, title } = move;
-  requireSomebody(options);
-  out(`${title}\n${changesOf(current, wanted)}\n`);
+  const { to, current, wanted, meanwhile, after, title, undo } = move;
+  requireInteractiveTerminal(options);
+  out(`${paint("head", title)}\n${changesOf(current, wanted)}\n`);
   const forStack = (paths: readonly string[]) => paths.map((path) => path.replaceAll("{stack}", bareId(to.name)));
   const packs = {
     ...(options.policyPack && { policyPacks: forStack(options.policyPack) }),
     ...(options.policyPackConfig && { policyPackConfigs: forStack(options.policyPackConfig) }),
   };
-  const steps = await asIfPinned(to, wanted, (configFile) => previewed(to, { ...packs, configFile }, out));
-  if (steps === undefined) {
-    err("Not promoted: the preview failed, for the reason above. Nothing has changed.");
+  const print = options.verbose ? out : undefined;
+  const previewed = await asIfPinned(to, wanted, (configFile) =>
+    runEngine((progress) => to.preview({ ...packs, configFile, ...progress }), print),
+  );
+  const refusal = previewRefusal(previewed, move);
+  if (refusal) {
+    for (const line of refusal) err(line);
     return 1;
   }
-  out(summaryOf(steps));
-  if (!usesImage(steps, wanted.image)) {
-    err(
-      `Not promoted: no Machine of ${to.name} would run ${wanted.image}. Its program must hand the first of the configuration ` +
-        "releases to its Release, as pinned, and the image of that to its Machines. Nothing has changed.",
-    );
-    return 1;
-  }
-  const lost = destructive(steps);
-  if (lost.length > 0) {
-    err(
-      `Not promoted: it would delete or replace ${lost.map(({ type, name }) => `the ${type} ${name}`).join(", ")}. ` +
-        "Do that in a change of its own, without a promotion. Nothing has changed.",
-    );
-    return 1;
-  }
+  out(summaryOf(previewed, options));
   if (options.dryRun || !(await agreed(options, `Change ${to.name}?`))) {
     out(options.dryRun ? "This was a dry run: nothing has changed.\n" : "Not promoted. Nothing has changed.\n");
     return options.dryRun ? 0 : 1;
   }
-  // The promotion is in progress from here on: the next run of the command or of `up` continues with this release.
+  // From here on, the promotion is in progress: the next `promote` or `up` continues with this release.
   await pin(to, [wanted, ...meanwhile]);
   try {
     await begin(to, wanted);
-    const ran = await applied(to, wanted, { ...packs, ...telling(out) });
-    const { pending: _, goingBack: __, ...done } = wanted;
+    const updated = await runEngine(
+      (progress) => to.up({ ...packs, ...progress }),
+      print,
+      (event) => {
+        const step = options.verbose ? undefined : stepText(event);
+        if (step !== undefined) out(`${step}\n`);
+      },
+    );
+    const ran = await checked(to, wanted, updated);
+    const { pending: _, goingBack, ...done } = wanted;
     await end(to);
-    await pin(to, [done, ...after]);
+    await pin(to, [{ ...done, ...(goingBack && { rolledBack: true }) }, ...after]);
     const count = `${ran.machines.length} healthy Machine${ran.machines.length === 1 ? "" : "s"}`;
-    out(`${to.name} runs ${ran.image} on ${count}.\n`);
+    out(`  result    ${countsText(updated.events)}\n`);
+    out(`${paint("good", `${to.name} runs ${ran.image} on ${count}.`)}\n${undo}\n`);
     return 0;
   } catch (error) {
     const other = wanted.goingBack
@@ -160,44 +204,73 @@ async function carryOut(move: Move, options: PromoteOptions, { out, err }: Strea
   }
 }
 
-/** Updates a stack, and returns its release. @throws MachinesError if that is not the wanted one, or not healthy */
-async function applied(to: Stack, wanted: ReleaseRecord, options: automation.UpOptions): Promise<ReleaseRecord> {
+/** Why a preview does not permit the promotion, in lines; undefined if it does. */
+function previewRefusal({ events, error }: Ran, { to, from, current, wanted }: Move): string[] | undefined {
+  const violated = violationsIn(events).filter(({ isMandatory }) => isMandatory);
+  if (error !== undefined && violated.length > 0)
+    return [...violated.map(({ text }) => text), "Not promoted: a policy is violated. Nothing has changed."];
+  if (error !== undefined) {
+    const setup = setupProblem(messageOf(error));
+    if (setup) throw setup;
+    const errors = errorsIn(events);
+    return [
+      ...(errors.length > 0 ? errors : [reasonOf(error, to)]),
+      "Not promoted: the preview failed, for the reason above. Nothing has changed.",
+    ];
+  }
+  const steps = stepsOf(events);
+  if (!usesImage(steps, wanted.image)) {
+    if (from !== undefined && current !== undefined && !readsOtherStack(events))
+      return [
+        `${to.name} is where releases begin, so nothing is promoted to it. To go back: npx pulumi-machines promote ${quoted(from)} --rollback`,
+        "Not promoted. Nothing has changed.",
+      ];
+    return [
+      `Not promoted: no Machine of ${to.name} would run ${wanted.image}. Its program must hand the first of the configuration ` +
+        "releases to its Release, as pinned, and the image of that to its Machines. Nothing has changed.",
+    ];
+  }
+  const lost = destructive(steps);
+  if (lost.length > 0)
+    return [
+      `Not promoted: it would delete or replace ${lost.map(({ type, name }) => `the ${type} ${name}`).join(", ")}. ` +
+        "Do that in a change of its own, without a promotion. Nothing has changed.",
+    ];
+  return undefined;
+}
+
+/** Whether a program reads the outputs of another stack, as one does that takes its release from there. */
+const readsOtherStack = (events: Ran["events"]): boolean =>
+  events.some(({ resourcePreEvent }) => resourcePreEvent?.metadata.type === "pulumi:pulumi:StackReference");
+
+/** The release of an updated stack. @throws MachinesError if that is not the wanted one, or not healthy */
+async function checked(to: Stack, wanted: ReleaseRecord, { events, error }: Ran): Promise<ReleaseRecord> {
   const unfinished = (message: string): never => {
     throw new MachinesError("refused", message);
   };
-  try {
-    await untilItEnds(() => to.up(options));
-  } catch (error) {
-    unfinished(`The update failed: ${reasonOf(error, to)}`);
+  if (error !== undefined) {
+    const errors = [
+      ...violationsIn(events).flatMap(({ isMandatory, text }) => (isMandatory ? [text] : [])),
+      ...errorsIn(events),
+    ];
+    const reason = errors.length > 0 ? errors.join("\n") : reasonOf(error, to);
+    unfinished(`The update failed: ${reason}`);
   }
   const ran = await runsNow(to);
   if (ran === undefined || !isSame(ran, wanted))
     return unfinished(
-      `${to.name} does not report the wanted release: its program must use the first of the configuration releases.`,
+      `${to.name} does not report the wanted release: its program must use the first entry of the configuration key releases.`,
     );
-  const problems = await unhealthy(to, ran);
-  return problems.length === 0 ? ran : unfinished(`${to.name} is updated and not healthy: ${problems.join("; ")}`);
-}
-
-/** The steps of a preview; undefined if it fails, which the CLI has reported then. */
-async function previewed(
-  stack: Stack,
-  options: automation.PreviewOptions,
-  out: (text: string) => void,
-): Promise<PreviewStep[] | undefined> {
-  const events: automation.EngineEvent[] = [];
-  try {
-    const onEvent = (event: automation.EngineEvent): void => void events.push(event);
-    await untilItEnds(() => stack.preview({ ...options, ...telling(out), onEvent }));
-    return stepsOf(events);
-  } catch {
-    return undefined;
-  }
+  const problems = complaints(await healthOf(to, ran));
+  if (problems.length === 0) return ran;
+  const isOff = problems.some((problem) => / is (stopped|suspended|created)$/.test(problem));
+  const advice = isOff ? '. Start it, or set `state: "started"` in the program' : "";
+  return unfinished(`${to.name} is updated and not healthy: ${problems.join("; ")}${advice}.`);
 }
 
 function changesOf(current: ReleaseRecord | undefined, wanted: ReleaseRecord): string {
   const names = [...new Set([...Object.keys(current?.settings ?? {}), ...Object.keys(wanted.settings)])].sort();
-  // Names alone: a value may be a secret of the program.
+  // Only names, because a value may be a secret of the program.
   const changed = names.filter((name) => current?.settings[name] !== wanted.settings[name]);
   return [
     `  image     ${current?.image ?? "none"}`,
@@ -206,13 +279,25 @@ function changesOf(current: ReleaseRecord | undefined, wanted: ReleaseRecord): s
   ].join("\n");
 }
 
-function summaryOf(steps: readonly PreviewStep[]): string {
+function summaryOf({ events }: Ran, options: PromoteOptions): string {
+  const steps = stepsOf(events);
   const changed = steps.filter(({ op, type }) => op !== "same" && type === "Machine");
   const gone = steps.filter(({ op, type }) => op === "delete" && type !== "Machine");
   const { before, after, currency } = costsOf(steps);
   return [
     `  Machines  ${changed.length === 0 ? "no change" : changed.map(({ op, name }) => `${name} (${op})`).join(", ")}`,
     ...(gone.length === 0 ? [] : [`  deletes   ${gone.map(({ type, name }) => `${type} ${name}`).join(", ")}`]),
-    `  cost      about ${before.toFixed(2)} -> ${after.toFixed(2)} ${currency} a month\n`,
+    `  cost      about ${before.toFixed(2)} -> ${after.toFixed(2)} ${currency} a month`,
+    `  policy    ${policyText(events, options)}\n`,
   ].join("\n");
+}
+
+/** The judgement of the policies: what they only advise is shown, and does not stop the promotion. */
+function policyText(events: Ran["events"], { policyPack = [] }: PromoteOptions): string {
+  const advice = violationsIn(events);
+  if (policyPack.length === 0 && advice.length === 0) return "none checked; --policy-pack names a pack";
+  if (advice.length === 0) return "passed";
+  const warnings = `${advice.length} warning${advice.length === 1 ? "" : "s"}`;
+  const lines = advice.map(({ text }) => text.replaceAll("\n", "\n            "));
+  return [`passed, with ${warnings}:`, ...lines].join("\n            ");
 }

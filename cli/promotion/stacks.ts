@@ -6,9 +6,11 @@ import type * as automation from "@pulumi/pulumi/automation/index.js";
 import { z } from "zod";
 import { MachinesError, messageOf } from "../../provider/client/errors.ts";
 import { bareId } from "../../api/names.ts";
-import { pulumi } from "../pulumi.ts";
+import { validated } from "../../api/validated.ts";
+import { didYouMean } from "../../api/didYouMean.ts";
+import { listStacks, noPulumi, pulumi, setupProblem, SetupError } from "../pulumi.ts";
 
-/** A stack, as the Automation API has it. */
+/** A stack in the form of the Automation API. */
 export type Stack = automation.Stack;
 
 const record = z.looseObject({
@@ -22,41 +24,52 @@ const record = z.looseObject({
   promotedAt: z.string().optional(),
   pending: z.boolean().optional(),
   goingBack: z.boolean().optional(),
+  rolledBack: z.boolean().optional(),
 });
 
 /** The release of a stack, as `runBy()` of a Release reports it. */
 export type ReleaseRecord = z.infer<typeof record>;
 
-/** How many releases a stack remembers, the one it is pinned to included. */
+/** The number of releases that a stack remembers, including the pinned one. */
 const remembered = 10;
 
 /** A project. */
 export interface Project {
   readonly name: string;
-  /** Its stacks by name, with when each was last deployed, in RFC 3339. */
+  /** Its stacks by name, with the time of the last deployment, in RFC 3339. */
   readonly stacks: () => Promise<ReadonlyMap<string, string | undefined>>;
   /** @throws MachinesError if no such stack exists */
   readonly stack: (name: string) => Promise<Stack>;
-  /** The same; undefined where there is none. */
+  /** The same; undefined if there is none. */
   readonly find: (name: string) => Promise<Stack | undefined>;
   /** Creates a stack that does not exist yet. */
   readonly newStack: (name: string, options?: { readonly secretsProvider?: string | undefined }) => Promise<Stack>;
 }
 
-/** The project in this folder. Stacks are looked at and changed without being selected. @throws MachinesError where there is none */
+/** The project in this folder. Stacks are read and changed without being selected. @throws MachinesError if there is none */
 export async function openProject(): Promise<Project> {
   const folder = process.cwd();
   if (!["Pulumi.yaml", "Pulumi.yml", "Pulumi.json"].some((name) => existsSync(join(folder, name))))
-    throw new MachinesError("invalid-input", `there is no Pulumi project in ${folder}: start this beside Pulumi.yaml`);
+    throw new SetupError(
+      `there is no Pulumi project in ${folder}: run this in the folder of Pulumi.yaml, or name the folder with --cwd`,
+    );
   // Loaded when it is needed: it takes as long as everything else together.
   const automation = await import("@pulumi/pulumi/automation/index.js");
-  const workspace = await automation.LocalWorkspace.create({ workDir: folder });
+  const workspace = await automation.LocalWorkspace.create({ workDir: folder }).catch((error: unknown) => {
+    const text = messageOf(error);
+    throw new SetupError(
+      text.includes("ENOENT")
+        ? noPulumi
+        : `\`pulumi version\` failed, so the Pulumi CLI cannot be used: ${lastLine(text) ?? "it said nothing"}`,
+      error,
+    );
+  });
   // The API selects the stack that it works with and leaves it selected, so the user's next `pulumi up` would use it.
   // Its outputs also show whether it exists.
   workspace.selectStack = async (name) => void (await pulumi(["stack", "output"], name));
   const { name } = await workspace.projectSettings();
   const stacks = async (): Promise<ReadonlyMap<string, string | undefined>> =>
-    new Map((await workspace.listStacks()).map((found) => [found.name, found.lastUpdate]));
+    new Map((await listStacks()).map(({ name: found, updatedAt }) => [found, updatedAt]));
   const find = async (wanted: string): Promise<Stack | undefined> => {
     try {
       return await automation.Stack.select(wanted, workspace);
@@ -68,8 +81,11 @@ export async function openProject(): Promise<Project> {
   const stack = async (wanted: string): Promise<Stack> => {
     const found = await find(wanted);
     if (found !== undefined) return found;
-    const others = [...(await stacks()).keys()].join(", ") || "none yet";
-    throw new MachinesError("invalid-input", `there is no stack ${wanted}; the project ${name} has ${others}`);
+    const names = [...(await stacks()).keys()];
+    const near = didYouMean(wanted, names);
+    const meant = near === undefined ? "" : `did you mean ${near}? `;
+    const others = names.join(", ") || "none yet";
+    throw new MachinesError("invalid-input", `there is no stack ${wanted}; ${meant}the project ${name} has ${others}`);
   };
   return {
     name,
@@ -84,6 +100,12 @@ export async function openProject(): Promise<Project> {
   };
 }
 
+const lastLine = (text: string): string | undefined =>
+  text
+    .split("\n")
+    .map((line) => line.replace(/^\s*err\?: Error: /, "").trim())
+    .findLast((line) => line !== "");
+
 /** The file of a stack's configuration; undefined where there is none. */
 export async function fileOf(stack: Stack): Promise<string | undefined> {
   const { workspace } = stack;
@@ -95,7 +117,7 @@ export async function fileOf(stack: Stack): Promise<string | undefined> {
   return files.find((file) => existsSync(file));
 }
 
-/** Sets a stack's configuration by its whole key, in its file or in another one. */
+/** Sets a stack's configuration by its full key, in its own file or in another one. */
 export async function setConfig(
   stack: Stack,
   key: string,
@@ -113,13 +135,13 @@ export const outputsOf = async (stack: Stack): Promise<Readonly<Record<string, u
 export async function runsNow(stack: Stack): Promise<ReleaseRecord | undefined> {
   const { release } = await outputsOf(stack);
   if (release === undefined) return undefined;
-  // It would be written into the configuration of the next stack, in the clear.
+  // Otherwise it would be written into the next stack's configuration in plain text.
   if (JSON.stringify(release).includes("[secret]"))
     throw new MachinesError(
       "refused",
       `the release of stack ${stack.name} holds a secret: secrets do not travel, set them in each stack with AppSecrets`,
     );
-  const parsed = record.safeParse(release);
+  const parsed = validated(record, release);
   if (!parsed.success)
     throw new MachinesError(
       "invalid-input",
@@ -128,14 +150,14 @@ export async function runsNow(stack: Stack): Promise<ReleaseRecord | undefined> 
   return parsed.data;
 }
 
-/** A stack's configuration by its whole keys; secrets have no value here. */
+/** A stack's configuration by full keys; secrets have no value here. */
 export type StackConfig = Readonly<Record<string, { readonly value?: string; readonly secret?: boolean }>>;
 
 /** The configuration of a stack. */
 export const configOf = async (stack: Stack): Promise<StackConfig> =>
   JSON.parse(await pulumi(["config", "--json"], stack.name)) as StackConfig;
 
-/** Key of the configuration with the releases a stack was pinned to, the one it is pinned to first. */
+/** Key of the configuration with the releases to which a stack was pinned, the current one first. */
 const releasesKey = async ({ workspace }: Stack): Promise<string> =>
   `${(await workspace.projectSettings()).name}:releases`;
 
@@ -158,7 +180,7 @@ export interface Standing {
   readonly current: ReleaseRecord | undefined;
   /** The release that its configuration pins. */
   readonly pinned: ReleaseRecord | undefined;
-  /** Its releases until now, the newest first, the present one included. */
+  /** Its releases so far, the newest first, including the current one. */
   readonly history: readonly ReleaseRecord[];
   /** Whether a promotion or a rollback was started and not finished, here or on another computer. */
   readonly isUnderWay: boolean;
@@ -166,6 +188,24 @@ export interface Standing {
 
 /** Tag that marks a stack as an environment, which is temporary. */
 export const environmentTag = "pulumi-machines:environment";
+
+/** Content of the tag of an environment. Only stacks that have it are ever changed or destroyed, from whatever computer. */
+const markOf = z.object({
+  /** Stack that it is created like. */
+  template: z.string(),
+  /** When it was created, in RFC 3339. */
+  created: z.iso.datetime(),
+  /** Until when it may live, in RFC 3339. */
+  expires: z.iso.datetime(),
+});
+
+/** The facts about an environment. */
+export type Mark = z.infer<typeof markOf>;
+
+/** The facts about an environment from the tags of its stack; undefined for a stack that is none. */
+export function markIn({ [environmentTag]: text }: Tags): Mark | undefined {
+  return text === undefined ? undefined : markOf.parse(JSON.parse(text));
+}
 
 /** Tag of a stack during a promotion or a rollback. It informs computers whose files do not know of it. */
 const underWay = "pulumi-machines:promotion";
@@ -176,19 +216,19 @@ export async function standingOf(stack: Stack, given?: Tags): Promise<Standing> 
   const [pinned] = releases;
   const done = releases.filter(({ pending, goingBack }) => !pending && !goingBack);
   const at = done.findIndex((one) => isSame(one, current));
-  // The file may be older than the release, which was promoted elsewhere and is not in this folder yet.
+  // The file may be older than the release, which another computer promoted and which is not in this folder yet.
   const history = current !== undefined && at < 0 ? [current, ...done] : done.slice(Math.max(at, 0));
   const isUnderWay = pinned?.pending === true || pinned?.goingBack === true || tags[underWay] !== undefined;
   return { current, pinned, history, isUnderWay };
 }
 
-/** Pins a stack to the first of these releases, and has it remember the others. */
+/** Pins a stack to the first of these releases, and records the others. */
 export const pin = async (stack: Stack, releases: readonly ReleaseRecord[]): Promise<void> =>
   setConfig(stack, await releasesKey(stack), { value: JSON.stringify(releases.slice(0, remembered)) });
 
 /**
- * Calls back with a file of the stack's configuration as if it were pinned to a release. The stack is left as it is, also when
- * this is killed in the middle.
+ * Calls back with a file of the stack's configuration pinned to a release. The stack itself is not changed, even if this is
+ * killed.
  */
 export async function asIfPinned<T>(
   stack: Stack,
@@ -207,33 +247,59 @@ export async function asIfPinned<T>(
   }
 }
 
-/** Notes in the backend that a stack is under way to a release. */
+/** Records in the backend that a stack is changing to a release. */
 export const begin = async (stack: Stack, { digest }: ReleaseRecord): Promise<void> =>
   void (await pulumi(["stack", "tag", "set", underWay, digest], stack.name));
 
-/** Notes that it is under way no longer. */
+/** Records that the change has ended. */
 export const end = async (stack: Stack): Promise<void> =>
   void (await pulumi(["stack", "tag", "rm", underWay], stack.name));
 
-/** Tags of a stack, which the backend keeps: all users of the stack see the same. */
+/** Tags of a stack, stored in the backend, so that all its users see the same. */
 export type Tags = Readonly<Record<string, string>>;
 
 /** The tags of a stack. */
-export const tagsOf = async (stack: Stack): Promise<Tags> =>
+export const tagsOf = async (stack: Pick<Stack, "name">): Promise<Tags> =>
   JSON.parse(await pulumi(["stack", "tag", "ls", "--json"], stack.name)) as Tags;
 
 /** Whether two releases are the same image with the same configuration. */
 export const isSame = (a: ReleaseRecord | undefined, b: ReleaseRecord | undefined): boolean =>
   a !== undefined && b !== undefined && a.digest === b.digest && a.hash === b.hash;
 
-/** The reason why an operation on a stack failed, in short: the CLI has printed the details by then. */
+/** A short reason why an operation on a stack failed: the CLI has already printed the details. */
 export function reasonOf(error: unknown, { name }: Stack): string {
   const text = messageOf(error);
   if (text.includes("the stack is currently locked"))
     return `${name} is locked by another run, or by one that was killed. When none is running, \`pulumi cancel --stack ${name}\` unlocks it.`;
+  const setup = setupProblem(text);
+  if (setup) return setup.message;
+  const wrongLevel = /parsing enforcement level for "[^\n]*/.exec(text)?.[0];
+  if (wrongLevel !== undefined)
+    return `--policy-pack-config: ${wrongLevel}; the levels are advisory, mandatory, remediate and disabled`;
   const errors = text.split("\n").filter((line) => line.includes("error: ") && !/ failed\s*$/.test(line));
   return errors.at(-1)?.trim() ?? "see above";
 }
 
-/** Has the CLI print its progress. */
+/** Makes the CLI print its progress. */
 export const telling = (out: (text: string) => void) => ({ onOutput: out, onError: out, color: "never" }) as const;
+
+/** Passes on text without some of its lines. It may come in any pieces, so the last line waits for its end. */
+export function withoutLines(out: (text: string) => void, unwanted: RegExp) {
+  let rest = "";
+  const pass = (text: string): void => {
+    const kept = text.split(/(?<=\n)/).filter((line) => !unwanted.test(line));
+    if (kept.length > 0) out(kept.join(""));
+  };
+  return {
+    write(this: void, text: string): void {
+      const all = rest + text;
+      const end = all.lastIndexOf("\n") + 1;
+      rest = all.slice(end);
+      pass(all.slice(0, end));
+    },
+    end(this: void): void {
+      pass(rest);
+      rest = "";
+    },
+  };
+}

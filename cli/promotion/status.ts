@@ -2,12 +2,16 @@
 import { messageOf } from "../../provider/client/errors.ts";
 import { bareId } from "../../api/names.ts";
 import type { Streams } from "../orphans/orphans.ts";
-import { unhealthy } from "./health.ts";
-import { environmentTag, openProject, standingOf, tagsOf, type Stack, type Tags } from "./stacks.ts";
+import { SetupError } from "../pulumi.ts";
+import { tableOf, type Cell } from "../style.ts";
+import { ago } from "../time.ts";
+import { complaints, healthOf } from "./health.ts";
+import { lastUpdate, type Update } from "./history.ts";
+import { isSame, markIn, openProject, standingOf, tagsOf, type Stack, type Tags } from "./stacks.ts";
 
 /** Options of the command. */
 export interface StatusOptions {
-  /** Whether to compare the service with the stacks, which takes a refresh's time. */
+  /** Whether to compare the service with the stacks, which takes as long as a refresh. */
   readonly drift?: true;
   readonly json?: true;
 }
@@ -20,22 +24,34 @@ interface StackReport {
   readonly settings?: string;
   readonly promotedBy?: string | undefined;
   readonly promotedAt?: string | undefined;
-  /** Stack it was promoted from, `project/stack`. */
+  /** Whether it is there by a rollback. */
+  readonly isRollback?: boolean;
+  /** The stack it was promoted from, `project/stack`. */
   readonly promotedFrom?: string | undefined;
   /** When the stack was last deployed. */
   readonly updatedAt?: string | undefined;
   /** Whether a promotion to it was interrupted. */
   readonly pending?: boolean;
   readonly machines?: number;
-  /** Why its Machines are not healthy; nothing where they are. */
+  /** Why its Machines are not healthy; empty if they are. */
   readonly problems?: readonly string[];
+  /** Its last update, if that failed. */
+  readonly failedUpdate?: Update | undefined;
+  /** Machines that this update changed, and that run the release of before again. */
+  readonly rolledBack?: readonly string[];
   /** How many of its resources are not as the stack knows them. */
   readonly drifted?: number;
 }
 
+/** An environment, which is shown in a line of its own. */
+interface EnvironmentReport {
+  readonly name: string;
+  readonly expiresAt: string;
+}
+
 /**
  * Reports the status of stacks; of all but the environments when none are named.
- * @returns 1 if a Machine is not healthy, a resource has drifted or a promotion was interrupted, else 0
+ * @returns 1 if a Machine is not healthy, a resource has drifted, or a promotion or the last update has failed, else 0
  */
 export async function status(
   names: readonly string[],
@@ -47,27 +63,31 @@ export async function status(
   const there = await project.stacks();
   const isAsked = names.length > 0;
   const found: StackReport[] = [];
+  const environments: EnvironmentReport[] = [];
   for (const name of isAsked ? names : there.keys()) {
     const updatedAt = there.get(name) ?? there.get(bareId(name));
-    const reports = await project
-      .stack(name)
-      .then(async (stack) => {
-        const tags = await tagsOf(stack);
-        const isPassing = !isAsked && tags[environmentTag] !== undefined;
-        return isPassing ? undefined : lookAt(stack, tags, updatedAt, options);
-      })
+    try {
+      const stack = await project.stack(name);
+      const tags = await tagsOf(stack);
+      const mark = isAsked ? undefined : markIn(tags);
+      if (mark) environments.push({ name, expiresAt: mark.expires });
+      else found.push(await lookAt(stack, tags, updatedAt, options));
+    } catch (error) {
+      // No stack can be read without it.
+      if (error instanceof SetupError) throw error;
       // One stack that cannot be read does not hide the others.
-      .catch((error: unknown) => ({ stack: name, problems: [messageOf(error)] }));
-    if (reports !== undefined) found.push(reports);
+      found.push({ stack: name, problems: [messageOf(error)] });
+    }
   }
   const reports = isAsked ? found : inOrder(found, project.name);
-  out(options.json ? `${JSON.stringify({ stacks: reports }, null, 2)}\n` : tableOf(reports, now));
-  const isBad = ({ problems = [], drifted = 0, pending }: StackReport): boolean =>
-    problems.length > 0 || drifted > 0 || pending === true;
+  if (options.json) out(`${JSON.stringify({ stacks: reports, environments }, null, 2)}\n`);
+  else out(`${textOf(reports, environments, now)}\n`);
+  const isBad = ({ problems = [], drifted = 0, pending, failedUpdate }: StackReport): boolean =>
+    problems.length > 0 || drifted > 0 || pending === true || failedUpdate !== undefined;
   return reports.some((one) => isBad(one)) ? 1 : 0;
 }
 
-/** Stacks in the order in which releases go from one to the next. */
+/** Stacks in the order of promotion. */
 function inOrder(reports: readonly StackReport[], project: string): StackReport[] {
   const depthOf = ({ promotedFrom }: StackReport, seen: readonly StackReport[] = []): number => {
     const from = reports.find(({ stack }) => `${project}/${bareId(stack)}` === promotedFrom);
@@ -82,10 +102,15 @@ async function lookAt(
   updatedAt: string | undefined,
   { drift }: StatusOptions,
 ): Promise<StackReport> {
-  const { current: release, pinned, isUnderWay } = await standingOf(stack, tags);
+  const [{ current: release, pinned, isUnderWay }, last] = await Promise.all([
+    standingOf(stack, tags),
+    lastUpdate(stack.name),
+  ]);
+  const failedUpdate = last?.hasFailed ? last : undefined;
   const drifted = drift ? { drifted: await driftOf(stack) } : {};
-  const common = { stack: stack.name, pending: isUnderWay, updatedAt, ...drifted };
+  const common = { stack: stack.name, pending: isUnderWay, updatedAt, failedUpdate, ...drifted };
   if (release === undefined) return common;
+  const health = await healthOf(stack, release);
   return {
     ...common,
     image: release.image,
@@ -93,17 +118,20 @@ async function lookAt(
     settings: release.hash,
     promotedBy: release.promotedBy,
     promotedAt: release.promotedAt,
+    isRollback: pinned?.rolledBack === true && isSame(pinned, release),
     promotedFrom: pinned?.stack,
     machines: release.machines.length,
-    problems: await unhealthy(stack, release),
+    problems: complaints(health),
+    // A failed update leaves the state as it was, and a Machine that went back has another version than that.
+    ...(failedUpdate && { rolledBack: health.otherVersion }),
   };
 }
 
-/** How many resources a refresh would change or miss; the state is left as it is. */
+/** The number of resources that a refresh would change or miss; the state is not changed. */
 async function driftOf(stack: Stack): Promise<number> {
   const changed = new Set<string>();
   await stack.previewRefresh({
-    // Outputs of other stacks are read again too, and are no drift.
+    // Outputs of other stacks are also read again, and are no drift.
     onEvent: ({ resOutputsEvent }) => {
       const { op = "same", type = "pulumi:", urn = "" } = resOutputsEvent?.metadata ?? {};
       if (!type.startsWith("pulumi:") && !["same", "refresh", "read"].includes(op)) changed.add(urn);
@@ -112,48 +140,51 @@ async function driftOf(stack: Stack): Promise<number> {
   return changed.size;
 }
 
-function tableOf(reports: readonly StackReport[], now: Date): string {
-  const rows = reports.map((one) => [
+function textOf(reports: readonly StackReport[], environments: readonly EnvironmentReport[], now: Date): string {
+  const hasDrift = reports.some(({ drifted }) => drifted !== undefined);
+  const heads = ["STACK", "IMAGE", "DIGEST", "SETTINGS", "PROMOTED", "MACHINES", ...(hasDrift ? ["DRIFT"] : [])];
+  const rows = reports.map((one): Cell[] => [
     one.stack,
     one.image === undefined ? "none" : one.image.replace(/^.*\/|@.*$/g, ""),
     one.digest?.slice("sha256:".length, "sha256:".length + 12) ?? "",
     one.settings?.slice(0, 12) ?? "",
     one.promotedAt !== undefined
-      ? `${age(one.promotedAt, now)} ago${one.promotedBy ? ` by ${one.promotedBy}` : ""}`
+      ? `${one.isRollback ? "rolled back " : ""}${ago(one.promotedAt, now)}${one.promotedBy ? ` by ${one.promotedBy}` : ""}`
       : one.updatedAt !== undefined
-        ? `(updated ${age(one.updatedAt, now)} ago)`
+        ? `(updated ${ago(one.updatedAt, now)})`
         : "",
-    one.problems === undefined ? "" : one.problems.length === 0 ? `${one.machines} healthy` : "not healthy",
-    ...(reports.some(({ drifted }) => drifted !== undefined)
-      ? [one.drifted === 0 ? "none" : `${one.drifted ?? ""}`]
-      : []),
+    machinesCell(one),
+    ...(hasDrift ? [one.drifted === 0 ? "none" : `${one.drifted ?? ""}`] : []),
   ]);
-  const heads = ["STACK", "IMAGE", "DIGEST", "SETTINGS", "PROMOTED", "MACHINES", "DRIFT"].slice(
-    0,
-    rows[0]?.length ?? 6,
-  );
-  const widths = heads.map((head, i) => Math.max(head.length, ...rows.map((row) => row[i]?.length ?? 0)));
-  const lines = [heads, ...rows].map((row) =>
-    row
-      .map((text, i) => text.padEnd(widths[i] ?? 0))
-      .join("   ")
-      .trimEnd(),
-  );
-  const notes = reports.flatMap(({ stack, problems = [], pending }) => [
+  const notes = reports.flatMap(({ stack, problems = [], pending, failedUpdate, rolledBack = [] }) => [
     ...problems.map((problem) => `${stack}: ${problem}`),
     ...(pending ? [`${stack}: a promotion to it was interrupted; the same command again goes on`] : []),
+    ...(failedUpdate ? [`${stack}: ${failureText(failedUpdate, rolledBack, now)}`] : []),
   ]);
-  return `${[...lines, ...notes].join("\n")}\n`;
+  return [
+    reports.length === 0 ? "The project has no stacks but environments." : tableOf(heads, rows),
+    ...notes,
+    ...environmentsText(environments, now),
+  ].join("\n");
 }
 
-/** Time since a moment, in its largest unit: `3 days`. */
-function age(since: string, now: Date): string {
-  const minutes = Math.max(0, Math.floor((now.getTime() - Date.parse(since)) / 60_000));
-  const [count, unit] =
-    minutes < 60
-      ? [minutes, "minute"]
-      : minutes < 2880
-        ? [Math.floor(minutes / 60), "hour"]
-        : [Math.floor(minutes / 1440), "day"];
-  return `${count} ${unit}${count === 1 ? "" : "s"}`;
+function machinesCell({ problems, machines }: StackReport): Cell {
+  if (problems === undefined) return "";
+  return problems.length === 0 ? { text: `${machines} healthy`, style: "good" } : { text: "not healthy", style: "bad" };
+}
+
+function failureText({ kind, endedAt }: Update, rolledBack: readonly string[], now: Date): string {
+  const when = endedAt === undefined ? "" : ` ${ago(endedAt, now)}`;
+  const back =
+    rolledBack.length === 0
+      ? ""
+      : ` and was rolled back: ${rolledBack.map((id) => `Machine ${id}`).join(", ")} ${rolledBack.length === 1 ? "runs" : "run"} the release of before again`;
+  return `the last ${kind} failed${when}${back}. \`pulumi preview\` shows what is left to do`;
+}
+
+function environmentsText(environments: readonly EnvironmentReport[], now: Date): string[] {
+  if (environments.length === 0) return [];
+  const isOver = ({ expiresAt }: EnvironmentReport): boolean => Date.parse(expiresAt) <= now.getTime();
+  const names = environments.map((one) => `${one.name}${isOver(one) ? " (expired)" : ""}`);
+  return [`Environments: ${names.join(", ")}; \`npx pulumi-machines environment list\` shows more`];
 }

@@ -66,7 +66,7 @@ const web = new machines.Machine("web", {
   app: app.id,
   region: "ams",
   // A rotated secret creates a new version of the Machine, which starts with it.
-  minSecretsVersion: secrets.version,
+  minSecretsVersion: [secrets.version, apiKey.version],
   onUpdateFailure: "rollback",
   config: {
     image,

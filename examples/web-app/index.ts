@@ -16,6 +16,18 @@ const secrets = new machines.AppSecrets("secrets", {
   },
 });
 
+// Secrets with a resource of their own, so that another part of the program can declare them.
+const mail = new machines.Secret("mail", {
+  app: app.id,
+  name: "MAIL_TOKEN",
+  value: settings.getSecret("mailToken") ?? pulumi.secret("unset"),
+});
+const payments = new machines.Secret("payments", {
+  app: app.id,
+  name: "PAYMENTS_TOKEN",
+  value: settings.getSecret("paymentsToken") ?? pulumi.secret("unset"),
+});
+
 const sessions = new machines.SecretKey("sessions", { app: app.id, name: "SESSIONS", type: "hs256" });
 
 const web = new machines.Machine(
@@ -24,7 +36,7 @@ const web = new machines.Machine(
     app: app.id,
     region: "ams",
     // The Machine runs with the current secrets, also after a change.
-    minSecretsVersion: secrets.version,
+    minSecretsVersion: [secrets.version, mail.version, payments.version],
     config: {
       image: settings.get("image") ?? "registry.example.com/shop:1.0.0",
       env: { PORT: "8080" },

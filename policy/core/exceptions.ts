@@ -8,13 +8,13 @@ import type {
 } from "@pulumi/policy";
 import { isLike } from "./wildcard.ts";
 
-/** A resource that a policy does not hold for. */
+/** An exempt resource. */
 export interface Exception {
-  /** Name of the resource in the program, or its URN; `*` stands for any text. */
+  /** Name of the resource in the program, or its URN; `*` matches any text. */
   readonly resource: string;
   /** The reason. Every preview and update that needs the exception shows it. */
   readonly reason: string;
-  /** The last day it holds, `YYYY-MM-DD` (UTC). */
+  /** The last day on which it applies, `YYYY-MM-DD` (UTC). */
   readonly until: string;
 }
 
@@ -49,7 +49,7 @@ interface Use {
 }
 
 /**
- * Lets the policies of a pack take exceptions, and adds a policy `exceptions` that reports each one a run needs.
+ * Makes the policies of a pack accept exceptions, and adds a policy `exceptions` that reports each one a run needs.
  * @param policies any policies
  * @param now the time, for the last day of an exception
  */
@@ -57,7 +57,7 @@ export function withExceptions(policies: Policies, now: () => Date = () => new D
   const used = new Map<string, Use>();
   const today = () => now().toISOString().slice(0, 10);
 
-  /** The exception of a policy for a resource: the one that holds longest, or else the one that has ended last. */
+  /** The exception of a policy for a resource: the one that applies longest, or else the one that ended last. */
   function find(
     args: { readonly getConfig: () => object },
     urn: string,

@@ -21,7 +21,7 @@ export const guestOf = (
     },
   });
 
-/** Calls back with every image of a Machine, each by itself: an unknown one does not hide the others. */
+/** Calls back with every image of a Machine separately: an unknown one does not hide the others. */
 export function eachImage(
   { config }: MachineInputs,
   { each, whenKnown }: Pick<CheckArgs, "each" | "whenKnown">,
@@ -39,6 +39,6 @@ export function eachImage(
 /** Whether the Machine has services that the platform's proxy makes public. */
 export const serves = ({ config }: Pick<MachineInputs, "config">): boolean => (config.services ?? []).length > 0;
 
-/** Whether it works to an end and is not expected to run all the time. */
+/** Whether it is a job, which is not expected to run all the time. */
 export const isJob = ({ config }: Pick<MachineInputs, "config">): boolean =>
   config.autoDestroy === true || config.schedule !== undefined;

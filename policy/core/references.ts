@@ -1,4 +1,4 @@
-// Which resource of a stack another one is about.
+// References between the resources of a stack.
 import type { PolicyResource } from "@pulumi/policy";
 import { ifKnown } from "./unknown.ts";
 
@@ -6,13 +6,13 @@ import { ifKnown } from "./unknown.ts";
 export function refersTo(resource: PolicyResource, property: string, other: PolicyResource): boolean {
   const dependencies = resource.propertyDependencies[property] ?? [];
   if (dependencies.some(({ urn }) => urn === other.urn)) return true;
-  // A property computed from another resource of the type refers to that one, also if its value is not known yet.
+  // A property computed from another resource of the type refers to that one, even if its value is not yet known.
   if (dependencies.some(({ type }) => type === other.type)) return false;
   const value = (resource.props as Record<string, unknown>)[property];
   const properties = other.props as Record<string, unknown>;
   const isIt = (candidate: unknown): boolean =>
     typeof value === "string" && typeof candidate === "string" && bare(candidate) === bare(value);
-  // An id or a name in the program's text, without a value that only the service knows; or the same source for both.
+  // A literal id or name, without a value that only the service knows; or the same source for both.
   return (
     ["id", `${property}Id`, "name"].some((key) => isIt(ifKnown(() => properties[key]))) || isIt(properties[property])
   );

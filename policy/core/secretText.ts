@@ -5,10 +5,10 @@ import { isLike } from "./wildcard.ts";
 const names =
   /(?:PASS(?:WD|WORD|PHRASE)|(?:^|_)(?:PASS|PWD|SECRETS?|TOKEN|(?:API|ACCESS|AUTH|SECRET|PRIVATE|ENCRYPTION|SIGNING|MASTER)_?KEY|SECRET_KEY_BASE|CREDENTIALS?|CONNECTION_?STRING|DSN))(?:_?V?\d+)?$/;
 
-/** `PWD` is where a shell is, in every container. */
+/** `PWD` is the working directory of a shell, in every container. */
 const harmlessNames = /^(?:OLD)?PWD$/;
 
-/** Last words of names whose values look random and are public: a commit, a release, a public key, an identifier. */
+/** Last words of names whose values look random but are public: a commit, a release, a public key, an identifier. */
 const publicNames =
   /(?:^|_)(?:COMMIT(?:_HASH)?|(?:GIT_)?SHA(?:1|256)?|REV(?:ISION)?|RELEASE|VERSION|BUILD|DIGEST|CHECKSUM|FINGERPRINT|PUBLIC_?KEY|ID)$/;
 
@@ -54,13 +54,13 @@ const harmless: readonly RegExp[] = [
   /^[{[]/,
 ];
 
-/** Values that are no secret, whatever they are called: switches, numbers, times. */
+/** Values that are not secret under any name: switches, numbers, times. */
 const plain = /^(?:|true|false|yes|no|on|off|none|null|\d{1,6}|\d+(?:ms|s|m|h|d))$/i;
 
 /** A reference to another variable. */
 const reference = /^\$(?:[A-Z_][A-Z\d_]*|\{\w+\}|\(\w+\))$/;
 
-/** A file that holds a secret is none itself. */
+/** The path of a file with a secret is not a secret itself. */
 const isPath = (value: string): boolean => /^\/[\w.-]+\/[\w./-]+$/.test(value) && isWords(value);
 
 /** Whether a text consists of words, joined as in any kind of name, with a few digits at their ends. */
@@ -70,8 +70,8 @@ const isWords = (value: string): boolean =>
     .every((part) => /^(?:[a-z]*(?:[A-Z][a-z]{2,})*\d{0,4}|[A-Z]+\d{0,4}|\d{1,4}[A-Za-z]{1,2})$/.test(part));
 
 /**
- * Why a variable looks as if it held a secret, for "it looks like a secret, by …"; undefined when it does not.
- * @param options `names`: more names; `entropy`: bits a character from which on a long text counts as random
+ * Why a variable looks like a secret, for "it looks like a secret, by …"; undefined when it does not.
+ * @param options `names`: more names; `entropy`: bits per character from which a long text counts as random
  */
 export function secretIn(
   name: string,
@@ -97,7 +97,7 @@ export function secretIn(
   return undefined;
 }
 
-/** Whether a text is long, of the letters that keys are written in, and as good as random. */
+/** Whether a text is long, consists of a key's characters, and looks random. */
 function looksRandom(text: string, entropy: number): boolean {
   // The text without the line ends of a file, and without a prefix that states its kind.
   const value = text.trim().replace(/^(?:base64:|(?:Bearer|Basic) +)/i, "");
@@ -107,13 +107,13 @@ function looksRandom(text: string, entropy: number): boolean {
   if (/^[0-9a-f]+$/i.test(value)) return value.length >= 32 && entropyOf(value) >= Math.min(3, entropy);
   if (isWords(value)) return false;
   const kinds = [/[a-z]/, /[A-Z]/, /\d/].filter((kind) => kind.test(value)).length;
-  // The highest entropy of a text of this length, with a margin for randomness. All three kinds of letters are a sign
-  // by themselves.
+  // The highest entropy of a text of this length, with a margin for randomness. All three kinds of letters together are a
+  // sign in themselves.
   const most = Math.log2(value.length) - (kinds === 3 ? 0.6 : 0.35);
   return kinds >= 2 && entropyOf(value) >= Math.min(entropy, most);
 }
 
-/** Shannon's entropy of a text, in bits a character. */
+/** Shannon's entropy of a text, in bits per character. */
 export function entropyOf(text: string): number {
   const counts = new Map<string, number>();
   for (const letter of text) counts.set(letter, (counts.get(letter) ?? 0) + 1);

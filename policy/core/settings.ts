@@ -1,6 +1,7 @@
-// Settings of a policy: declared once, for its JSON schema, its defaults, its types and its page in the docs.
+// Settings of a policy: declared once, for its JSON schema, its defaults, its types and its docs page.
 import type { PolicyConfigSchema } from "@pulumi/policy";
 import { z } from "zod";
+import { validated } from "../../api/validated.ts";
 import { settingNames, unknownName } from "./unknownName.ts";
 
 /** The settings of a policy. */
@@ -19,12 +20,15 @@ export function defineSettings<Shape extends z.ZodRawShape>(shape: Shape): Setti
     schema: { properties: properties as PolicyConfigSchema["properties"] },
     of: (args) => {
       const { exceptions: _, enforcementLevel: __, ...given } = args.getConfig() as Record<string, unknown>;
-      // The engine checks values against the schema, and lets names pass that are not in it.
+      // The engine checks values against the schema, but accepts unknown names.
       const known = settingNames(shape);
       for (const name of Object.keys(given))
         if (!known.includes(name))
           throw new TypeError(`the configuration of the policy has ${unknownName(name, known)}`);
-      return type.parse(given);
+      const { data, error } = validated(type, given);
+      const [issue] = error?.issues ?? [];
+      if (issue) throw new TypeError(`the configuration of the policy: ${issue.path.join(".")} ${issue.message}`);
+      return data as z.infer<typeof type>;
     },
   };
 }

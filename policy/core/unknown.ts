@@ -1,14 +1,14 @@
-// Values that a preview does not know yet: said to be unknown, never taken for something, and checked at the update.
+// Values that a preview does not know yet: reported as unknown, never assumed, and checked at the update.
 
 /** The error that Pulumi's SDK throws when a policy reads an unknown value. */
 interface UnknownValue extends Error {
   readonly unknownTypeSentinel: string;
-  /** The way to the value: names of properties and indexes. */
+  /** The path of the value: names of properties and indexes. */
   readonly props: string[];
 }
 
 // The class is not exported, and two copies of the SDK may be loaded, so the error is recognised by its contents.
-/** Whether an error says that a value is unknown. */
+/** Whether an error reports an unknown value. */
 export const isUnknownValue = (error: unknown): error is UnknownValue =>
   error instanceof Error && "unknownTypeSentinel" in error && "props" in error;
 
@@ -41,12 +41,12 @@ export class Unknowns {
     }
   };
 
-  /** Runs a part of a check for each item of a list or each value of a map, also where some of them are unknown. */
+  /** Runs a part of a check for each item of a list or each value of a map, even if some of them are unknown. */
   readonly each: Each = (
     items: readonly unknown[] | { readonly [key: string]: unknown } | undefined | null,
     check: (item: never, key: never) => void,
   ): void => {
-    // By key: an iterator would end at the first item that is unknown.
+    // By key, because an iterator would end at the first unknown item.
     const read = items as Record<string | number, unknown> | undefined | null;
     if (read === undefined || read === null) return;
     const keys = Array.isArray(read) ? [...read.keys()] : Object.keys(read);
@@ -57,7 +57,7 @@ export class Unknowns {
       });
   };
 
-  /** Runs the whole of a check. @throws an error that tells Pulumi and the user which values are unknown */
+  /** Runs the whole check. @throws an error that reports the unknown values to Pulumi and the user */
   async run(check: () => Promise<void> | void): Promise<void> {
     try {
       await check();

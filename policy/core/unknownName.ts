@@ -1,4 +1,4 @@
-import { didYouMean } from "../../provider/core/didYouMean.ts";
+import { didYouMean } from "../../api/didYouMean.ts";
 
 /** Why a name is refused, and the probably intended one: `"day", which it does not know; did you mean "days"?`. */
 export function unknownName(name: string, known: readonly string[]): string {

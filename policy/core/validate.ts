@@ -28,7 +28,7 @@ export interface CheckArgs extends ResourceValidationArgs {
 
 /**
  * Checks a resource before it is created or changed.
- * @param resource its inputs, as the program declares them with the defaults filled in, secret values in clear text:
+ * @param resource its inputs, as the program declares them with the defaults filled in, secret values in plain text:
  *   never put a possibly secret value into a message. Reading an unknown value in a preview ends the check with a
  *   notice; the update repeats the check with every value known, before it changes anything
  * @param args name, type, URN and options of the resource, and the policy's configuration
@@ -41,13 +41,13 @@ export type Check<Name extends ResourceName> = (
 ) => Promise<void> | void;
 
 /**
- * Repairs a resource before it is checked, by changing its inputs in place. An unknown value ends the repair, as it
- * ends a {@link Check}; parts that `each` and `whenKnown` skip are repaired at the update.
+ * Remediates a resource before it is checked, by changing its inputs in place. An unknown value ends the remediation, as it
+ * ends a {@link Check}; parts that `each` and `whenKnown` skip are remediated at the update.
  * @returns whether anything was changed
  */
 export type Repair<Name extends ResourceName> = (resource: ResourceTypes[Name]["inputs"], args: CheckArgs) => boolean;
 
-/** The name of a type of ours, `Machine`, whichever binding a resource comes from; undefined for others. */
+/** The name of our type, `Machine`, for either binding; undefined for others. */
 export const resourceName = (type: string): string | undefined =>
   /^(?:pulumi-nodejs:dynamic\/machines|machines:index):(\w+)$/.exec(type)?.[1];
 

@@ -1,4 +1,4 @@
-// Inputs as policies read and repair them.
+// Inputs as policies read and change them.
 import { isUnknownValue } from "./unknown.ts";
 
 /**
@@ -18,7 +18,7 @@ export function view<T>(value: T, name?: string): T {
   });
 }
 
-/** Reads a value; the path of one that is unknown begins with the name. */
+/** Reads a value; the path of an unknown one begins with the name. */
 function named<T>(read: () => T, name: string | undefined): T {
   try {
     return read();

@@ -1,4 +1,4 @@
-/** Whether a text is one of several patterns, in which `*` stands for any text. */
+/** Whether a text matches one of several patterns, in which `*` matches any text. */
 export const isLike = (text: string, patterns: readonly string[]): boolean =>
   patterns.some((pattern) =>
     new RegExp(

@@ -13,7 +13,7 @@ const settings = defineSettings({
   gpus: z.boolean().default(false).describe("Whether Machines may have GPUs."),
 });
 
-/** Machines are no larger than the team wants to pay for. */
+/** Machines are not larger than the team allows. */
 export const allowedMachineSizes: ResourceValidationPolicy = {
   name: "allowed-machine-sizes",
   description: "Machines have sizes that are allowed.",

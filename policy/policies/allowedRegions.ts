@@ -21,10 +21,10 @@ function check(region: string | undefined, path: string, args: CheckArgs, report
   else if (!regions.includes(region)) report(`${path} is one that is not allowed. ${allowed}`);
 }
 
-/** Whether a property is given, known or not: the engine leaves undefined properties out. */
+/** Whether a property is given, known or not: the engine omits undefined properties. */
 const isSet = <T extends object>(inputs: T, property: keyof T): boolean => Object.hasOwn(inputs, property);
 
-/** Data and work stay in the regions that are allowed. */
+/** Data and work stay in the allowed regions. */
 export const allowedRegions: ResourceValidationPolicy = {
   name: "allowed-regions",
   description: "Machines, volumes, clusters and addresses are in regions that are allowed.",
@@ -34,14 +34,14 @@ export const allowedRegions: ResourceValidationPolicy = {
   validateResource: [
     validateMachine((machine, args, report) => {
       args.whenKnown(() => {
-        // One that mounts a volume runs where that is, which was allowed.
+        // A Machine with a volume runs in the volume's region, which was allowed.
         if (machine.region !== undefined || (machine.config.mounts ?? []).length === 0)
           check(machine.region, "region", args, report);
       });
       args.each(machine.fallbackRegions, (region, i) => check(region, `fallbackRegions[${i}]`, args, report));
     }),
     validateVolume((volume, args, report) => {
-      // A copy without a region goes where its source is, which was allowed.
+      // A copy without a region is created in its source's region, which was allowed.
       if (volume.region === undefined && (isSet(volume, "snapshotId") || isSet(volume, "sourceVolumeId"))) return;
       check(volume.region, "region", args, report);
     }),
@@ -50,7 +50,7 @@ export const allowedRegions: ResourceValidationPolicy = {
       check(cluster.region, "region", args, report);
     }),
     validateIpAssignment((address, args, report) => {
-      // Left out, or `global`, it leads to all regions of the App, which are checked at its Machines.
+      // If omitted or `global`, it serves all regions of the App, which are checked for its Machines.
       if (address.region !== undefined && address.region !== "global") check(address.region, "region", args, report);
     }),
   ],

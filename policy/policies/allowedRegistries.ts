@@ -14,14 +14,14 @@ const settings = defineSettings({
     ),
 });
 
-/** Host and path of `registry.example.com/shop`; those of the Docker Hub by one name. */
+/** Host and path of `registry.example.com/shop`; the Docker Hub has one name. */
 function parted(text: string): readonly [host: string, path: string] {
   const at = text.indexOf("/");
   const host = at < 0 ? text : text.slice(0, at);
   return [/^(?:index|registry-1)\.docker\.io$/.test(host) ? "docker.io" : host, at < 0 ? "" : text.slice(at + 1)];
 }
 
-/** Registry and path of an image as container runtimes read it: `nginx` is `docker.io/library/nginx`. */
+/** Registry and path of an image in the way of container runtimes: `nginx` is `docker.io/library/nginx`. */
 function registryOf(image: string): readonly [host: string, path: string] {
   const [first, rest] = parted(image);
   const isHost = rest !== "" && (/[.:]/.test(first) || first === "localhost");
@@ -29,7 +29,7 @@ function registryOf(image: string): readonly [host: string, path: string] {
   return [host, host === "docker.io" && !path.includes("/") ? `library/${path}` : path];
 }
 
-/** Whether an image is of a registry. Host and path are looked at one by one: `*` in a host does not reach into the path. */
+/** Whether an image is of a registry. Host and path are compared separately: `*` in a host does not match the path. */
 function isOf(image: string, registry: string): boolean {
   const [host, path] = registryOf(image);
   const [wantedHost, wantedPath] = parted(registry);

@@ -15,7 +15,7 @@ export const autostop: ResourceValidationPolicy = {
     settings.of(args);
     const never = config.disableMachineAutostart === true;
     args.each(config.services, (service, i) => {
-      if (service.protocol === "udp") return; // nothing starts a Machine again for a packet
+      if (service.protocol === "udp") return; // no UDP packet starts a Machine again
       if (["stop", "suspend", true].includes(service.autostop ?? "off")) {
         const path = never ? "config.disableMachineAutostart is true" : `config.services[${i}].autostart is false`;
         if (never || service.autostart === false) report(`${path}: once stopped, no request starts it. Leave it out.`);

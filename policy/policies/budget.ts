@@ -39,9 +39,9 @@ function pricesOf(given: z.infer<typeof table>): Prices {
   } as Prices;
 }
 
-/** The cost is limited, and known before it arises. */
+/** The cost is limited, and known in advance. */
 export function budget(): ResourceValidationPolicy {
-  // By resource: resources are checked one by one, and the one that exceeds the limit is reported before its creation.
+  // By resource: resources are checked in sequence, and the one that exceeds the limit is reported before its creation.
   const costs = new Map<string, number>();
 
   function check(args: CheckArgs, report: (message: string) => void, cost: (prices: Prices) => number): void {

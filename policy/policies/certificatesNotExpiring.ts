@@ -9,8 +9,8 @@ const settings = defineSettings({
 });
 
 /**
- * Certificates of your own are replaced in time.
- * @param now the time they are measured by
+ * Uploaded certificates are replaced in time.
+ * @param now the time for the comparison
  */
 export const certificatesNotExpiring = (now: () => Date): ResourceValidationPolicy => ({
   name: "certificates-not-expiring",

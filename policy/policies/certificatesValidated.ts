@@ -5,7 +5,7 @@ import { validateStack } from "../core/validate.ts";
 
 const settings = defineSettings({});
 
-/** A deploy knows that its hostnames answer. */
+/** A deploy fails if its hostnames are not reachable. */
 export const certificatesValidated: StackValidationPolicy = {
   name: "certificates-validated",
   description: "Every certificate that is issued for you is waited for until it is valid.",

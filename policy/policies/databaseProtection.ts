@@ -4,7 +4,7 @@ import { validatePostgresCluster } from "../resources.ts";
 
 const settings = defineSettings({});
 
-/** No database is deleted by a typing error. */
+/** No database is deleted by mistake. */
 export const databaseProtection: ResourceValidationPolicy = {
   name: "database-protection",
   description: "Postgres clusters have deletion protection.",

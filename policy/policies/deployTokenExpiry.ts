@@ -8,7 +8,7 @@ const settings = defineSettings({
   maxHours: z.number().positive().default(2160).describe("Hours a token may be good for at most."),
 });
 
-/** A token that leaks is good for a while, not for ever. */
+/** A leaked token is valid for a limited time. */
 export const deployTokenExpiry: ResourceValidationPolicy = {
   name: "deploy-token-expiry",
   description: "Deploy tokens expire soon.",
@@ -18,7 +18,7 @@ export const deployTokenExpiry: ResourceValidationPolicy = {
   validateResource: validateDeployToken(({ expiry }, args, report) => {
     const { maxHours } = settings.of(args);
     const length = parseDuration(expiry);
-    // The provider refuses values that are no durations.
+    // The provider refuses invalid durations.
     if (length === undefined) return;
     const hours = length / 3600e9;
     if (hours > maxHours) report(`expiry is ${hours} h; at most ${maxHours} h are allowed: expiry: "${maxHours}h".`);

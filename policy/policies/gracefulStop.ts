@@ -14,7 +14,7 @@ const settings = defineSettings({
     .describe("Least time a service gets to end its work, in seconds, up to 300."),
 });
 
-/** A Machine with services may finish its work before it is replaced. */
+/** A Machine with services can finish its work before it is replaced. */
 export const gracefulStop: ResourceValidationPolicy = {
   name: "graceful-stop",
   description: "A Machine with services is asked to stop, and given time to finish its work.",

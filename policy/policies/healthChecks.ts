@@ -17,7 +17,7 @@ export const healthChecks: ResourceValidationPolicy = {
     settings.of(args);
     args.each(config.services, ({ checks, internalPort, protocol }, i) => {
       if ((checks ?? []).length > 0) return;
-      // Checks connect by TCP: for a service of UDP any check of the Machine says whether it is well.
+      // Checks use TCP: for a UDP service any check of the Machine shows whether it is healthy.
       const isChecked = (port: number | undefined): boolean =>
         protocol === "udp" || port === undefined || port === internalPort;
       const ports = [

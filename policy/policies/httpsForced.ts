@@ -5,7 +5,7 @@ import { remediateMachine, validateMachine, type MachineServicePort } from "../r
 
 const settings = defineSettings({});
 
-/** Plain HTTP on a public port that does not lead to HTTPS. */
+/** A public plain HTTP port without a redirect to HTTPS. */
 const isOpen = ({ handlers = [], forceHttps }: MachineServicePort): boolean =>
   handlers.includes("http") && !handlers.includes("tls") && forceHttps !== true;
 
@@ -13,7 +13,7 @@ const isOpen = ({ handlers = [], forceHttps }: MachineServicePort): boolean =>
 const isHttps = ({ port, startPort = port, endPort = startPort, handlers = [] }: MachineServicePort): boolean =>
   (startPort ?? 0) <= 443 && (endPort ?? 0) >= 443 && handlers.includes("http") && handlers.includes("tls");
 
-/** Public services are never used without encryption. */
+/** Public services are always encrypted. */
 export const httpsForced: ResourceValidationPolicy = {
   name: "https-forced",
   description: "Public HTTP services lead every request to HTTPS.",
@@ -31,7 +31,7 @@ export const httpsForced: ResourceValidationPolicy = {
   }),
   remediateResource: remediateMachine(({ config }, { each }) => {
     let isChanged = false;
-    // Without HTTPS beside it, a redirect would lead nowhere.
+    // Without HTTPS a redirect would have no target.
     if (!(config.services ?? []).some(({ ports }) => (ports ?? []).some((port) => ifKnown(() => isHttps(port)))))
       return false;
     each(config.services, ({ ports }) =>

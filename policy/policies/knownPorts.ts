@@ -7,7 +7,7 @@ const settings = defineSettings({
   ports: z.array(z.int().min(1).max(65535)).default([80, 443]).describe("Ports that may be public."),
 });
 
-/** Nothing is public by accident: a database, a debugger, an admin page. */
+/** Nothing is made public by accident: a database, a debugger, an admin page. */
 export const knownPorts: ResourceValidationPolicy = {
   name: "known-ports",
   description: "Only known ports are public.",

@@ -10,7 +10,7 @@ const settings = defineSettings({
     .describe("Kinds of public IPv4 address that are allowed: `shared_v4`, which costs nothing, or `v4`."),
 });
 
-/** A public IPv4 address is a decision, not a habit. */
+/** A public IPv4 address has to be a conscious decision. */
 export const noPublicIpv4: ResourceValidationPolicy = {
   name: "no-public-ipv4",
   description: "No App has a public IPv4 address, unless it is allowed.",

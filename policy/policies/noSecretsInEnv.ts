@@ -18,7 +18,7 @@ const settings = defineSettings({
     .describe("Bits a character from which on a long text counts as random. Fewer find more, and more that is none."),
 });
 
-/** Secrets belong into App secrets, because everyone who may read a Machine reads its environment. */
+/** Secrets belong in App secrets, because everyone who may read a Machine can read its environment. */
 export const noSecretsInEnv: ResourceValidationPolicy = {
   name: "no-secrets-in-env",
   description:

@@ -50,7 +50,7 @@ export const redundancy: StackValidationPolicy = {
       const isMarked = ({ props }: StackResource<"Machine">): boolean =>
         marks.length > 0 && marks.every(([key, value]) => props.config.metadata?.[key] === value);
       if (!isLike(app.name, wanted.apps) && !own.some((machine) => isMarked(machine))) return;
-      // One that has no Machine here gets them from elsewhere, or holds something else.
+      // An App without Machines here gets them elsewhere, or contains other objects.
       if (own.length === 0 && !wanted.apps.includes(app.name)) return;
       const placed = own.filter((machine) => isThere(machine));
       if (placed.length < wanted.machines)

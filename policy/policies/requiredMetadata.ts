@@ -13,7 +13,7 @@ const settings = defineSettings({
     ),
 });
 
-/** Every Machine says whose it is. */
+/** Every Machine names its owner. */
 export const requiredMetadata: ResourceValidationPolicy = {
   name: "required-metadata",
   description: "Machines carry the metadata that is required.",

@@ -5,7 +5,7 @@ import { remediateMachine, validateMachine, type MachineInputs, type MachineRest
 
 const settings = defineSettings({});
 
-/** Whether it has to come back by itself. */
+/** Whether it must restart by itself. */
 const hasToRun = (machine: MachineInputs): boolean => serves(machine) && !isJob(machine);
 
 /** A Machine with services restarts by itself. */

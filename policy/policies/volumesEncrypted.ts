@@ -1,16 +1,16 @@
 import type { ResourceValidationPolicy } from "@pulumi/policy";
+import { docsUrl } from "../../api/docsUrl.ts";
 import { defineSettings } from "../core/settings.ts";
 import { validateMachine, validateVolume } from "../resources.ts";
 
 const settings = defineSettings({});
 
-/** Data is encrypted where it lies. */
+/** Data is encrypted at rest. */
 export const volumesEncrypted: ResourceValidationPolicy = {
   name: "volumes-encrypted",
   description: "Volumes are encrypted.",
   severity: "high",
-  remediationSteps:
-    "Leave out `encrypted`, or set it to true. An existing volume is replaced by that: move its data as docs/volumes.md describes.",
+  remediationSteps: `Leave out \`encrypted\`, or set it to true. An existing volume is replaced by that: move its data first (${docsUrl("volumes.md#moving-a-volume")}).`,
   configSchema: settings.schema,
   validateResource: [
     validateVolume(({ encrypted }, args, report) => {

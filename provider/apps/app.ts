@@ -1,14 +1,17 @@
 // Apps (docs/interface.md#apps).
 import { z } from "zod";
+import { docsUrl } from "../../api/docsUrl.ts";
 import { optional, required } from "../../api/schema.ts";
 import { appName } from "../../api/names.ts";
 import type { AnswerOf, Api } from "../client/api.ts";
 import { Pending, poll } from "../client/poll.ts";
 import { createExactlyOnce } from "../core/exactlyOnce.ts";
 import { ApiError, isNotFound, MachinesError } from "../client/errors.ts";
+import { isDestroyed } from "../client/wait.ts";
 import { PartialStateError } from "../core/partialState.ts";
 import { pathId } from "../core/ids.ts";
 import { behaviour, computed, defineResource, type RunInfo } from "../core/resource.ts";
+import { organizationProblem } from "../shared/organization.ts";
 
 const inputs = z.object({
   name: computed(appName).describe(
@@ -61,7 +64,10 @@ export const app = defineResource({
   replaceOn: ["name", "organization", "network"],
   uniqueBy: ["name"],
   autoname: { property: "name", maxLength: 62, separator: "-", random: true },
-  previewChecks: [{ needs: ["name"], ask: ({ name }, api) => nameProblem(api, name) }],
+  previewChecks: [
+    { needs: ["name"], ask: ({ name }, api) => nameProblem(api, name) },
+    { needs: [], uses: ["organization"], ask: ({ organization }, api) => organizationProblem(api, organization) },
+  ],
   refuseToReplace: ({ name }, { forceDestroy }, api) =>
     forceDestroy === true ? Promise.resolve(undefined) : volumesProblem(api, name),
 
@@ -119,7 +125,7 @@ export const app = defineResource({
     await api.apps.delete({ appName, force: state.forceDestroy === true ? true : undefined });
     api.session.deleted.add(appName);
     const untilGone = async (): Promise<Pending> => {
-      // A 404 ends it: core decides what it means.
+      // A 404 ends it: core decides its meaning.
       await api.apps.get({ appName });
       return new Pending(
         `waiting for App ${appName} to be deleted`,
@@ -134,7 +140,7 @@ export const app = defineResource({
   },
 });
 
-/** The App of a name, where there is one that we may see. */
+/** The App of a name, if it exists and we can see it. */
 async function visible(api: Api, appName: string): Promise<readonly { readonly name: string }[]> {
   try {
     return [await api.apps.get({ appName })];
@@ -158,7 +164,7 @@ function refuseWhileInUse(run: RunInfo, api: Api, appName: string): Promise<void
     const refusal = (): MachinesError =>
       new MachinesError(
         "refused",
-        `App ${appName} still holds what this deletion would take along: ${contents.join(", ")}. Delete or import these first, or set forceDestroy: true on the App and run up before the deletion.`,
+        `App ${appName} still contains objects that would be deleted with it: ${contents.join(", ")}. Delete or import these first, or set forceDestroy: true on the App and run up before the deletion.`,
       );
     if (api.clock.now() >= until) throw refusal();
     return new Pending(undefined, refusal);
@@ -170,7 +176,7 @@ async function heldBy(api: Api, appName: string): Promise<string[]> {
   const [machines, volumes] = await Promise.all([api.machines.list({ appName }), volumesIn(api, appName)]);
   return [
     ...machines
-      .filter(({ state }) => state !== "destroyed" && state !== "destroying")
+      .filter((machine) => !isDestroyed(machine))
       .map(({ id, name }) => `Machine ${name ?? id} (${appName}/${id})`),
     ...volumes,
   ];
@@ -183,17 +189,17 @@ async function volumesIn(api: Api, appName: string): Promise<string[]> {
     .map(({ id, name }) => `volume ${name ?? id} (${appName}/${id})`);
 }
 
-/** Why an App is not replaced: the volumes in it would have to be, too. */
+/** Why an App must not be replaced: the volumes in it would be replaced too. */
 async function volumesProblem(api: Api, appName: string): Promise<string | undefined> {
   const volumes = await volumesIn(api, appName);
   return volumes.length === 0
     ? undefined
-    : `changing it replaces the App ${appName} and destroys what its volumes hold: ${volumes.join(", ")}. ` +
-        "Keep the old value; to move the data, create a second App and fork the volumes into it (docs/volumes.md). " +
-        "To lose it on purpose, set forceDestroy: true on the App and allowDataLoss: true on each Volume.";
+    : `changing it replaces the App ${appName} and destroys the data of its volumes: ${volumes.join(", ")}. ` +
+        `Keep the old value; to move the data, create a second App and fork the volumes into it (${docsUrl("volumes.md#moving-a-volume")}). ` +
+        "To allow the data loss, set forceDestroy: true on the App and allowDataLoss: true on each Volume.";
 }
 
-/** Whether a volume is being deleted and only kept to be restored (docs/interface.md#volume-states). */
+/** Whether a volume is being deleted and only kept for a restore (docs/interface.md#volume-states). */
 export const isLeaving = (state: string | undefined): boolean =>
   ["scheduling_destroy", "pending_destroy", "fork_cleanup", "waiting_for_detach", "destroying", "destroyed"].includes(
     state ?? "",

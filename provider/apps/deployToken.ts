@@ -1,4 +1,4 @@
-// Access tokens that are good for one App alone (docs/interface.md#deploy-tokens).
+// Access tokens that are valid for only one App (docs/interface.md#deploy-tokens).
 import { randomBytes } from "node:crypto";
 import { z } from "zod";
 import { appName } from "../../api/names.ts";

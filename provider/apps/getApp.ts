@@ -1,4 +1,4 @@
-// An App that exists (docs/interface.md#apps).
+// An existing App (docs/interface.md#apps).
 import { z } from "zod";
 import { optional, required } from "../../api/schema.ts";
 import { appName } from "../../api/names.ts";

@@ -61,7 +61,7 @@ export const ipAssignment = defineResource({
     deletedBy: "ipAssignments.release",
   },
   replaceOn: ["app", "type", "region", "network", "organization", "serviceName"],
-  // An App has one shared address: the old one has to go first.
+  // An App has one shared address: the old one has to be deleted first.
   sharesWith: (old, next) => old["type"] === "shared_v4" && next["type"] === "shared_v4" && old["app"] === next["app"],
   validate,
   previewChecks: [
@@ -98,7 +98,7 @@ export const ipAssignment = defineResource({
         await api.ipAssignments.release({ appName: id.app, ip });
         releaseKey({ api, run }, placeOf(id.app), ip);
       } catch (error) {
-        // Half of a pair may be gone already; the other half still has to go.
+        // Half of a pair may be gone already; the other half must still be released.
         if (!isNotFound(error) || addresses.length === 1) throw error;
         gone.push(error);
       }
@@ -119,7 +119,7 @@ function typeOf({ ip, shared, egress, network }: Ip): Type {
   return network || ip.startsWith("fdaa:") ? "private_v6" : family;
 }
 
-/** State of an address, or of the part of a pair that is left: then its type is no longer that of a pair. */
+/** State of an address, or of the remaining part of a pair: then its type is no longer that of a pair. */
 function toLive(app: string, found: readonly Ip[], ip: string, organization: string | undefined) {
   const [first] = found;
   const half = (isWanted: boolean) => found.find((one) => isIPv6(one.ip) === isWanted)?.ip;
@@ -163,7 +163,7 @@ function assign(call: Call, owner: string | undefined, wanted: Inputs): Promise<
       const { ip, ipPair, ...answer } = await api.ipAssignments.assign({ appName, body: { ...rest, orgSlug } });
       const reported = ipPair ? [ipPair.v4, ipPair.v6] : [ip];
       const found = reported.flatMap((one) => (one ? [{ ...answer, ip: one }] : []));
-      // An answer without an address is settled like one that was lost.
+      // An answer without an address is settled like a lost one.
       return found.length === kinds.length ? found : undefined;
     },
     pick(fresh) {

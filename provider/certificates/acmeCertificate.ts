@@ -1,4 +1,4 @@
-// Certificates the platform has issued by ACME (docs/interface.md#certificates).
+// Certificates that the platform issues with ACME (docs/interface.md#certificates).
 import { z } from "zod";
 import { createExactlyOnce } from "../core/exactlyOnce.ts";
 import { pathId } from "../core/ids.ts";

@@ -30,7 +30,7 @@ const outputs = z.object({
 
 const isActive = ({ status }: Detail): boolean => status === "active";
 
-/** A custom certificate comes first in the list, and wins. */
+/** A custom certificate is first in the list, and takes precedence. */
 const toLive = (detail: Detail) => ({
   status: detail.status,
   expiresAt: detail.certificates?.find(({ status }) => status === "active")?.expiresAt,
@@ -69,14 +69,14 @@ export const certificateValidation = defineResource({
 
 type HostnameKey = { readonly appName: string; readonly hostname: string };
 
-/** Milliseconds. Looking is cheap; being checked in vain five times in an hour brings a pause of an hour. */
+/** Milliseconds. Reads are cheap; five failed checks in an hour cause a pause of an hour. */
 const firstLook = 250;
 const longestLook = 5000;
 const toAnswer = 1000;
 const firstCheck = 30_000;
 const longestCheck = 20 * 60_000;
 
-/** Waits until the hostname is active: looks often, has it checked seldom, and never while the service asks for a pause. */
+/** Waits until the hostname is active: reads often, requests few checks, and none while the service demands a pause. */
 export async function untilActive(
   { api, progress }: Pick<Call, "api" | "progress">,
   key: HostnameKey,
@@ -91,20 +91,29 @@ export async function untilActive(
     if (isCheck) due = clock.now() + nextCheck();
     limited = limitOf(live);
     if (isActive(live)) return live;
-    if (limited >= deadline.at) throw tooLate(api, key, live);
+    if (limited >= deadline.at) throw tooLong(api, key, live);
     return new Pending(`waiting for ${key.hostname}: ${stateOf(live)}`, () => tooLate(api, key, live));
   };
   return poll({ api, progress }, readHostname, { first: firstLook, longest: longestLook, margin: toAnswer });
 }
 
-/** Until when the service wants not to be asked. */
+/** The time until which the service accepts no more checks. */
 const limitOf = ({ rateLimitedUntil }: Detail): number => (rateLimitedUntil ? Date.parse(rateLimitedUntil) || 0 : 0);
+
+/** The service wants not to be asked for longer than the operation may take: waiting would be in vain. */
+const tooLong = ({ deadline }: Api, { appName: app, hostname }: HostnameKey, live: Detail): MachinesError =>
+  new MachinesError(
+    "wait-timeout",
+    `${hostname} of App ${app} cannot become active in time: ${stateOf(live)} ` +
+      `The ${deadline.allowed} that this operation may take end before. ${waitsAgain}`,
+  );
+
+const waitsAgain = "Nothing was created; the next up waits again. `customTimeouts` allows more time.";
 
 function tooLate({ deadline }: Api, { appName: app, hostname }: HostnameKey, live: Detail): MachinesError {
   return new MachinesError(
     "wait-timeout",
-    `${hostname} of App ${app} did not become active within ${deadline.allowed}: ${stateOf(live)} ` +
-      "Nothing was created; the next up waits again. `customTimeouts` allows more time.",
+    `${hostname} of App ${app} did not become active within ${deadline.allowed}: ${stateOf(live)} ` + waitsAgain,
   );
 }
 

@@ -1,4 +1,4 @@
-// Certificates that are uploaded (docs/interface.md#uploaded-certificates).
+// Uploaded certificates (docs/interface.md#uploaded-certificates).
 import { z } from "zod";
 import { optional, required } from "../../api/schema.ts";
 import { certificatesIn, isFor, namesOf, privateKeyIn } from "../../api/uploadedCertificate.ts";
@@ -98,7 +98,7 @@ export const customCertificate = defineResource({
   delete: ({ id, api }) => removeKind(api, { appName: id.app, hostname: id.hostname }, "custom"),
 });
 
-/** Uploads; after a lost answer once more, for the same upload only takes its own place. */
+/** Uploads; repeats after a lost answer, because the same upload only replaces itself. */
 async function upload(api: Api, appName: string, body: Pick<Inputs, "hostname" | "fullchain" | "privateKey">) {
   try {
     return await api.certificates.createCustom({ appName, body });
@@ -143,7 +143,7 @@ function uploadProblems({ fullchain, privateKey, hostname }: Partial<Inputs>): r
   return [];
 }
 
-/** Why a chain cannot serve now: one of its certificates has expired or is not valid yet. */
+/** Why a chain cannot be used now: one of its certificates has expired or is not valid yet. */
 export function datesProblem(fullchain: string, now: number): string | undefined {
   for (const [i, { validFrom, validTo }] of (certificatesIn(fullchain) ?? []).entries()) {
     if (Date.parse(validTo) <= now) return `certificate ${i + 1} expired at ${validTo}`;

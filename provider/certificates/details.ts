@@ -8,7 +8,7 @@ import { camelObject, inApp, withoutNull } from "../shared/fields.ts";
 
 const wire = camelObject(certificateDetail);
 
-/** The hostname a function asks about. */
+/** The hostname that a function reads. */
 export const ofHostname = {
   ...inApp,
   hostname: required(z.string().min(1), "The hostname, or the `id` of a certificate.", { format: "reference" }),

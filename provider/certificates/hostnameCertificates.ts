@@ -5,7 +5,7 @@ import { named, optional, required } from "../../api/schema.ts";
 import type { AnswerOf, Api } from "../client/api.ts";
 import { orUndefined } from "../client/existence.ts";
 import type { CreateSpec } from "../core/exactlyOnce.ts";
-import { byForce } from "../core/dataLoss.ts";
+import { deleteBeforeReplaceAdvice } from "../core/dataLoss.ts";
 import { MachinesError } from "../client/errors.ts";
 import { everyCertificate } from "../client/pages.ts";
 import type { ListedObject, Pass } from "../core/listing.ts";
@@ -17,7 +17,7 @@ type CertificateEntry = NonNullable<Detail["certificates"]>[number];
 type CertificateKind = "acme" | "custom";
 type HostnameKey = { readonly appName: string; readonly hostname: string };
 
-/** The kind of a certificate: issued by ACME, or uploaded. */
+/** The kind of a certificate: issued with ACME, or uploaded. */
 export const ofHostname = {
   app: required(appName, "App that serves the hostname: the `id` of an App. Changing it replaces the certificate.", {
     format: "reference",
@@ -53,7 +53,7 @@ export const facts = {
 export const entryOf = ({ certificates = [] }: Detail, kind: CertificateKind): CertificateEntry | undefined =>
   certificates.find(({ source }) => source === (kind === "acme" ? "fly" : "custom"));
 
-/** Whether the hostname has a certificate of a kind, or has asked for one. */
+/** Whether the hostname has a certificate of a kind, or has requested one. */
 export const holds = (detail: Detail, kind: CertificateKind): boolean =>
   entryOf(detail, kind) !== undefined || (kind === "acme" && detail.acmeRequested === true);
 
@@ -66,7 +66,7 @@ export const factsOf = (detail: Detail, kind: CertificateKind) => ({
   expiresAt: entryOf(detail, kind)?.expiresAt,
 });
 
-/** The records of a hostname in a stable order. Without addresses a CNAME leads to the App. */
+/** The records of a hostname in a stable order. Without addresses a CNAME points to the App. */
 function recordsOf({ hostname: host, dnsRequirements = {} }: Detail) {
   const { a = [], aaaa = [], cname, acmeChallenge, ownership } = dnsRequirements;
   const leading = [
@@ -87,7 +87,7 @@ function recordsOf({ hostname: host, dnsRequirements = {} }: Detail) {
  * @throws ApiError 404 if nothing exists.
  */
 export async function removeKind(api: Api, key: HostnameKey, kind: CertificateKind): Promise<void> {
-  // An interrupted deletion may have left the bare hostname.
+  // An interrupted deletion may have left the hostname without certificates.
   await orUndefined<unknown>(() =>
     kind === "acme" ? api.certificates.deleteAcme(key) : api.certificates.deleteCustom(key),
   );
@@ -118,9 +118,9 @@ export const ofKind = (
 /** The reason why an existing certificate is not adopted. */
 const isThereAlready = (type: string, app: string, host: string): string =>
   `${host} has a certificate of this kind on App ${app} already. ` +
-  `Take it over with \`pulumi import machines:index:${type} <name> '${app}/${host}'\`, or delete it first. ${byForce}`;
+  `Take it over with \`pulumi import machines:index:${type} <name> '${app}/${host}'\`, or delete it first. ${deleteBeforeReplaceAdvice}`;
 
-/** A hostname of an App, and which certificates it has. */
+/** A hostname of an App, and its kinds of certificates. */
 interface ListedHostname {
   readonly object: ListedObject;
   readonly acme: boolean;

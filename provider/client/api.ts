@@ -11,7 +11,7 @@ import { newSession, type Session } from "./session.ts";
 
 type Contract = typeof contract;
 type In<S> = S extends z.ZodType ? Camel<z.input<S>> : unknown;
-/** A row without path parameters must not make every other argument impossible. */
+/** Without this, a row without path parameters would forbid every other argument. */
 type Params<Row> = Row extends { params: z.ZodObject<infer Shape> }
   ? keyof Shape extends never
     ? unknown
@@ -29,17 +29,17 @@ export type Methods = {
   };
 };
 
-/** An answer of the service, as programs see it. */
+/** An answer of the service in the form of programs. */
 export type AnswerOf<G extends keyof Contract, M extends keyof Contract[G]> = Answer<Contract[G][M]>;
 
-/** The service as a handler sees it. */
+/** The service in the form of handlers. */
 export interface Api extends Methods {
   readonly config: Config;
   readonly clock: Clock;
   readonly deadline: Deadline;
   /** Knowledge that this client has gathered about the service. */
   readonly session: Session;
-  /** The same service under another deadline. */
+  /** The same service with another deadline. */
   within(deadline: Deadline): Api;
   /** Closes idle connections; requests in progress continue. */
   close(): Promise<void>;
@@ -50,7 +50,7 @@ export function createApi(parts: ClientParts): Api {
   const session = newSession(parts.clock);
   const handle = handlers(parts, session);
   const bind = (deadline: Deadline): Api => {
-    const under = { deadline, count: counter(deadline) };
+    const under = { deadline, countRequest: counter(deadline) };
     const methodsOf = (group: keyof Contract) => {
       const methods = Object.entries(contract[group]).map(([name, row]) => [
         name,

@@ -13,22 +13,22 @@ type ItemOf<Kind> = Kind extends "machines" ? OrgMachine : OrgVolume;
 
 /** The position where a read ended: plain JSON, to be kept in a file until the next one. */
 export interface Position {
-  /** RFC 3339 time of the latest change that was seen; empty when none ever was. */
+  /** RFC 3339 time of the latest change seen; empty if there was none. */
   readonly at: string;
-  /** Reported changes that the next read from here meets again. */
+  /** Reported changes that the next read from here returns again. */
   readonly told: readonly string[];
 }
 
 /** Selects the changes to read. */
 export interface ChangesOptions<Kind extends "machines" | "volumes"> {
-  /** Slug of the organization; the client's when left out. */
+  /** Slug of the organization; the client's by default. */
   readonly organization?: string | undefined;
   readonly kind: Kind;
-  /** `next` of the previous read, or an RFC 3339 time to begin at; from the beginning when left out. */
+  /** `next` of the previous read, or an RFC 3339 time to begin at; by default the beginning. */
   readonly since?: Position | string | undefined;
   /**
-   * Seconds a change may take to show up in the list, 60 when left out. How long it really takes is not documented: a
-   * longer overlap costs larger answers and nothing else.
+   * Seconds until a change appears in the list, 60 by default. The real time is not documented: a longer overlap only costs
+   * larger answers.
    */
   readonly overlapSeconds?: number | undefined;
 }
@@ -36,8 +36,7 @@ export interface ChangesOptions<Kind extends "machines" | "volumes"> {
 /** The result of a read. */
 export interface Changes<T> {
   /**
-   * The changed objects in their present state, oldest change first. Destroyed ones are included, and their state says
-   * so.
+   * The changed objects in their current state, oldest change first. Destroyed ones are included, and their state says so.
    */
   readonly changes: readonly T[];
   /** The position where the next read begins. */
@@ -59,7 +58,7 @@ export async function changesSince<Kind extends "machines" | "volumes">(
   const overlap = overlapSeconds * 1000;
   const { items, errorRegions } = await readPage(apiOf(client), kind, organization, before(from.at, overlap));
   const told = new Set(from.told);
-  // A time is a starting point of the program. Older changes were met only because of the overlap.
+  // A time is the program's starting point. Older changes were returned only because of the overlap.
   const isOld = (item: Item) => typeof since === "string" && timeOf(item) < secondOf(since);
   const changes = items.filter((item) => !told.has(wordsOf(item)) && !isOld(item));
   const latest = items.reduce(
@@ -90,7 +89,7 @@ const timeOf = ({ updatedAt = "" }: { readonly updatedAt?: string | undefined })
 // ASSUMED: the lists compare exact times and show them cut to the second.
 const secondOf = (time: string): number => Math.floor(timeOf({ updatedAt: time }) / 1000) * 1000;
 
-/** A change as a text. Two changes in the same instant differ in their content. */
+/** A change as a text. Two changes at the same time differ in their content. */
 const wordsOf = (item: Item): string =>
   [
     `${item.appName}/${item.id}`,
@@ -103,7 +102,7 @@ const wordsOf = (item: Item): string =>
     .map((part) => part ?? "")
     .join(" ");
 
-/** Everything that changed after a time, each once, oldest change first: pages come in no certain order (rule 4). */
+/** Everything that changed after a time, each once, oldest change first: pages are unordered (rule 4). */
 async function readPage(api: Api, kind: "machines" | "volumes", orgSlug: string, updatedAfter: string) {
   const args = { orgSlug, includeDeleted: true, ...(updatedAfter === "" ? {} : { updatedAfter }) };
   const found: Item[] = [];

@@ -8,7 +8,7 @@ const outAfter = 10;
 /** Milliseconds without any retry after one request has used up its attempts. An answer ends this pause. */
 const restFor = 30_000;
 
-/** Milliseconds that a request must have left to be the one that is repeated for all. */
+/** Milliseconds that must remain of a request to be the one that is repeated for all. */
 const leastToTry = 30_000;
 /** The longest timer, in milliseconds. */
 const longestTimer = 2 ** 31 - 1;
@@ -29,14 +29,14 @@ export class CircuitBreaker {
     this.#clock = clock;
   }
 
-  /** Notes a usable answer of the service. */
+  /** Records a usable answer of the service. */
   answered(): void {
     this.#inARow = 0;
     this.#restUntil = 0;
     this.#end(true);
   }
 
-  /** Notes a missing answer, or one of a server that failed. */
+  /** Records a missing answer, or one of a failed server. */
   failed(): void {
     this.#inARow++;
   }
@@ -62,7 +62,7 @@ export class CircuitBreaker {
     return true;
   }
 
-  /** Notes the end of a request. */
+  /** Records the end of a request. */
   ended(by: Attempting): void {
     if (this.#probe?.by !== by) return;
     this.#restUntil = this.#clock.now() + restFor;
@@ -105,7 +105,7 @@ export const noteOutcomes =
   async (request) => {
     const outcome = await next(request);
     if (outcome.kind === "answer" && (outcome.status < 500 || outcome.status === 501)) circuitBreaker.answered();
-    // Held requests end without an answer also where nothing is wrong.
+    // Long polls also end without an answer if nothing is wrong.
     else if (!request.operation.held && !(outcome.kind !== "answer" && outcome.lasting)) circuitBreaker.failed();
     return outcome;
   };

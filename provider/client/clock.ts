@@ -12,7 +12,7 @@ export interface Clock {
   random(): number;
 }
 
-/** Pauses between two looks at something that takes its time: short first, `factor` times as long each time, up to a bound. */
+/** Pauses between two reads of something slow: short first, `factor` times as long each time, up to a limit. */
 export function growingPause(first: number, most: number, factor = 2): () => number {
   let next = first;
   return () => {
@@ -40,8 +40,8 @@ export function everyTenSeconds(
 }
 
 /**
- * The computer's time in milliseconds since 1970. It follows jumps forwards, because a computer that slept has lost
- * that time. It ignores jumps backwards, which would make leases and deadlines last longer (F30).
+ * The system time in milliseconds since 1970. It follows jumps forwards, because a computer that slept has lost that time.
+ * It ignores jumps backwards, which would make leases and deadlines last longer (F30).
  */
 export function steadyTime(
   wall: () => number = () => Date.now(),
@@ -57,10 +57,10 @@ export function steadyTime(
   };
 }
 
-/** Milliseconds; a timer neither sees a computer's sleep nor takes more than 24 days. */
+/** Milliseconds; a timer neither notices a computer's sleep nor accepts more than 24 days. */
 const longestTimer = 30_000;
 
-/** The computer's own clock. */
+/** The system clock. */
 export const systemClock: Clock = {
   now: steadyTime(),
   random: Math.random,
@@ -89,15 +89,15 @@ const pause = (milliseconds: number, signal: AbortSignal | undefined): Promise<v
     signal?.addEventListener("abort", stop, { once: true });
   });
 
-/** The end of an operation's time, and its cancellation. */
+/** The deadline of an operation, and its cancellation. */
 export interface Deadline {
   /** Milliseconds since 1970. */
   readonly at: number;
   /** The time allowed, for messages: "10m". */
   readonly allowed: string;
   readonly signal?: AbortSignal | undefined;
-  /** Requests that may be sent; any number when left out. */
+  /** The maximum number of requests; unlimited by default. */
   readonly requests?: number;
-  /** The advice after a timeout, as a sentence; the advice for an up when left out. */
+  /** The advice after a timeout, as a sentence; by default the advice for an up. */
   readonly advice?: string | undefined;
 }

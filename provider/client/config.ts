@@ -1,6 +1,9 @@
 // Provider configuration: stack configuration first, then MACHINES_* variables. Checked before anything is sent.
 import { MachinesError } from "./errors.ts";
 
+/** How many Machines of an App a run may take down at a time: a number, or a share of all in percent. */
+export type MaxUnavailable = { readonly machines: number } | { readonly percent: number };
+
 /** How the provider reaches the service. */
 export interface Config {
   /** Base URL without a trailing slash or `/v1`, or `local`: the embedded service. */
@@ -9,19 +12,23 @@ export interface Config {
   readonly token: string | undefined;
   /** The source of the token, for messages. */
   readonly tokenSource: string;
-  /** Slug of the organization Apps are created in. */
+  /** Slug of the organization in which Apps are created. */
   readonly organization: string;
-  /** Name of the header that carries a lease's nonce. */
+  /** Name of the header with a lease's nonce. */
   readonly leaseHeader: string;
-  /** Times a request is repeated after a failure that allows it. */
+  /** The number of retries after a failure that allows them. */
   readonly retries: number;
-  /** Milliseconds until an answer must have come. */
+  /** Milliseconds until an answer must arrive. */
   readonly requestTimeout: number;
   /** Whether objects whose App is gone are forgotten even when no App of the run is found (R8). */
   readonly allowMissingApps: boolean;
+  /** Whether a preview fails when the service does not answer; otherwise it warns. */
+  readonly previewRequiresService: boolean;
+  /** How many Machines of an App an update may take down at a time. */
+  readonly maxUnavailable: MaxUnavailable;
 }
 
-/** One configuration key, as programs and the environment spell it. */
+/** One configuration key, with its names in programs and in the environment. */
 export interface ConfigKey {
   readonly description: string;
   readonly environment: string;
@@ -74,13 +81,26 @@ export const configKeys = {
     type: "boolean",
     default: false,
   },
+  previewRequiresService: {
+    description:
+      "Fail a preview when the service does not answer. Otherwise the preview warns that it has not checked names, regions, capacity and organization. Set it in CI.",
+    environment: "MACHINES_PREVIEW_REQUIRES_SERVICE",
+    type: "boolean",
+    default: false,
+  },
+  maxUnavailable: {
+    description:
+      "How many Machines of an App an `up` may take down at a time: a number, or a percentage such as `25%`; at least one. A third when not set; `100%` updates all at once.",
+    environment: "MACHINES_MAX_UNAVAILABLE",
+    type: "string",
+  },
 } as const satisfies Record<string, ConfigKey>;
 
 const wrong = (message: string): never => {
   throw new MachinesError("configuration", message);
 };
 
-/** Reads and checks the configuration. `get` answers a key of the stack configuration, without its namespace. */
+/** Reads and checks the configuration. `get` returns a key of the stack configuration, without its namespace. */
 export function readConfig(
   get: (key: string) => string | undefined,
   env: Readonly<Record<string, string | undefined>>,
@@ -99,6 +119,21 @@ export function readConfig(
       ? number
       : wrong(`${source}: got ${JSON.stringify(value)}; must be a whole number from ${least} to ${most}`);
   };
+  const boolean = (name: "allowMissingApps" | "previewRequiresService"): boolean => {
+    const { value, source } = text(name);
+    if (!["true", "false", undefined].includes(value))
+      wrong(`${source}: got ${JSON.stringify(value)}; must be true or false`);
+    return value === "true";
+  };
+  const maxUnavailable = (): MaxUnavailable => {
+    const { value, source } = text("maxUnavailable");
+    if (value === undefined) return { percent: 100 / 3 };
+    const [, digits, percent] = /^(\d+)(%?)$/.exec(value) ?? [];
+    const number = Number(digits);
+    if (digits === undefined || number < 1 || (percent === "%" && number > 100))
+      wrong(`${source}: got ${JSON.stringify(value)}; must be a whole number from 1, or a percentage from 1% to 100%`);
+    return percent === "%" ? { percent: number } : { machines: number };
+  };
   const endpoint = readEndpoint(text("endpoint"));
   const token = text("token");
   if (token.value === undefined && endpoint !== "local") {
@@ -115,9 +150,6 @@ export function readConfig(
   const organization = text("organization").value ?? configKeys.organization.default;
   if (!/^[A-Za-z0-9_-]{1,80}$/.test(organization))
     wrong(`machines:organization: got ${JSON.stringify(organization)}; must be the slug of an organization`);
-  const allow = text("allowMissingApps");
-  if (!["true", "false", undefined].includes(allow.value))
-    wrong(`${allow.source}: got ${JSON.stringify(allow.value)}; must be true or false`);
   return {
     endpoint,
     token: token.value,
@@ -126,7 +158,9 @@ export function readConfig(
     leaseHeader: header,
     retries: integer("retries", 0, 20),
     requestTimeout: integer("requestTimeoutSeconds", 1, 600) * 1000,
-    allowMissingApps: allow.value === "true",
+    allowMissingApps: boolean("allowMissingApps"),
+    previewRequiresService: boolean("previewRequiresService"),
+    maxUnavailable: maxUnavailable(),
   };
 }
 
@@ -150,11 +184,11 @@ function readEndpoint({ value, source }: { value: string | undefined; source: st
 
 const baseOf = (url: URL): string => (url.origin + url.pathname).replace(/\/+$/, "").replace(/\/v1$/, "");
 
-// Names of this computer, as a URL spells them; a service that listens at all of its addresses is at one of these too.
+// Names of this computer in a URL; a service that listens at all of its addresses can be reached by these too.
 const ownHost =
   /^(localhost|.*\.localhost|127\.\d+\.\d+\.\d+|0\.0\.0\.0|\[::1?\]|\[::ffff:7f[\da-f]{2}:[\da-f]{1,4}\])$/;
 
-/** The warning if the token would be sent in clear text to another computer. */
+/** The warning if the token would be sent unencrypted to another computer. */
 export function exposureOf({ endpoint, token, tokenSource }: Config): string | undefined {
   if (token === undefined || !endpoint.startsWith("http://") || ownHost.test(new URL(endpoint).hostname))
     return undefined;

@@ -1,19 +1,15 @@
-// One client per endpoint and token for the whole process, so that connections, pacing and caches are shared.
-import { execFile } from "node:child_process";
-import { createRequire } from "node:module";
-import { join } from "node:path";
-import { promisify } from "node:util";
+// One client per endpoint and token for the whole process, so that connections, rate limits and caches are shared.
 import { exposureOf, type Config } from "./config.ts";
-import { MachinesError, messageOf } from "./errors.ts";
 import { createApi, type Api } from "./api.ts";
 import type { ClientParts } from "./handler.ts";
 import { systemClock } from "./clock.ts";
+import { startLocal, type LocalAccess } from "./localService.ts";
 import { httpTransport } from "./transport.ts";
 
 const clients = new Map<string, Api>();
 const toldOfExposure = new Set<string>();
 
-/** Warns of a token that would go over the network in clear text, once for each endpoint. */
+/** Warns of a token that would be sent unencrypted over the network, once for each endpoint. */
 export function warnOfExposure(config: Config, warn: (message: string) => void): void {
   const message = exposureOf(config);
   if (message === undefined || toldOfExposure.has(message)) return;
@@ -40,7 +36,7 @@ export function clientFor(config: Config, warn: (message: string) => void): Api 
 
 function connector({ endpoint, token }: Config): ClientParts["connect"] {
   if (endpoint !== "local") return () => Promise.resolve({ url: endpoint, token: token ?? "" });
-  let running: Promise<{ url: string; token: string }> | undefined;
+  let running: Promise<LocalAccess> | undefined;
   return () => {
     running ??= startLocal().catch((error: unknown) => {
       running = undefined;
@@ -48,37 +44,4 @@ function connector({ endpoint, token }: Config): ClientParts["connect"] {
     });
     return running;
   };
-}
-
-/** The embedded service as its package exports it. It is found in the user's project, never bundled. */
-interface LocalService {
-  startLocal(): Promise<{ url: string; token: string }>;
-}
-
-async function startLocal(): Promise<{ url: string; token: string }> {
-  const require = createRequire(join(process.cwd(), "package.json"));
-  try {
-    require.resolve("machines-service");
-  } catch {
-    return startCommand();
-  }
-  return (require("machines-service") as LocalService).startLocal();
-}
-
-/** For programs in other languages, whose projects hold no npm packages. */
-async function startCommand(): Promise<{ url: string; token: string }> {
-  const run = async (...args: string[]) =>
-    (await promisify(execFile)("machines-service", args, { timeout: 60_000 })).stdout.trim();
-  try {
-    const { url } = JSON.parse(await run("start", "--detach", "--json")) as { url: string };
-    return { url, token: await run("token") };
-  } catch (error) {
-    const { code, stderr } = error as NodeJS.ErrnoException & { stderr?: string };
-    throw new MachinesError(
-      "configuration",
-      code === "ENOENT"
-        ? 'machines:endpoint is "local", but the embedded service is not installed: run `npm install machines-service` in this project, or `npm install --global machines-service` for projects without npm packages'
-        : `the embedded service did not start: ${stderr?.trim() || messageOf(error)}`,
-    );
-  }
 }

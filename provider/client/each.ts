@@ -1,10 +1,10 @@
-// Lists that come in pages, item by item: the next page is asked for when the one before has been used up.
+// Paged lists, item by item: the next page is requested after the last item of the previous one.
 import type { Api, AnswerOf } from "./api.ts";
 import { appPages, certificatePages, orgMachinePages, orgVolumePages } from "./pages.ts";
 import { apiOf, type Client } from "./publicClient.ts";
 
 type Args<Pages extends (api: Api, args: never) => unknown> = Parameters<Pages>[1];
-/** Arguments of an operation on an organization, the client's own when left out. */
+/** Arguments of an operation on an organization, the client's own by default. */
 type OfOrganization<Args> = Omit<Args, "orgSlug"> & { readonly organization?: string | undefined };
 
 const orgSlugOf = (client: Client, organization: string | undefined) => organization ?? client.organization;
@@ -26,7 +26,7 @@ export async function* eachCertificate(
   for await (const { certificates } of certificatePages(apiOf(client), args)) yield* certificates;
 }
 
-/** Every Machine of an organization, oldest change first; one that changes meanwhile may come twice. */
+/** Every Machine of an organization, oldest change first; one that changes meanwhile may be returned twice. */
 export async function* eachOrgMachine(
   client: Client,
   { organization, ...args }: OfOrganization<Args<typeof orgMachinePages>> = {},
@@ -35,7 +35,7 @@ export async function* eachOrgMachine(
   for await (const { machines } of orgMachinePages(apiOf(client), { ...args, orgSlug })) yield* machines;
 }
 
-/** Every volume of an organization, oldest change first; one that changes meanwhile may come twice. */
+/** Every volume of an organization, oldest change first; one that changes meanwhile may be returned twice. */
 export async function* eachOrgVolume(
   client: Client,
   { organization, ...args }: OfOrganization<Args<typeof orgVolumePages>> = {},

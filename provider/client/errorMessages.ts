@@ -3,9 +3,8 @@ import type { Operation } from "../../api/operation.ts";
 import { isObject } from "../../api/schema.ts";
 import type { Config } from "./config.ts";
 import { ApiError, MachinesError, NetworkError, type ErrorCode } from "./errors.ts";
-import { quotable } from "./printable.ts";
+import { quotable } from "../../api/printable.ts";
 import { spellings } from "./spellings.ts";
-import type { Deadline } from "./clock.ts";
 import type { Answer, Outcome } from "./transport.ts";
 
 /** Maximum characters of an answer that a message quotes. */
@@ -66,6 +65,8 @@ function nextStep(operation: Operation, { status, headers }: Answer, reason: str
     const after = headers["retry-after"] === undefined ? "" : ` (Retry-After: ${headers["retry-after"].slice(0, 40)})`;
     return `The service's rate limit held on${after}; try again later, or with a smaller --parallel.`;
   }
+  if (reason.includes("volume already claimed"))
+    return "A volume is for one Machine: mount another volume, or take it from that Machine first. If no program has that Machine any more, `npx pulumi-machines orphans` shows how to import or delete it.";
   if (reason.includes("insufficient_capacity") || reason.includes("could not find a candidate host"))
     return "Try another region or a smaller guest.";
   if (operation.repeat === "once" && (status === 408 || status >= 500)) return mayHaveTakenEffect;
@@ -82,8 +83,17 @@ function requestIdOf({ headers }: Answer): string | undefined {
   return id === undefined ? undefined : quotable(id, 100);
 }
 
-/** The error for an answer without success. */
-export function answerError(operation: Operation, url: string, answer: Answer, config: Config): ApiError {
+/**
+ * The error for an answer without success.
+ * @param late the time limit, if that was why the request was not sent again
+ */
+export function answerError(
+  operation: Operation,
+  url: string,
+  answer: Answer,
+  config: Config,
+  late?: string,
+): ApiError {
   const reason = quotable(withoutToken(reasonOf(answer), config));
   const requestId = requestIdOf(answer);
   const code: ErrorCode =
@@ -97,9 +107,12 @@ export function answerError(operation: Operation, url: string, answer: Answer, c
     reason,
     requestId,
     code,
-    message: `${operation.id} answered ${answer.status}${location}: ${reason} (${where}). ${nextStep(operation, answer, reason, config)}`,
+    message: `${operation.id} answered ${answer.status}${location}: ${reason} (${where}). ${endedBy(late)}${nextStep(operation, answer, reason, config)}`,
   });
 }
+
+/** The reason for an answer that was no JSON at all. */
+export const notJson = "with something that is not JSON";
 
 /** The error for a success with an unusable body; `what` states the reason. */
 export function unreadable(
@@ -117,22 +130,27 @@ export function unreadable(
     : "Is the endpoint the base URL of a Machines Control Service, with nothing in between that changes its answers?";
   return new NetworkError(
     `${operation.id}: ${operation.method} ${url} answered ${answer.status} ${what}: ${found}. ${hint}`,
-    { ambiguous },
+    { ambiguous, isNotJson: what === notJson },
   );
 }
 
-/** The error for a request without an answer. */
+const endedBy = (limit: string | undefined): string =>
+  limit === undefined ? "" : `The time limit of ${limit} ended the attempts. `;
+
+/**
+ * The error for a request without an answer.
+ * @param late the time limit, if that was why the request ended or was not sent again
+ */
 export function unreachable(
   operation: Operation,
   url: string,
   outcome: Exclude<Outcome, Answer>,
   ambiguous: boolean,
-  deadline: Deadline,
+  late: string | undefined,
 ): MachinesError {
   const { cause, kind, lasting } = outcome;
-  const late = deadline.at !== Number.POSITIVE_INFINITY && !lasting ? ` (allowed ${deadline.allowed})` : "";
   const hint = ambiguous ? mayHaveTakenEffect : hintFor(outcome, url);
-  const message = `${operation.id}: no answer from ${operation.method} ${url}: ${textOf(cause)}${late}. ${hint}`;
+  const message = `${operation.id}: no answer from ${operation.method} ${url}: ${textOf(cause)}. ${endedBy(late)}${hint}`;
   // No retry of this run can succeed, so no request should wait as it would for a service that is down.
   return kind === "unsent" && lasting
     ? new MachinesError("configuration", message, { cause })

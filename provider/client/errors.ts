@@ -1,6 +1,6 @@
 // The errors that users see. A message says what failed, on what, and what to do next; none ever quotes a secret.
-
-import { printable } from "./printable.ts";
+import { docsUrl } from "../../api/docsUrl.ts";
+import { printable } from "../../api/printable.ts";
 
 /** The kinds of failures; each has a section in docs/troubleshooting.md, which the message names. */
 export const errorCodes = [
@@ -29,13 +29,13 @@ export class MachinesError extends Error {
     this.code = code;
     this.name = "MachinesError";
   }
-  /** The error to report when the work that failed with this one cannot be repeated, because of another failure. */
+  /** The error to report if this one left work that another failure prevents from being repeated. */
   replacedBy(failed: MachinesError): MachinesError {
     return failed;
   }
 }
 
-/** The service answered, and not with success. */
+/** The service answered, but not with success. */
 export class ApiError extends MachinesError {
   readonly status: number;
   readonly operation: string;
@@ -59,13 +59,16 @@ export class ApiError extends MachinesError {
   }
 }
 
-/** No answer, or none that can be read. `ambiguous` means that the request may have taken effect. */
+/** No answer, or an unreadable one. `ambiguous` means that the request may have been applied. */
 export class NetworkError extends MachinesError {
   readonly ambiguous: boolean;
-  constructor(message: string, details: { ambiguous: boolean; cause?: unknown }) {
+  /** Whether there was an answer that is not JSON, such as a page. */
+  readonly isNotJson: boolean;
+  constructor(message: string, details: { ambiguous: boolean; isNotJson?: boolean; cause?: unknown }) {
     super(details.ambiguous ? "ambiguous" : "network", message, { cause: details.cause });
     this.name = "NetworkError";
     this.ambiguous = details.ambiguous;
+    this.isNotJson = details.isNotJson ?? false;
   }
 }
 
@@ -73,12 +76,16 @@ export class NetworkError extends MachinesError {
 export const isNotFound = (error: unknown): error is ApiError =>
   error instanceof ApiError && (error.status === 404 || error.status === 410);
 
-/** Whether a request failed in a way that leaves open whether it took effect. */
+/** Whether a failed request may have been applied. */
 export const isAmbiguous = (error: unknown): boolean => error instanceof MachinesError && error.code === "ambiguous";
 
-/** Text of anything thrown. */
+/** The message of any thrown value. */
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/** A message with the address of the section about its kind. */
+export const withDocs = (message: string, code: ErrorCode): string =>
+  `${message} (${docsUrl(`troubleshooting.md#${code}`)})`;
 
 /** Text of any thrown value for the user, with a link to the docs. */
 export const messageForUser = (error: unknown): string =>
-  error instanceof MachinesError ? `${error.message} (docs/troubleshooting.md#${error.code})` : messageOf(error);
+  error instanceof MachinesError ? withDocs(error.message, error.code) : messageOf(error);

@@ -10,7 +10,7 @@ import { pollUntil } from "./poll.ts";
 /** Milliseconds that a read with a missing App or cluster waits for another one of the run to answer. */
 const othersAnswerWithin = 3000;
 
-/** The App or cluster that an object is in, or is itself. */
+/** The App or cluster that contains an object, or is the object. */
 export interface Place {
   readonly kind: "app" | "cluster";
   readonly name: string;
@@ -114,7 +114,7 @@ async function mayBeThere(api: Api, place: Place): Promise<boolean> {
 const readPlace = (api: Api, { kind, name }: Place): Promise<unknown> =>
   kind === "app" ? api.apps.get({ appName: name }) : api.postgres.get({ postgresClusterId: name });
 
-/** Notes the App or cluster of each answer. The deletion of an App or a cluster says nothing about it. */
+/** Records the App or cluster of each answer. The deletion of an App or a cluster proves nothing about it. */
 export const noteSeen =
   <T>({ seen }: Session, next: Handler<T>): Handler<T> =>
   async (request) => {

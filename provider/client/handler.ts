@@ -32,14 +32,14 @@ export interface Request {
   readonly headers: Sent["headers"];
   readonly body: string | undefined;
   readonly deadline: Deadline;
-  /** The token that is sent. No message may quote it. */
+  /** The sent token. No message may quote it. */
   readonly token: string;
   /** How often the request was sent before. */
   readonly attempt: number;
   /** Its place in the rate limiter's queues. A request that is sent again keeps it. */
   readonly position: number;
   /** Called before every request that is sent. @throws MachinesError when the operation has sent too many. */
-  readonly count: () => void;
+  readonly countRequest: () => void;
 }
 
 /** Handles a request, usually with the help of the next handler. */

@@ -15,27 +15,27 @@ export type { Lease } from "./lease.ts";
 export type { Machine, Reached, WaitState } from "./wait.ts";
 export type { Volume } from "./listCache.ts";
 
-/** One Machine: the `id` of a resource (`app/machine`) will do for `machine`, too. */
+/** One Machine: `machine` also accepts the `id` of a resource (`app/machine`). */
 export interface MachineRef {
   readonly app: string;
   readonly machine: string;
 }
 
-/** How a lease is held. */
+/** Options of a lease. */
 export interface LeaseOptions extends Limits {
-  /** Why; shown to others. */
+  /** The reason, shown to others. */
   readonly description: string;
-  /** Seconds it lasts when the script dies; it is renewed while the script works. 13 when left out. */
+  /** Seconds that it lasts after the script has died; it is renewed while the script works. Default: 13. */
   readonly ttlSeconds?: number | undefined;
-  /** Hears who is waited for. */
+  /** Receives the holder that the script waits for. */
   readonly onProgress?: ((message: string) => void) | undefined;
 }
 
-/** How a state is waited for. */
+/** Options of a wait. */
 export interface WaitOptions extends Limits {
-  /** Version of the configuration that must have reached the state. */
+  /** Version of the configuration that must reach the state. */
   readonly version?: string | undefined;
-  /** Hears how the Machine is, every ten seconds. */
+  /** Receives the Machine's state, every ten seconds. */
   readonly onProgress?: ((message: string) => void) | undefined;
 }
 
@@ -43,8 +43,8 @@ const keyOf = ({ app, machine }: MachineRef) => ({ appName: bareId(app), machine
 const ignore = (): void => undefined;
 
 /**
- * Holds a Machine's lease while `work` runs, and releases it afterwards. Send `leaseNonce: lease.nonce()` with every
- * change of the Machine. It waits for another client's lease and never takes it: 300 s if no limit is given.
+ * Holds a Machine's lease while `work` runs, and releases it afterwards. Send `leaseNonce: lease.nonce()` with every change
+ * of the Machine. It waits for another client's lease and never steals it: 300 s by default.
  * @throws MachinesError `lease-held` if the lease is not released in time, or ours was lost while `work` ran
  */
 export function withLease<T>(
@@ -59,8 +59,8 @@ export function withLease<T>(
 }
 
 /**
- * Waits until a Machine is in one of the states, `started` if none is given; 300 s when no limit is given.
- * @throws MachinesError `wait-timeout` with the Machine's last event, `stale-version` when another version took over
+ * Waits until a Machine is in one of the states, by default `started`, for 300 s by default.
+ * @throws MachinesError `wait-timeout` with the Machine's last event, `stale-version` when another version replaced it
  */
 export function waitUntil(
   client: Client,

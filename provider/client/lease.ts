@@ -9,9 +9,9 @@ import type { MachineKey } from "./wait.ts";
 const defaultTtl = 13;
 const askAgainEvery = 1000;
 
-/** How a lease is taken. */
+/** Options of a lease. */
 export interface LeaseOptions {
-  /** Why; shown to others. */
+  /** The reason, shown to others. */
   readonly description: string;
   readonly progress: (message: string) => void;
   /** Seconds that it lasts if it is not renewed. */
@@ -106,7 +106,7 @@ async function acquire(
         throw new MachinesError("api", `the lease of Machine ${key.machineId} came without a nonce`);
       return hold(api, key, nonce, { ttl, asked, isAgain });
     } catch (error) {
-      // A lost answer may have left us a lease whose nonce we do not know; it expires like any other.
+      // A lost answer may have given us a lease whose nonce we do not know; it expires like any other.
       const isOccupied = (error instanceof ApiError && error.status === 409) || isAmbiguous(error);
       // The lease has expired by then, so the remaining failure is the service's.
       const isFailing = isAmbiguous(error) && api.clock.now() - since > (ttl + 2) * 1000;

@@ -1,4 +1,4 @@
-// Lists that come in pages, to their end.
+// Reads paged lists to their end.
 import { MachinesError } from "./errors.ts";
 import type { Api, AnswerOf } from "./api.ts";
 
@@ -6,12 +6,12 @@ type Args<G extends keyof Api, M extends keyof Api[G]> = Api[G][M] extends (args
   ? Omit<A, "cursor">
   : never;
 
-/** More than any organization fills: a list that goes on after them goes on for ever. */
+/** More than any organization has: a list with more pages is endless. */
 const mostPages = 10_000;
 
 /**
- * Asks page after page, also after an empty one. A service that answers a cursor a second time would be asked for ever:
- * its list ends there (F16).
+ * Requests page after page, even after an empty one. A service that returns a cursor a second time would never end: its
+ * list ends there (F16).
  * @throws MachinesError `api` when the list does not end.
  */
 export async function* pages<Page>(
@@ -47,7 +47,7 @@ export const appPages = (api: Api, args: Args<"apps", "list">) =>
   pages((cursor) => api.apps.list({ ...args, cursor }), nextCursor);
 
 /**
- * Pages of the hostnames of an App (docs/interface.md#certificates); as large as they may be unless the arguments say
+ * Pages of the hostnames of an App (docs/interface.md#certificates); of the maximum size unless the arguments say
  * otherwise.
  */
 export const certificatePages = (api: Api, args: Args<"certificates", "list">) =>

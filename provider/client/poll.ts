@@ -1,7 +1,7 @@
-// Waiting for something by looking again and again: every wait of the provider that is no held request is one of these.
+// Repeated reads: every wait of the provider that is not a long poll uses them.
 import { ApiError } from "./errors.ts";
 import type { Api } from "./api.ts";
-import { everyTenSeconds, growingPause } from "./clock.ts";
+import { everyTenSeconds, growingPause, type Deadline } from "./clock.ts";
 
 /** Milliseconds within which a new object is visible in every list (docs/interface.md#organization-lists). */
 export const consistencyWindow = 10_000;
@@ -27,20 +27,20 @@ export class Pending {
 
 /** When to read. */
 export interface PollOptions {
-  /** Milliseconds before the second read, 100 when left out. The pauses double up to `longest`. */
+  /** Milliseconds before the second read, 100 by default. The pauses double up to `longest`. */
   readonly first?: number;
-  /** Milliseconds, 1000 when left out. */
+  /** Milliseconds, 1000 by default. */
   readonly longest?: number;
   /**
-   * Milliseconds before the deadline at which the last read starts, so that its answer can still be reported; `longest`
-   * when left out.
+   * Milliseconds before the deadline at which the last read starts, so that its answer can still be reported; by default
+   * `longest`.
    */
   readonly margin?: number;
-  /** Milliseconds before the first message, 10,000 when left out. */
+  /** Milliseconds before the first message, 10,000 by default. */
   readonly sayAfter?: number;
 }
 
-/** Looks until there is a result. @throws the error of the last {@link Pending} when the operation's time is over */
+/** Reads until there is a result. @throws the error of the last {@link Pending} when the operation's time is over */
 export async function poll<T>(
   { api, progress }: Waiting,
   look: () => Promise<T | Pending>,
@@ -53,10 +53,16 @@ export async function poll<T>(
     const found = await look();
     if (!(found instanceof Pending)) return found;
     const remaining = deadline.at - margin - clock.now();
-    if (found.tooLate && remaining <= 0) throw found.tooLate();
+    if (found.tooLate && remaining <= 0) throw endedBy(deadline, found.tooLate());
     if (found.message !== undefined) report(found.message);
     await clock.sleep(found.tooLate ? Math.min(pause(), remaining) : pause(), deadline.signal);
   }
+}
+
+/** A refusal of the service does not say that it lasted until the deadline; errors of our own do. */
+function endedBy({ allowed }: Deadline, error: Error): Error {
+  if (error instanceof ApiError) error.message += ` The time limit of ${allowed} ended the wait.`;
+  return error;
 }
 
 /** Reads until `look` finds something, or the time or the operation's deadline is over. It reads at least once. */
@@ -69,7 +75,9 @@ export function pollUntil<T>(api: Api, at: number, look: () => Promise<T | undef
   return poll({ api }, lookOnce, { longest: 2000 });
 }
 
-/** Sends a request again while `passing` says that its error passes. It returns what to wait for, or undefined. */
+/**
+ * Repeats a request while `passing` considers its error temporary. `passing` returns the reason for waiting, or undefined.
+ */
 export const retryWhile = <T>(
   waiting: Waiting,
   send: () => Promise<T>,

@@ -6,7 +6,7 @@ import { byGroup, type Api, type Methods } from "./api.ts";
 import { clientFor } from "./connect.ts";
 
 /**
- * Options of a client. Options that are left out come from the environment, as for the provider (`MACHINES_ENDPOINT`,
+ * Options of a client. Omitted options come from the environment, as for the provider (`MACHINES_ENDPOINT`,
  * …).
  */
 export interface ClientOptions {
@@ -14,23 +14,23 @@ export interface ClientOptions {
   readonly endpoint?: string | undefined;
   /** Access token; not needed with `local`. */
   readonly token?: string | undefined;
-  /** Slug of the organization whose lists are read by default; `personal` when left out. */
+  /** Slug of the organization whose lists are read by default; `personal` if omitted. */
   readonly organization?: string | undefined;
-  /** Name of the header that carries a lease's nonce. */
+  /** Name of the header with a lease's nonce. */
   readonly leaseHeader?: string | undefined;
-  /** How often a failed request is repeated if the failure permits it, 0 to 20; 5 when left out. */
+  /** How often a failed request is repeated if the failure permits it, 0 to 20; 5 by default. */
   readonly retries?: number | undefined;
-  /** Seconds until an answer must have come, 1 to 600; 30 when left out. */
+  /** Seconds until an answer must arrive, 1 to 600; 30 by default. */
   readonly requestTimeoutSeconds?: number | undefined;
-  /** Receives warnings; standard error when left out. */
+  /** Receives warnings; by default standard error. */
   readonly onWarning?: ((message: string) => void) | undefined;
 }
 
-/** Until when something may go on. */
+/** Limits of a group of calls. */
 export interface Limits {
-  /** Seconds it may take. */
+  /** Seconds that it may take. */
   readonly timeoutSeconds?: number | undefined;
-  /** Ends it: nothing more is sent, a read under way is given up, a change under way is heard out. */
+  /** Cancels it: nothing more is sent, a read under way is cancelled, a change under way is finished. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -38,11 +38,11 @@ export interface Limits {
 export interface Client extends Methods {
   /** Base URL of the service, or `local`. */
   readonly endpoint: string;
-  /** Slug of the organization that lists are of. */
+  /** Slug of the organization of lists. */
   readonly organization: string;
-  /** The same client for calls that together may take no longer. */
+  /** The same client for calls that share a time limit. */
   within(limits: Limits): Client;
-  /** Ends the connections that are kept for later requests, so that nothing keeps the script from ending. */
+  /** Closes idle connections, so that the script can exit. */
   close(): Promise<void>;
 }
 

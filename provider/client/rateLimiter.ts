@@ -55,7 +55,7 @@ export class RateLimiter {
     return queue ? Math.max(0, queue.next + queue.waiters.length * queue.interval - this.#clock.now()) : 0;
   }
 
-  /** Notes a 429 of the service, which accepts the next request after so many milliseconds. */
+  /** Records a 429 of the service, which accepts the next request after this many milliseconds. */
   limit(request: Request, milliseconds: number): void {
     this.#forgetIdle();
     const key = queueKey(request);
@@ -108,7 +108,7 @@ export class RateLimiter {
 }
 
 /** Keeps each request in its queue until it may be sent. */
-export const rateLimited =
+export const withRateLimit =
   (rateLimiter: RateLimiter, clock: Clock, next: Handler<Outcome>): Handler<Outcome> =>
   async (request) => {
     const { deadline } = request;

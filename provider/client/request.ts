@@ -1,36 +1,37 @@
-// A request from its arguments to its result: the handlers, from the innermost to the outermost.
+// Turns a call of an operation into a request, and sends it through the chain of handlers.
 import type { z } from "zod";
 import { camelKey, toWire } from "../../api/case.ts";
 import type { Operation } from "../../api/operation.ts";
 import { isObject } from "../../api/schema.ts";
+import { firstIssue } from "../../api/validated.ts";
 import { noteOutcomes } from "./circuitBreaker.ts";
 import type { Deadline } from "./clock.ts";
 import { MachinesError } from "./errors.ts";
 import { noteSeen } from "./existence.ts";
 import type { ClientParts, Handler } from "./handler.ts";
 import { forgetLists } from "./listCache.ts";
-import { parsed } from "./parse.ts";
-import { rateLimited } from "./rateLimiter.ts";
-import { retried } from "./retry.ts";
+import { withParsing } from "./parse.ts";
+import { withRateLimit } from "./rateLimiter.ts";
+import { withRetries } from "./retry.ts";
 import { send } from "./send.ts";
 import type { Session } from "./session.ts";
-import { fresh } from "./staleReads.ts";
+import { retryStaleReads } from "./staleReads.ts";
 
-/** All handlers. Each one calls the one that is written inside of it. */
+/** The chain of handlers, from the outermost to the innermost. Each handler calls its last argument, the next handler. */
 export const handlers = (parts: ClientParts, session: Session): Handler<unknown> =>
-  fresh(
+  retryStaleReads(
     session.staleReads,
     parts.clock,
-    parsed(
+    withParsing(
       parts.config,
       noteSeen(
         session,
         forgetLists(
           session,
-          retried(
+          withRetries(
             parts,
             session,
-            noteOutcomes(session.circuitBreaker, rateLimited(session.rateLimiter, parts.clock, send(parts))),
+            noteOutcomes(session.circuitBreaker, withRateLimit(session.rateLimiter, parts.clock, send(parts))),
           ),
         ),
       ),
@@ -44,7 +45,7 @@ export async function call(
   handle: Handler<unknown>,
   operation: Operation,
   args: Readonly<Record<string, unknown>>,
-  { deadline, count }: { readonly deadline: Deadline; readonly count: () => void },
+  { deadline, countRequest }: { readonly deadline: Deadline; readonly countRequest: () => void },
 ): Promise<unknown> {
   const { url, token } = await connect();
   const path = pathOf(operation, args);
@@ -60,7 +61,7 @@ export async function call(
     token,
     attempt: 0,
     position: session.rateLimiter.nextPosition(),
-    count,
+    countRequest,
   });
 }
 
@@ -68,14 +69,13 @@ function pathOf(operation: Operation, args: Readonly<Record<string, unknown>>): 
   const path = operation.path.replace(/\{(\w+)\}/g, (_, name: string) => {
     const value = args[camelKey(name)];
     const schema = (operation.params.shape as Record<string, z.ZodType>)[name];
-    const checked = schema?.safeParse(value);
-    if (!checked?.success) {
+    const issue = schema && firstIssue(schema, value);
+    if (!schema || issue)
       throw new MachinesError(
         "invalid-input",
-        `${operation.id}: ${name}: ${checked?.error.issues[0]?.message ?? "is missing"}`,
+        `${operation.id}: ${camelKey(name)}: ${value === undefined || !issue ? "is missing" : issue.message}`,
       );
-    }
-    // The star of a wildcard hostname is legal as it is, and the service wants it encoded
+    // A URL may contain the star of a wildcard hostname unencoded, but the service requires it encoded
     // (docs/interface.md#names-and-identifiers).
     return encodeURIComponent(String(value)).replaceAll("*", "%2A");
   });
@@ -83,7 +83,8 @@ function pathOf(operation: Operation, args: Readonly<Record<string, unknown>>): 
   for (const name of Object.keys(operation.query?.shape ?? {})) {
     const value = args[camelKey(name)];
     if (Array.isArray(value)) query.set(name, value.join(","));
-    else if (isObject(value)) for (const [key, one] of Object.entries(value)) query.set(`${name}.${key}`, String(one));
+    else if (isObject(value))
+      for (const [key, item] of Object.entries(value)) query.set(`${name}.${key}`, String(item));
     else if (value !== undefined) query.set(name, `${value as string | number | boolean}`);
   }
   return query.size > 0 ? `${path}?${query.toString()}` : path;
@@ -101,7 +102,10 @@ function headersOf(
 ): Record<string, string> {
   const nonce = operation.lease ? args["leaseNonce"] : undefined;
   if (typeof nonce === "string" && !/^[\u0021-\u007e]+$/.test(nonce))
-    throw new MachinesError("invalid-input", `${operation.id}: the lease's nonce is nothing that a header can hold`);
+    throw new MachinesError(
+      "invalid-input",
+      `${operation.id}: the lease's nonce contains a character that is not allowed in a header`,
+    );
   return {
     accept: "application/json",
     authorization: `Bearer ${token}`,

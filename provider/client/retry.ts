@@ -1,6 +1,7 @@
 // Which failed requests are sent again, and when. A request that may have taken effect is never repeated.
 import type { Operation } from "../../api/operation.ts";
 import { answerError, unreachable } from "./errorMessages.ts";
+import type { Deadline } from "./clock.ts";
 import type { ClientParts, Handler } from "./handler.ts";
 import type { Session } from "./session.ts";
 import type { Answer, Outcome } from "./transport.ts";
@@ -9,7 +10,7 @@ import type { Answer, Outcome } from "./transport.ts";
 export type Verdict =
   | { readonly kind: "done" }
   | { readonly kind: "again"; readonly afterMs: number }
-  /** Not applied; the service wants to be asked less often. */
+  /** Not applied; the service demands fewer requests. */
   | { readonly kind: "limited"; readonly afterMs: number }
   /** A failure whose effect is known: none. */
   | { readonly kind: "failed" }
@@ -49,7 +50,7 @@ export function judge(
 const backoff = (attempt: number, random: () => number): number =>
   Math.round(random() * Math.min(5000, 200 * 2 ** attempt)) + 50;
 
-/** Milliseconds that a `Retry-After` header asks for, in seconds or as an HTTP date; undefined without a usable one. */
+/** Milliseconds that a `Retry-After` header requires, in seconds or as an HTTP date; undefined without a usable one. */
 export function retryAfter(header: string | undefined, now: number): number | undefined {
   if (header === undefined) return undefined;
   if (/^\d+$/.test(header.trim())) return Number(header) * 1000;
@@ -58,8 +59,18 @@ export function retryAfter(header: string | undefined, now: number): number | un
   return Number.isNaN(date) ? undefined : Math.max(0, date - now);
 }
 
+/** Milliseconds by which a timer may be early. */
+const earlyTimer = 10;
+
+/** Whether the deadline ended the request, or leaves no time for the next one. */
+function endedByDeadline(verdict: Verdict, outcome: Outcome, now: number, { at }: Deadline): boolean {
+  const again = verdict.kind === "again" || verdict.kind === "limited";
+  if (!again && (outcome.kind === "answer" || outcome.lasting)) return false;
+  return now + (again ? verdict.afterMs : 0) >= at - earlyTimer;
+}
+
 /** Sends a request again while that is safe and can help. @throws ApiError or NetworkError with the last failure. */
-export const retried =
+export const withRetries =
   (
     { config, clock }: Pick<ClientParts, "config" | "clock">,
     { circuitBreaker, rateLimiter }: Pick<Session, "circuitBreaker" | "rateLimiter">,
@@ -80,10 +91,10 @@ export const retried =
         }
         if (verdict.kind === "again" && isInTime(verdict.afterMs))
           if (await circuitBreaker.mayRepeat(attempting, verdict.afterMs, deadline)) continue;
-        if (outcome.kind !== "answer")
-          throw unreachable(operation, url, outcome, verdict.kind === "ambiguous", deadline);
-        if (verdict.kind !== "done") throw answerError(operation, url, outcome, { ...config, token });
-        return outcome;
+        if (verdict.kind === "done" && outcome.kind === "answer") return outcome;
+        const late = endedByDeadline(verdict, outcome, clock.now(), deadline) ? deadline.allowed : undefined;
+        if (outcome.kind === "answer") throw answerError(operation, url, outcome, { ...config, token }, late);
+        throw unreachable(operation, url, outcome, verdict.kind === "ambiguous", late);
       }
     } finally {
       circuitBreaker.ended(attempting);

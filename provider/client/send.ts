@@ -11,7 +11,7 @@ const longestHold = 60_000;
 export const send =
   ({ config, clock, transport, onRequest }: ClientParts): Handler<Outcome> =>
   async (request) => {
-    const { operation, path, url, headers, body, deadline, attempt, count } = request;
+    const { operation, path, url, headers, body, deadline, attempt, countRequest } = request;
     deadline.signal?.throwIfAborted();
     const remaining = deadline.at - clock.now();
     if (remaining <= 0)
@@ -19,7 +19,7 @@ export const send =
         "wait-timeout",
         `${operation.id}: the ${deadline.allowed} this operation may take were over before ${operation.method} ${url} was sent. ${deadline.advice ?? "The next up goes on from here."}`,
       );
-    count();
+    countRequest();
     const outcome = await transport({
       method: operation.method,
       url,

@@ -12,7 +12,7 @@ export interface Session {
   readonly deleted: Set<string>;
   /** Lists that reads are served from, by key; see listCache.ts. */
   readonly lists: Map<string, { readonly asked: number; served: number; readonly list: Promise<readonly unknown[]> }>;
-  /** Answers that stay the same during a run, by question; see cached.ts. */
+  /** Answers that stay the same during a run, by request; see cached.ts. */
   readonly answers: Map<string, Promise<unknown>>;
   readonly rateLimiter: RateLimiter;
   readonly circuitBreaker: CircuitBreaker;

@@ -3,7 +3,10 @@
 // Shorter encoded texts are ambiguous.
 const shortestEncoded = 8;
 
-/** A text as a service may quote it: as it is, in a URL, in hexadecimal, and in base64, alone or in the middle of more. */
+/**
+ * The forms of a text that a service may quote: unchanged, in a URL, in hexadecimal, and in base64, alone or inside a
+ * longer text.
+ */
 export function spellings(text: string): string[] {
   if (text === "") return [];
   const bytes = Buffer.from(text);

@@ -25,7 +25,7 @@ export class StaleReads {
 }
 
 /** Repeats stale reads, for five seconds at most. */
-export const fresh =
+export const retryStaleReads =
   (staleReads: StaleReads, clock: Clock, next: Handler<unknown>): Handler<unknown> =>
   async (request) => {
     const { operation, args, url, deadline } = request;

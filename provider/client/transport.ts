@@ -2,15 +2,15 @@
 import type { Readable } from "node:stream";
 import type * as undici from "undici";
 
-/** A request to send. The headers hold the token: nothing may log them. */
+/** A request to send. The headers contain the token: nothing may log them. */
 export interface Sent {
   readonly method: string;
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | undefined;
-  /** Milliseconds until the answer must have come. */
+  /** Milliseconds until the answer must arrive. */
   readonly timeout: number;
-  /** The service may hold the answer back; such requests never use up the connections of others. */
+  /** The service may delay the answer; such requests never use up the connections of others. */
   readonly held: boolean;
   readonly signal: AbortSignal | undefined;
 }
@@ -43,7 +43,7 @@ interface Unanswered<Kind> {
 /** Sends a request. `close` closes idle connections; a later request opens new ones. */
 export type Transport = ((sent: Sent) => Promise<Outcome>) & { close(): Promise<void> };
 
-/** Bytes; more than any list the service answers. */
+/** Bytes; more than any list of the service. */
 const largestAnswer = 32 * 2 ** 20;
 
 /** No connection was established; the next try may succeed. */
@@ -65,7 +65,7 @@ interface Connections {
   readonly waits: undici.Dispatcher;
 }
 
-/** The environment's word about proxies. */
+/** The environment's proxy settings. */
 export type ProxyEnvironment = Readonly<Record<string, string | undefined>>;
 
 /**
@@ -113,7 +113,7 @@ export function httpTransport(env: ProxyEnvironment = process.env): Transport {
 }
 
 async function open(env: ProxyEnvironment): Promise<Connections> {
-  // The plugin's bundle has these two alone.
+  // The plugin's bundle has only these two.
   const { Agent, EnvHttpProxyAgent } = await import("undici");
   const options = { connect: { timeout: 10_000 }, connectTimeout: 10_000, keepAliveTimeout: 30_000 };
   const [httpProxy, httpsProxy] = [proxyOf(env, "http_proxy"), proxyOf(env, "https_proxy")];
@@ -130,7 +130,7 @@ const ownNames = ["localhost", "127.0.0.1", "[::1]"];
 
 const setting = (env: ProxyEnvironment, name: string): string => env[name] ?? env[name.toUpperCase()] ?? "";
 
-/** A proxy's URL, which may hold a password: no message quotes it. */
+/** A proxy's URL, which may contain a password: no message quotes it. */
 function proxyOf(env: ProxyEnvironment, name: string): string {
   const value = setting(env, name);
   if (value === "" || (URL.canParse(value) && /^(https?|socks5?):$/.test(new URL(value).protocol))) return value;
@@ -139,7 +139,7 @@ function proxyOf(env: ProxyEnvironment, name: string): string {
   });
 }
 
-/** The body as text. Reading stops at more bytes than any valid answer has. */
+/** The body as text. Reading stops once it is longer than any valid answer. */
 const textOf = (body: Readable): Promise<string> =>
   new Promise((resolve, reject) => {
     const parts: Buffer[] = [];
@@ -159,7 +159,7 @@ class AnswerTooLarge extends Error {
   }
 }
 
-/** The outcome that a failure stands for. */
+/** The outcome of a failure. */
 function failed(cause: Error, { url }: Sent, env: ProxyEnvironment): Outcome {
   const proxied =
     !ownNames.includes(new URL(url).hostname) &&
@@ -173,7 +173,9 @@ function failed(cause: Error, { url }: Sent, env: ProxyEnvironment): Outcome {
   return { kind: "lost", cause, lasting, proxied };
 }
 
-/** A connection that is up can report an unreachable network too: only a failure to connect proves that nothing was sent. */
+/**
+ * An established connection can also report an unreachable network: only a failure to connect proves that nothing was sent.
+ */
 function isUnreached({ code = "", syscall, message }: NodeJS.ErrnoException): boolean {
   return (
     unreachedCodes.has(code) ||
@@ -183,7 +185,7 @@ function isUnreached({ code = "", syscall, message }: NodeJS.ErrnoException): bo
   );
 }
 
-/** Whether the answer was an alert of TLS: then the other side understood nothing of the request. */
+/** Whether the answer was a TLS alert: then the other side understood nothing of the request. */
 const speaksTls = (cause: Error & { data?: unknown }): boolean =>
   cause.name === "HTTPParserError" && typeof cause.data === "string" && cause.data.startsWith("\u0015\u0003");
 

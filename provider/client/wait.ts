@@ -1,17 +1,21 @@
-// Waiting for a Machine: held requests chained until the deadline (docs/interface.md#waits), never a poll of the list.
+// Waiting for a Machine: repeated long polls until the deadline (docs/interface.md#waits), never polls of the list.
 import { ApiError, isNotFound, MachinesError, NetworkError } from "./errors.ts";
-import { quotable } from "./printable.ts";
+import { quotable } from "../../api/printable.ts";
 import type { Api, AnswerOf } from "./api.ts";
 import { growingPause } from "./clock.ts";
 import { consistencyWindow, Pending, poll, retryWhile } from "./poll.ts";
 
-/** A Machine as programs see it. */
+/** A Machine in the form of programs. */
 export type Machine = AnswerOf<"machines", "get">;
 /** The version of a Machine's configuration, under either of its names (docs/interface.md#versions). */
 export const versionOf = (machine: Machine): string | undefined => machine.version ?? machine.instanceId;
 
-/** States a wait can be for. */
+/** States that a wait accepts. */
 export type WaitState = "started" | "stopped" | "suspended" | "destroyed" | "failed" | "settled";
+
+/** Whether the service shows a Machine that it has destroyed, or is destroying. */
+export const isDestroyed = ({ state }: Pick<Machine, "state">): boolean =>
+  state === "destroyed" || state === "destroying";
 
 /** One Machine. */
 export interface MachineKey {
@@ -21,23 +25,23 @@ export interface MachineKey {
 
 const longestHold = 60;
 
-/** How a Machine is waited for. */
+/** Options of a wait. */
 export interface WaitOptions {
-  /** Version that must have reached the state. */
+  /** Version that must reach the state. */
   readonly version?: string | undefined;
   readonly progress: (message: string) => void;
-  /** The Machine was created just now: the service may not know it yet. */
+  /** The Machine was just created: the service may not find it yet. */
   readonly fresh?: boolean | undefined;
 }
 
 /** The result of a wait. */
 export interface Reached {
   readonly state: string;
-  /** The version that reached the state; unknown of a Machine that is gone. */
+  /** The version that reached the state; unknown for a Machine that is gone. */
   readonly version: string | undefined;
 }
 
-/** As {@link reached}, for whom the state is enough. */
+/** Like {@link reached}, but returns nothing. */
 export const waitForMachine = async (
   api: Api,
   key: MachineKey,
@@ -46,8 +50,9 @@ export const waitForMachine = async (
 ): Promise<string> => (await reached(api, key, states, options)).state;
 
 /**
- * Waits until a version of the Machine is in one of the states and answers which one it was (docs/interface.md#waits).
- * @throws MachinesError `wait-timeout` when the operation's deadline comes first, `stale-version` when another version took over.
+ * Waits until a version of the Machine is in one of the states and returns that state (docs/interface.md#waits).
+ * @throws MachinesError `wait-timeout` when the operation's deadline comes first, `stale-version` when another version
+ * replaced it.
  */
 export async function reached(
   api: Api,
@@ -58,6 +63,7 @@ export async function reached(
   const since = api.clock.now();
   const failurePause = growingPause(1000, 10_000);
   let ended = false;
+  let lastFailure: Error | undefined;
   const report = async (): Promise<void> => {
     const live = await lookNow(api, key);
     const found = live ? `: it is ${live.state}; ${lastEvent(live)}` : "";
@@ -68,12 +74,13 @@ export async function reached(
   try {
     for (;;) {
       const remaining = Math.ceil((api.deadline.at - api.clock.now()) / 1000);
-      if (remaining <= 0) throw await timedOut(api, key, states);
+      if (remaining <= 0) throw await timedOut(api, key, states, lastFailure);
       const asked = api.clock.now();
       try {
         const timeout = Math.min(longestHold, remaining);
         const answer = await api.machines.wait({ ...key, state: [...states], timeout, version: options.version });
         const version = answer.version || options.version;
+        lastFailure = undefined;
         if (answer.state !== undefined) return { state: answer.state, version };
         const live = await getFresh(api, key, options);
         return { state: live.state, version: version ?? versionOf(live) };
@@ -89,10 +96,11 @@ export async function reached(
             { cause: error },
           );
         } else if (!endedEarly(error)) throw error;
-        if (isFailure(error))
+        lastFailure = isFailure(error) ? (error as Error) : undefined;
+        if (lastFailure)
           await api.clock.sleep(Math.min(failurePause(), api.deadline.at - api.clock.now()), api.deadline.signal);
       }
-      // A server that ends a long poll at once is not asked again at once.
+      // A server that ends a long poll at once is not polled again at once.
       const took = api.clock.now() - asked;
       if (took < 1000) await api.clock.sleep(1000 - took, api.deadline.signal);
     }
@@ -118,7 +126,7 @@ export const isJustMade = (createdAt: string | undefined, now: number): boolean 
   // Times of the service are whole seconds.
   Math.abs(now - Date.parse(createdAt ?? "")) < consistencyWindow + 1000;
 
-/** The Machine as it is, if it answers soon. */
+/** The current Machine, if it answers soon. */
 const lookNow = (api: Api, key: MachineKey): Promise<Machine | undefined> =>
   api
     .within({ at: api.clock.now() + 5000, allowed: "5s" })
@@ -128,26 +136,31 @@ const lookNow = (api: Api, key: MachineKey): Promise<Machine | undefined> =>
 const isFailure = (error: unknown): boolean =>
   (error instanceof ApiError && error.status >= 500) || error instanceof NetworkError;
 
-/** A long poll that ended without a result: not yet, or interrupted by something in between (F09). */
+/** A long poll that ended without a result: not yet, or interrupted by a proxy (F09). */
 const endedEarly = (error: unknown): boolean => (error instanceof ApiError && error.status === 408) || isFailure(error);
 
-async function timedOut(api: Api, key: MachineKey, states: readonly WaitState[]): Promise<MachinesError> {
+async function timedOut(
+  api: Api,
+  key: MachineKey,
+  states: readonly WaitState[],
+  failure: Error | undefined,
+): Promise<MachinesError> {
   const live = await lookNow(api, key);
-  const last = live ? ` It is ${live.state}; ${lastEvent(live)}.` : "";
+  const last = live ? ` It is ${live.state}; ${lastEvent(live)}.` : failure ? ` ${failure.message}` : "";
   return new MachinesError(
     "wait-timeout",
     `Machine ${key.machineId} was not ${states[0]} within ${api.deadline.allowed}.${last} ${api.deadline.advice ?? "The next up goes on from here."}`,
   );
 }
 
-/** How a Machine's main process ended, when the latest thing that happened is that it did. */
+/** How a Machine's main process exited, if that is its latest event. */
 export interface Exit {
   readonly exitCode: number | undefined;
   readonly requested: boolean;
   readonly text: string;
 }
 
-/** The newest exit among the Machine's events that no later start followed. */
+/** The newest exit among the Machine's events without a later start. */
 export function latestExit(machine: Machine): Exit | undefined {
   for (const event of machine.events ?? []) {
     if (event.type === "exit") return exitOf(event);
@@ -155,6 +168,12 @@ export function latestExit(machine: Machine): Exit | undefined {
     if (event.type === "launch" || event.type === "update") return undefined;
   }
   return undefined;
+}
+
+/** Whether the Machine's latest event is an exit that nobody requested, with an error. */
+export function hasCrashed(machine: Machine): boolean {
+  const exit = latestExit(machine);
+  return exit !== undefined && !exit.requested && exit.exitCode !== 0;
 }
 
 function exitOf(event: NonNullable<Machine["events"]>[number]): Exit {
@@ -175,7 +194,7 @@ function exitOf(event: NonNullable<Machine["events"]>[number]): Exit {
   };
 }
 
-/** The last thing known of a Machine, in words. */
+/** The last event of a Machine, as text. */
 export function lastEvent(machine: Machine): string {
   const exit = latestExit(machine);
   if (exit) return exit.text;
@@ -188,7 +207,8 @@ const everyCheck = 1000;
 
 /**
  * Waits until all checks of a Machine pass.
- * @throws MachinesError `machine-failed` when it stops running meanwhile, `wait-timeout` with the failing checks at the deadline.
+ * @throws MachinesError `machine-failed` when it stops running meanwhile, `wait-timeout` with the failing checks at the
+ * deadline.
  */
 export function waitForChecks(api: Api, key: MachineKey, progress: (message: string) => void): Promise<Machine> {
   const since = api.clock.now();

@@ -1,39 +1,49 @@
-// Whether inputs can work, before anything happens: types, names, limits, refusals (R3, R9). Fills defaults and names.
-// No I/O; values not known yet pass.
+// Checks whether inputs are valid, before anything happens: types, names, limits, refusals (R3, R9). Fills defaults and
+// names. No I/O; unknown values are accepted.
 import { z } from "zod";
-import { define, isObject, type Field } from "../../api/schema.ts";
-import { dataLoss, mayLoseData } from "./dataLoss.ts";
-import { didYouMean } from "./didYouMean.ts";
+import { define, formProblem, isObject, type Field } from "../../api/schema.ts";
+import { firstIssue, isOtherOption, meantText, unknownName, validated } from "../../api/validated.ts";
+import { inputChangeRefusal, mayLoseData } from "./dataLoss.ts";
 import type { Journal } from "./journal.ts";
 import type { Run } from "./run.ts";
-import { CONTEXT, contextOf, kindOf, type Context, type Problem, type Resource, type Values } from "./resource.ts";
-import { hasUnknown, pathText, same, UNKNOWN, withoutUndefined } from "./values.ts";
+import {
+  CONTEXT,
+  contextOf,
+  kindOf,
+  usesAlone,
+  type Context,
+  type Problem,
+  type Resource,
+  type Values,
+} from "./resource.ts";
+import { greatestOf, hasInputs, hasUnknown, located, pathText, same, UNKNOWN, withoutUndefined } from "./values.ts";
 
-/** Result of a check: the inputs the engine keeps, and why they cannot work. */
+/** Result of a check: the inputs that the engine keeps, and their problems. */
 export interface Checked {
   readonly inputs: Values;
   readonly problems: readonly string[];
 }
 
-/** Inputs of check from outside; none of them is I/O. */
+/** External inputs of check, without I/O. */
 export interface Surroundings {
   /** Random hexadecimal characters. */
   readonly randomHex: (characters: number) => string;
   /** Facts about the run: the state, and the interrupted creates. */
-  readonly run: Pick<Run, "inputsInState" | "lossByParent" | "nameInState"> & {
+  readonly run: Pick<Run, "inputsInState" | "isFirstReport" | "dataLossByParent" | "nameInState" | "otherUserOf"> & {
     readonly journal: Pick<Journal, "find">;
   };
   /** The name that the engine proposes, if any: fitted to our rules, taken unchanged, or a ban on generated names. */
   readonly proposal?: { readonly name: string; readonly mode: "propose" | "enforce" | "disable" } | undefined;
-  /** Warns the user of a finding of the service that does not fail the preview. */
+  /** Warns the user of a finding that does not fail the preview. */
   readonly warn?: ((message: string) => void) | undefined;
-  /** Whether the value at a path is a secret of the program's, which no message may quote. */
+  /** Whether the program marks the value at a path as secret, so that no message may quote it. */
   readonly isSecret?: ((path: readonly (string | number)[]) => boolean) | undefined;
 }
 
-/** Checks new inputs against the resource's declaration and the inputs before (`{}` when there are none). */
+/** Checks new inputs against the resource's declaration and the old inputs (`{}` when there are none). */
 export function check(resource: Resource, olds: Values, news: Values, around: Surroundings): Checked {
   const problems: Problem[] = [];
+  const warnings: Problem[] = [];
   const given = contextOf(news);
   const inputs = knownProperties(resource.inputFields, news, problems);
   const autonamed = fillName(resource, olds, inputs, given, around);
@@ -42,9 +52,10 @@ export function check(resource: Resource, olds: Values, news: Values, around: Su
       path: [resource.autoname.property],
       message: "is required, because pulumi:autonaming is switched off for this resource",
     });
-  fillAndCheck(resource.inputFields, inputs, { problems, isSecret: around.isSecret });
+  fillAndCheck(resource.inputFields, inputs, { problems, warnings, isSecret: around.isSecret });
+  for (const { path, message } of warnings) around.warn?.(`${resource.name} ${pathText(path)}: ${message}`);
   // The engine checks the inputs of a replacement without the inputs before.
-  const isMade = Object.keys(olds).some((name) => !name.startsWith("__"));
+  const isMade = hasInputs(olds);
   if (problems.length === 0)
     problems.push(
       ...(resource.validate?.(known(inputs) as Values, isMade) ?? []).filter(
@@ -52,7 +63,10 @@ export function check(resource: Resource, olds: Values, news: Values, around: Su
       ),
     );
   if (problems.length === 0 && isMade) problems.push(...refusals(resource, olds, inputs, around));
-  problems.push(...findings(resource, olds, inputs, given, around));
+  problems.push(
+    ...alreadyUsed(resource, olds, inputs, given, around),
+    ...findings(resource, olds, inputs, given, around),
+  );
 
   const context: Context = withoutUndefined({
     owner: given.owner,
@@ -63,7 +77,7 @@ export function check(resource: Resource, olds: Values, news: Values, around: Su
   if (Object.keys(context).length > 0) inputs[CONTEXT] = context;
   return {
     inputs,
-    problems: problems.map(({ path, message }) => (path.length > 0 ? `${pathText(path)}: ${message}` : message)),
+    problems: problems.map(({ path, message }) => located(path, message)),
   };
 }
 
@@ -74,7 +88,7 @@ export function problemsOf(
 ): { readonly inputs: Values; readonly problems: readonly Problem[] } {
   const problems: Problem[] = [];
   const inputs = knownProperties(fields, values, problems);
-  fillAndCheck(fields, inputs, { problems, isSecret: undefined });
+  fillAndCheck(fields, inputs, { problems, warnings: [], isSecret: undefined });
   return { inputs, problems };
 }
 
@@ -83,8 +97,7 @@ function knownProperties(fields: Readonly<Record<string, Field>>, values: Values
   const inputs: Values = {};
   for (const [name, value] of Object.entries(withoutUndefined(values))) {
     if (name.startsWith("__")) continue;
-    if (!Object.hasOwn(fields, name))
-      problems.push({ path: [name], message: unknownProperty(name, Object.keys(fields)) });
+    if (!Object.hasOwn(fields, name)) problems.push({ path: [name], message: unknownName(name, Object.keys(fields)) });
     else if (value !== null) define(inputs, name, value);
   }
   return inputs;
@@ -93,7 +106,12 @@ function knownProperties(fields: Readonly<Record<string, Field>>, values: Values
 function fillAndCheck(fields: Readonly<Record<string, Field>>, inputs: Values, found: ProblemCollector): void {
   for (const [name, field] of Object.entries(fields)) {
     if (inputs[name] === undefined && field.default !== undefined) define(inputs, name, field.default);
-    checkValue(field, inputs[name], [name], found, false);
+    const value = inputs[name];
+    if (field.meta.format === "greatest" && Array.isArray(value)) {
+      const item = { ...field, optional: true };
+      value.forEach((one: unknown, i) => checkValue(item, one, [name, i], found, false));
+      define(inputs, name, greatestOf(value));
+    } else checkValue(field, value, [name], found, false);
   }
 }
 
@@ -116,10 +134,10 @@ function fillName(resource: Resource, olds: Values, inputs: Values, given: Conte
       : proposal?.mode === "propose"
         ? fitted(resource.autoname, proposal.name, "")
         : undefined;
-  // Leaving the name out does not ask for another one. The existing name is kept, generated or chosen (R1).
+  // Omitting the name does not request another one. The existing name is kept, generated or chosen (R1).
   if (olds[property] !== undefined) {
     inputs[property] = olds[property];
-    // A name that would be proposed again is as good as a fixed one (R4).
+    // A name that would be proposed again counts as a fixed one (R4).
     return (contextOf(olds).autonamed ?? false) && proposed !== olds[property];
   }
   const interrupted = resource.autoname.random ? around.run.journal.find(given.owner)?.name : undefined;
@@ -134,7 +152,7 @@ function fillName(resource: Resource, olds: Values, inputs: Values, given: Conte
   return true;
 }
 
-/** A name in the characters and the length that are allowed; empty when nothing of it is left. */
+/** A name reduced to the allowed characters and length; empty if nothing remains. */
 function fitted({ maxLength, separator }: NonNullable<Resource["autoname"]>, name: string, suffix: string): string {
   const base = name
     .toLowerCase()
@@ -147,6 +165,7 @@ function fitted({ maxLength, separator }: NonNullable<Resource["autoname"]>, nam
 /** Collects the problems of inputs, and knows which values no message may quote. */
 interface ProblemCollector {
   readonly problems: Problem[];
+  readonly warnings: Problem[];
   readonly isSecret: Surroundings["isSecret"];
 }
 
@@ -173,9 +192,7 @@ function checkValue(
   // A value of the wrong type may contain secrets, so it is never quoted.
   const wrongType = (allowed: string) => problems.push({ path, message: `got ${typeOf(value)}; must be ${allowed}` });
   if (shape.kind === "leaf") {
-    const problem = firstIssue(shape.schema, value);
-    if (problem !== undefined)
-      problems.push({ path, message: `got ${hidden ? typeOf(value) : shown(value)}; ${problem}` });
+    checkLeaf(field, value, path, { ...found, hidden });
   } else if (shape.kind === "array") {
     if (!Array.isArray(value)) return void wrongType("a list");
     value.forEach((item: unknown, i) => checkValue(shape.item, item, [...path, i], found, hidden));
@@ -184,33 +201,50 @@ function checkValue(
     wrongType(shape.kind === "record" ? "a map" : `an object with ${Object.keys(shape.fields).slice(0, 6).join(", ")}`);
   } else if (shape.kind === "record") {
     for (const [name, inner] of Object.entries(value)) {
-      const problem =
+      const issue =
         shape.schema instanceof z.ZodRecord ? firstIssue(shape.schema.keyType as z.ZodType, name) : undefined;
-      if (problem !== undefined) problems.push({ path: [...path, name], message: `the name ${problem}` });
+      if (issue) problems.push({ path: [...path, name], message: `the name ${issue.message}` });
       checkValue(shape.value, inner, [...path, name], found, hidden);
     }
   } else {
     for (const name of Object.keys(value)) {
       if (!Object.hasOwn(shape.fields, name))
-        problems.push({ path: [...path, name], message: unknownProperty(name, Object.keys(shape.fields)) });
+        problems.push({ path: [...path, name], message: unknownName(name, Object.keys(shape.fields)) });
     }
     for (const [name, inner] of Object.entries(shape.fields))
       checkValue(inner, value[name], [...path, name], found, hidden);
   }
 }
 
+function checkLeaf(
+  { shape, meta }: Field,
+  value: unknown,
+  path: readonly (string | number)[],
+  { problems, warnings, hidden }: ProblemCollector & { readonly hidden: boolean },
+): void {
+  const got = `got ${hidden ? typeOf(value) : shown(value)}`;
+  const issue = firstIssue(shape.schema, value);
+  const problem = issue ? undefined : formProblem({ meta }, value);
+  if (problem !== undefined) problems.push({ path, message: `${got}; ${problem}` });
+  if (!issue) return;
+  const meant = hidden ? "" : meantText(issue, value);
+  if (!isOtherOption(issue, value, meta.open)) {
+    const orList = meta.format === "greatest" && path.length === 1 ? ", or a list of such numbers" : "";
+    problems.push({ path, message: `${got}; ${issue.message}${orList}${meant}` });
+  } else if (!(meta.format === "caseless" && meta.open?.some((one) => one.toLowerCase() === value.toLowerCase())))
+    warnings.push({
+      path,
+      message: `${got}, which is not among the values that this version knows (${meta.open?.join(", ") ?? ""}); the service decides${meant}`,
+    });
+}
+
 /** Limits on the list itself; the items have been looked at one by one. */
 function listLimits(schema: z.ZodType, value: unknown, path: readonly (string | number)[], problems: Problem[]): void {
   if (!schema.def.checks?.length) return;
-  const result = schema.safeParse(value, { jitless: true });
+  const result = validated(schema, value, { jitless: true });
   for (const issue of result.success ? [] : result.error.issues) {
     if (issue.path.length === 0) problems.push({ path, message: issue.message });
   }
-}
-
-function firstIssue(schema: z.ZodType, value: unknown): string | undefined {
-  const result = schema.safeParse(value);
-  return result.success ? undefined : (result.error.issues[0]?.message ?? "is not allowed");
 }
 
 const typeOf = (value: unknown): string =>
@@ -220,11 +254,6 @@ const shown = (value: unknown): string => {
   const text = isObject(value) || Array.isArray(value) ? typeOf(value) : JSON.stringify(value);
   return text.length > 60 ? `${text.slice(0, 60)}…` : text;
 };
-
-function unknownProperty(name: string, names: readonly string[]): string {
-  const meant = didYouMean(name, names);
-  return `there is no such property${meant === undefined ? `; known are ${names.join(", ")}` : `; did you mean ${meant}?`}`;
-}
 
 /**
  * The object that contains the property at a path. A rule about the property is judged once all of that object is
@@ -253,7 +282,7 @@ function known(value: unknown): unknown {
 function refusals(resource: Resource, olds: Values, inputs: Values, around: Surroundings): Problem[] {
   const refused = resource.refuse?.(known(olds) as Values, known(inputs) as Values);
   if (refused) return [refused];
-  const lost = around.run.lossByParent(resource, olds, inputs);
+  const lost = around.run.dataLossByParent(resource, olds, inputs);
   if (lost) return [lost];
   if (resource.losesData === undefined || mayLoseData(resource, inputs)) return [];
   return resource.replaceOn
@@ -267,19 +296,49 @@ function refusals(resource: Resource, olds: Values, inputs: Values, around: Surr
         return false;
       return !same(field, olds[name], inputs[name]);
     })
-    .map((name) => ({ path: [name], message: dataLoss(resource, name) }));
+    .map((name) => ({ path: [name], message: inputChangeRefusal(resource, name) }));
 }
 
-/** Findings of the service at preview that concern a new or changed input. */
+/**
+ * Objects that another resource of the program uses too, although only one can. The engine may check the new resource first.
+ * So the message names both, and blames the one that does not use the object in the state.
+ */
+function alreadyUsed(
+  resource: Resource,
+  olds: Values,
+  inputs: Values,
+  { owner, name }: Context,
+  { run }: Surroundings,
+): Problem[] {
+  return (resource.usesAlone?.(inputs) ?? []).flatMap(({ path, what }) => {
+    const other = run.otherUserOf(what, owner);
+    if (other === undefined) return [];
+    const before = hasInputs(olds) ? olds : run.inputsInState(owner);
+    const isInState = usesAlone(resource, before, what);
+    const names = [JSON.stringify(other.name), name === undefined ? "this one" : JSON.stringify(name)];
+    const [first, second] = isInState && !other.isInState ? names.reverse() : names;
+    return [
+      {
+        path,
+        message: `${what} is for one ${resource.name}, but ${first} and ${second} of this program use it; declare a second ${what.split(" ")[0] ?? ""} for ${second}`,
+      },
+    ];
+  });
+}
+
+/** Findings of the service at preview: about the service as a whole, and about inputs that are new or changed. */
 function findings(resource: Resource, olds: Values, inputs: Values, given: Context, around: Surroundings): Problem[] {
   return (Array.isArray(given.findings) ? given.findings : []).flatMap((finding: unknown) => {
     if (!isObject(finding)) return [];
     const [name, message] = [String(finding["property"]), String(finding["message"])];
-    const field = resource.inputFields[name];
+    // Without a property it is about the whole service, and every resource has it.
+    if (name === "") return around.run.isFirstReport(message) ? [{ path: [], message }] : [];
     // A replacement is checked without the original, and the original itself still has the name.
-    const before = Object.keys(olds).length > 0 ? olds : around.run.inputsInState(given.owner);
+    const before = hasInputs(olds) ? olds : around.run.inputsInState(given.owner);
+    const field = resource.inputFields[name];
+    const isChanged = field !== undefined && !same(field, before[name], inputs[name]);
     const ownName = name === resource.autoname?.property && around.run.nameInState(given.owner) === inputs[name];
-    if (!field || ownName || same(field, before[name], inputs[name])) return [];
+    if (field === undefined || ownName || (hasInputs(before) && !isChanged)) return [];
     if (finding["isWarning"] !== true) return [{ path: [name], message }];
     around.warn?.(`${resource.name} ${name}: ${message}`);
     return [];

@@ -8,7 +8,7 @@ import { canonical, equal, fieldAt, UNKNOWN } from "./values.ts";
 export interface Change {
   readonly path: readonly (string | number)[];
   readonly kind: "add" | "update" | "delete";
-  /** The new value is not known yet; it never asks for a replacement (R2). */
+  /** The new value is unknown; it never causes a replacement (R2). */
   readonly unknown: boolean;
   readonly replaces: boolean;
 }
@@ -18,7 +18,7 @@ export interface Diff {
   readonly changes: readonly Change[];
   /** Top-level properties whose change replaces the resource. */
   readonly replaces: readonly string[];
-  /** Whether a replacement deletes first. It holds also if only the program asks for one (`replaceOnChanges`). */
+  /** Whether a replacement deletes first. It also applies if only the program requests one (`replaceOnChanges`). */
   readonly deleteBeforeReplace: boolean;
 }
 
@@ -42,7 +42,7 @@ export function diff(resource: Resource, state: Values, news: Values): Diff {
   return { changes, replaces, deleteBeforeReplace: mustDeleteFirst(resource, state, news) };
 }
 
-/** R1: whether a change is sent, and not one of an input that steers the provider, or of a part of one that does. */
+/** R1: whether a change is sent. Behaviour inputs and their parts are not. */
 export function isSent(resource: Resource, { path }: Pick<Change, "path">): boolean {
   const [name = "", ...rest] = path;
   let field = resource.inputFields[String(name)];
@@ -93,8 +93,8 @@ export const matches = (pattern: readonly (string | number)[], path: readonly (s
   pattern.every((part, i) => i >= path.length || part === "*" || String(part) === String(path[i]));
 
 /**
- * R4: the engine creates before it deletes. If old and new would claim the same thing, the old one has to be deleted
- * first. Such things are an id that the user chose, a fixed name and a mounted volume.
+ * R4: the engine creates before it deletes. If old and new would use the same thing, the old one has to be deleted first.
+ * Such things are an id that the user chose, a fixed name and a mounted volume.
  */
 function mustDeleteFirst(resource: Resource, state: Values, news: Values): boolean {
   const keeps = (name: string) => {

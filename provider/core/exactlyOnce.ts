@@ -16,19 +16,19 @@ const adoptableFor = 60 * 60_000;
 
 /** How to create one object without a tag, and how to recognise it afterwards. */
 export interface CreateSpec<Item, Created> {
-  /** The object in words, for messages: `volume data`. */
+  /** The object in messages: `volume data`. */
   readonly what: string;
   /** Owner of the object. Without one, an interrupted run leaves no journal entry. */
   readonly owner: string | undefined;
-  /** Kind of the objects, and where they are: `volumes of App shop`. */
+  /** Kind of the objects, and their location: `volumes of App shop`. */
   readonly place: string;
   readonly name: string;
-  /** True where the service refuses a second object of the name. Then several can be created at a time. */
+  /** True if the service refuses a second object of the name. Then several can be created at a time. */
   readonly unique: boolean;
-  /** The existing objects. If names are unique, the object of this name is enough. */
+  /** The existing objects. If names are unique, the object of this name is sufficient. */
   readonly list: () => Promise<readonly Item[]>;
   readonly keyOf: (item: Item) => string;
-  /** Keys of the created objects, where names are not unique. */
+  /** Keys of the created objects, if names are not unique. */
   readonly keysOf?: (created: Created) => readonly string[];
   /** Sends the request. It returns the created object if the answer contains it. */
   readonly send: () => Promise<Created | undefined>;

@@ -1,4 +1,4 @@
-// How a function is declared: one object, from which both bindings, the schema, the SDKs and the docs are derived.
+// The declaration of a function: one object, from which both bindings, the schema, the SDKs and the docs are derived.
 import type { z } from "zod";
 import { formatDuration, type Field } from "../../api/schema.ts";
 import type { Api } from "../client/api.ts";
@@ -31,7 +31,7 @@ export interface FunctionDefinition<I extends z.ZodObject, O extends z.ZodType> 
    * unknown results; otherwise the preview's result is unknown.
    */
   look?(args: FunctionCall & { inputs: z.output<I> }): Promise<z.output<O>>;
-  /** Seconds a call may take; 120 when left out. */
+  /** Maximum seconds of a call; 120 by default. */
   readonly seconds?: (inputs: z.output<I>) => number;
   call(args: FunctionCall & { inputs: z.output<I> }): Promise<z.output<O>>;
 }
@@ -70,8 +70,8 @@ export interface FunctionCaller extends FunctionCall {
 }
 
 /**
- * Checks the arguments and calls the function. {@link UNKNOWN} stands for all that is not known in a preview.
- * @throws MachinesError `invalid-input` for arguments that cannot work; whatever the service refuses
+ * Checks the arguments and calls the function. {@link UNKNOWN} stands for all unknown values in a preview.
+ * @throws MachinesError `invalid-input` for invalid arguments; the service's own refusals
  */
 export async function callFunction(
   called: MachinesFunction,

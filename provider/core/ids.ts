@@ -1,13 +1,13 @@
-// Ids as `pulumi import` takes them (R5): the parts of an object's address, joined with "/".
+// Ids in the form of `pulumi import` (R5): the parts of an object's address, joined with "/".
 import { z } from "zod";
 import { MachinesError } from "../client/errors.ts";
 import { bareId } from "../../api/names.ts";
 
-/** An input that takes the id of another resource, or the name that ends it (R5). */
+/** An input that accepts the id of another resource, or the name at its end (R5). */
 export const idOrName = (name: z.ZodString, what: string): z.ZodString =>
   z.string().refine((id) => name.safeParse(bareId(id)).success, { error: `must be the id or the name of ${what}` });
 
-/** Renders and parses the ids of a resource. */
+/** Formats and parses the ids of a resource. */
 export interface IdFormat<Parts extends string = string> {
   readonly parts: readonly Parts[];
   /** The form of an id, for messages: `<app>/<volumeId>`. */
@@ -16,7 +16,7 @@ export interface IdFormat<Parts extends string = string> {
   parse(id: string): Record<Parts, string>;
 }
 
-/** A part of an id that is the same in every one of its kind. */
+/** A part of an id that is the same for every object of its kind. */
 export interface Fixed {
   readonly fixed: string;
 }
@@ -30,7 +30,7 @@ export function pathId<const Parts extends string>(...path: readonly (Parts | Fi
   return {
     parts: path.filter((part) => typeof part === "string"),
     form,
-    // An input that refers to another resource may hold its whole id (R5).
+    // An input that refers to another resource may contain its whole id (R5).
     render: (values) =>
       path.map((part) => (typeof part === "string" ? bareId(String(values[part])) : part.fixed)).join("/"),
     parse(id) {
@@ -51,6 +51,6 @@ export function pathId<const Parts extends string>(...path: readonly (Parts | Fi
   };
 }
 
-/** Whether a text can be one segment of a path as it is. */
+/** Whether a text can be one segment of a path without encoding. */
 const isSegment = (part: string): boolean =>
   part !== "" && part !== "." && part !== ".." && !/[\u0000-\u001f\u007f%\\?#]/.test(part) && part.length <= 255;

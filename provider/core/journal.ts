@@ -19,7 +19,7 @@ export interface Intent {
   /** The place of the object: an App, or the kind of object and its parent. */
   readonly place: string;
   readonly name: string;
-  /** Keys of the objects that existed before, where the new object carries no tag. */
+  /** Keys of the objects that existed before, if the new object has no tag. */
   readonly before?: readonly string[];
   /** Time of the request, in milliseconds since 1970. */
   readonly at?: number;
@@ -74,7 +74,7 @@ export function openJournal(
   const known = new Map(found.intents.map((intent) => [intent.owner, intent]));
   const delivered = new Map(found.delivered.map((one) => [`${one.owner} ${one.stack ?? ""}`, one]));
   const deliveredNow = new Map<string, Delivered>();
-  // Without its engine, no one writes down the id that we return.
+  // Without its engine, nothing saves the id that we return.
   const parent = process.ppid;
   const engine = engineOf(parent);
   const journal = openJournalFile(dir, engine, (error) =>
@@ -222,7 +222,7 @@ function readJournals(dir: string): Pick<Journaled, "intents" | "delivered"> {
   return { intents: ended.flatMap(open), delivered: ended.flatMap(remaining) };
 }
 
-/** The files that stay, and those that say which of their entries are settled: without these, the entries would come back. */
+/** The required files, and those that settle some of their entries: without these, the entries would become open again. */
 function withReferrers(journals: readonly Journaled[], staying: readonly Journaled[]): readonly Journaled[] {
   const referenced = new Set(
     staying.flatMap(({ intents, delivered }) => [...intents, ...delivered].map(({ op }) => op)),
@@ -243,7 +243,7 @@ function readJournal(path: string, [pid = 0, engine = 0]: readonly number[]): Jo
       try {
         return JSON.parse(line);
       } catch {
-        // A line is complete before its request is sent. So a request with half a line was never sent.
+        // A line is complete before its request is sent. So a request with a partial line was never sent.
         return undefined;
       }
     });

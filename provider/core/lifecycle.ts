@@ -3,7 +3,7 @@ import type { Api } from "../client/api.ts";
 import { confirmAnyPlace, confirmPlaces, orUndefined, ignoreIfDeleted, type Place } from "../client/existence.ts";
 import type { Deadline } from "../client/clock.ts";
 import { formatDuration, parseDuration } from "../../api/schema.ts";
-import { byForce, dataLoss, mayLoseData } from "./dataLoss.ts";
+import { deleteBeforeReplaceAdvice, inputChangeRefusal, mayLoseData } from "./dataLoss.ts";
 import { diff, isSent, type Diff } from "./diff.ts";
 import { ApiError, MachinesError, messageForUser } from "../client/errors.ts";
 import { PartialStateError } from "./partialState.ts";
@@ -18,7 +18,7 @@ export interface Caller {
   readonly progress: (message: string) => void;
   readonly warn: (message: string) => void;
   readonly signal?: AbortSignal | undefined;
-  /** Seconds the engine allows; undefined where it did not say. */
+  /** Seconds that the engine allows; undefined if it set no limit. */
   readonly timeoutSeconds?: number | undefined;
 }
 
@@ -43,34 +43,46 @@ export class InitializationFailed extends MachinesError {
 }
 
 /**
- * The diff, with the one refusal that check cannot make (R9). For an input that is left out, check does not see the
- * service's choice. After an import, it does not see that the state lacks the value.
+ * The diff, with the one refusal that check cannot make (R9). Check does not see the service's choice for an omitted input.
+ * After an import, it does not see that the state lacks the value.
  */
 export function guardedDiff(run: Run, resource: Resource, id: string, state: Values, news: Values): Diff {
-  const found = withLoss(diff(resource, state, news), run.lostWith(resource, id));
+  const found = withRecreation(diff(resource, state, news), run.recreatedParentInput(resource, id));
   run.noteState(state);
   run.noteDiff(resource, id, state, news, found.replaces.length > 0);
-  const lost = run.lossByParent(resource, state, news);
+  const lost = run.dataLossByParent(resource, state, news);
   if (lost) throw new MachinesError("refused", `${pathText(lost.path)}: ${lost.message}`);
   const leftOut = contextOf(state).left ?? [];
   const moved = found.replaces.find(
     (name) => leftOut.includes(name) || (isComputed(resource, name) && state[name] === undefined),
   );
   if (moved !== undefined && resource.losesData !== undefined && !mayLoseData(resource, news)) {
-    throw new MachinesError("refused", `${moved}: ${dataLoss(resource, moved)}`);
+    throw new MachinesError("refused", `${moved}: ${inputChangeRefusal(resource, moved)}`);
   }
   return found;
 }
 
 /**
- * Whether an alias gave the resource another name. A deletion gets the state alone, and its guard reads the owner there (R11).
- * So an update has to write the new owner into the state; it sends nothing.
+ * Whether an alias renamed the resource. A deletion gets only the state, and its guard reads the owner there (R11). So an
+ * update has to write the new owner into the state; it sends nothing.
  */
-export const isRenamed = ({ losesData }: Resource, olds: Values, news: Values): boolean =>
+const isRenamed = ({ losesData }: Resource, olds: Values, news: Values): boolean =>
   losesData !== undefined && contextOf(olds).owner !== undefined && contextOf(olds).owner !== contextOf(news).owner;
 
+/**
+ * Whether an update has to rewrite the state although no input changed: a step after the last change failed, an alias
+ * renamed the resource, or the protection of its cluster changed. A state of an earlier version lacks the protection; it
+ * gets it with the next update.
+ */
+export function mustRewriteState(run: Run, resource: Resource, state: Values, news: Values): boolean {
+  const { unfinished, inProtected: before } = contextOf(state);
+  const now = run.isInProtected(resource, news);
+  const isChanged = now !== undefined && before !== undefined && now !== before;
+  return unfinished === true || isRenamed(resource, state, news) || isChanged;
+}
+
 /** The diff of an object that was deleted with its parent: it has to be created again. */
-function withLoss(found: Diff, parent: string | undefined): Diff {
+function withRecreation(found: Diff, parent: string | undefined): Diff {
   if (parent === undefined || found.replaces.includes(parent)) return found;
   const change = { path: [parent], kind: "update", unknown: false, replaces: true } as const;
   return { ...found, changes: [...found.changes, change], replaces: [...found.replaces, parent] };
@@ -111,9 +123,9 @@ export async function create(resource: Resource, inputs: Values, caller: Caller)
   if (before) return { id: before.id, state: await update(resource, before.id, before.properties, inputs, caller) };
   run.refuseReplacement(resource, inputs);
   const call = callOf(resource, "create", inputs, caller);
-  await confirmAnyPlace(call.api, run.placesInState());
+  await confirmAnyPlace(call.api, run.parentsInState());
   await reportLeftover(run, resource, owner, call);
-  const context = inStateOf(run, resource, contextOf(inputs), { formerOwners: run.formerOwnersOf(owner) });
+  const context = inStateOf(run, resource, inputs, { formerOwners: run.formerOwnersOf(owner) });
   const found = (live: Values): Found => {
     const state = stateFrom(resource, inputs, live, context);
     const id = resource.id.render(state);
@@ -136,20 +148,28 @@ export async function create(resource: Resource, inputs: Values, caller: Caller)
 /** The context as the state keeps it. Without an owner there is no state; former owners matter only where data is guarded. */
 const inStateOf = (
   run: Run,
-  { losesData }: Resource,
-  context: Context,
-  { stack = run.stackId(), formerOwners = [] }: Pick<Context, "stack" | "formerOwners">,
-): Context =>
-  context.owner === undefined
-    ? context
-    : { ...context, stack, ...(losesData !== undefined && formerOwners.length > 0 ? { formerOwners } : {}) };
+  resource: Resource,
+  inputs: Values,
+  kept: Pick<Context, "stack" | "formerOwners" | "inProtected">,
+): Context => {
+  const context = contextOf(inputs);
+  if (context.owner === undefined) return context;
+  const { stack = run.stateId(), formerOwners = [] } = kept;
+  const inProtected = run.isInProtected(resource, inputs) ?? kept.inProtected;
+  return {
+    ...context,
+    stack,
+    ...(inProtected === undefined ? {} : { inProtected }),
+    ...(resource.losesData !== undefined && formerOwners.length > 0 ? { formerOwners } : {}),
+  };
+};
 
 /** The original may hold the taken name or volume. The engine does not mention it in a forced replacement. */
 function withForce(run: Run, resource: Resource, owner: string | undefined, error: unknown): unknown {
   const isTaken = error instanceof ApiError && [409, 412, 422].includes(error.status);
   const mayBeOwn = resource.uniqueBy.length > 0 || resource.sharesWith !== undefined;
   if (!isTaken || !mayBeOwn || run.isInState(owner)) return error;
-  return new MachinesError(error.code, `${error.message} ${byForce}`, { cause: error });
+  return new MachinesError(error.code, `${error.message} ${deleteBeforeReplaceAdvice}`, { cause: error });
 }
 
 /** Remembers the state that an error reports to the engine, so that a retry in this run continues from it (R13). */
@@ -176,7 +196,7 @@ async function reportLeftover(
 ): Promise<void> {
   if (resource.noImport !== undefined) return;
   for (const { id, endpoint, stack } of run.journal.delivered(owner)) {
-    const isOfOthers = endpoint !== api.config.endpoint || (stack !== undefined && !run.isOfThisState(stack));
+    const isOfOthers = endpoint !== api.config.endpoint || (stack !== undefined && !run.isStateId(stack));
     if (isOfOthers || id === run.idInState(owner)) continue;
     // A warning must not fail the create. If the read fails, the next create asks again.
     const found = await resource
@@ -199,7 +219,7 @@ export function confirmStillThere(resource: Resource, id: string, caller: Caller
   return confirmPlaces(call.api, [placeOf(resource, resource.id.parse(id))]);
 }
 
-/** An object that was read, with the inputs that it represents. */
+/** An object that was read, with its inputs. */
 export interface Seen extends Found {
   readonly inputs: Values;
 }
@@ -227,7 +247,7 @@ export async function read(
 }
 
 /**
- * The inputs that a program would declare for an imported object: no defaults, no behaviour inputs, no passing values.
+ * The inputs that a program would declare for an imported object: no defaults, behaviour inputs or transient values.
  */
 function importedInputs(resource: Resource, state: Values): Values {
   const reported = Object.entries(resource.inputFields).filter(
@@ -279,7 +299,7 @@ async function change(resource: Resource, id: string, old: Values, inputs: Value
   const before = { ...outputsOf(resource, old), ...noLongerSet(resource, old, inputs) };
   const { owner } = contextOf(inputs);
   const kept = { ...contextOf(old), formerOwners: formerOwnersIn(old, owner) };
-  const context = inStateOf(caller.run, resource, contextOf(inputs), kept);
+  const context = inStateOf(caller.run, resource, inputs, kept);
   const found = (live: Values) => stateFrom(resource, inputs, { ...before, ...live }, context);
   warnOf(resource, old, inputs, caller.warn);
   // The program's inputs override the stored state, because an input may change how the update is done.
@@ -295,7 +315,7 @@ async function change(resource: Resource, id: string, old: Values, inputs: Value
         old: forHandler(resource, old),
         unfinished: contextOf(old).unfinished ?? false,
         owner,
-        otherClaimant: (claim) => caller.run.claimantOtherThan(claim, owner),
+        otherClaimant: (claim) => caller.run.remainingClaimant(claim, owner),
       }),
     );
   } catch (error) {
@@ -305,8 +325,8 @@ async function change(resource: Resource, id: string, old: Values, inputs: Value
 }
 
 /**
- * R1: a change of behaviour inputs alone sends nothing. It only rewrites the state, because delete reads the inputs there.
- * The same holds if only the engine's encoding of an input changed.
+ * R1: a change of only behaviour inputs sends nothing. It only rewrites the state, because delete reads the inputs there.
+ * The same applies if only the engine's encoding of an input changed.
  */
 const isWork = (resource: Resource, old: Values, inputs: Values): boolean =>
   contextOf(old).unfinished === true || diff(resource, old, inputs).changes.some((change) => isSent(resource, change));
@@ -319,20 +339,20 @@ export async function remove(resource: Resource, id: string, stored: Values, cal
   const { run } = caller;
   const { owner, name } = contextOf(stored);
   run.noteState(stored);
-  const holder = resource.claims === undefined ? run.holderOf(resource, id) : undefined;
+  const holder = resource.claims === undefined ? run.remainingResource(resource, id) : undefined;
   if (holder !== undefined) {
     if (holder !== name)
       caller.warn(`${resource.name} ${id} is kept: ${JSON.stringify(holder)} of this program has it.`);
     return;
   }
-  run.refuseLoss(resource, stored, id);
-  const state = run.steeredByProgram(resource, id, stored);
+  run.refuseGuardedDeletion(resource, stored, id);
+  const state = run.withCurrentOptions(resource, id, stored);
   const parts = resource.id.parse(id);
   const call = callOf(resource, "delete", state, caller);
   const place = placeOf(resource, parts);
   const endDeletion = run.beginDeletion(call.api, place.name);
   try {
-    const otherClaimant = (claim: string) => run.claimantOtherThan(claim, owner);
+    const otherClaimant = (claim: string) => run.remainingClaimant(claim, owner);
     const args = { id: parts, state: forHandler(resource, state), owner, otherClaimant };
     const work = () => resource.delete({ ...call, ...args });
     await ignoreIfDeleted(call.api, place, work);
@@ -343,14 +363,14 @@ export async function remove(resource: Resource, id: string, stored: Values, cal
   }
 }
 
-/** The inputs that a state represents: those of the program, with their drift. */
+/** The inputs in a state: those of the program, with their drift. */
 function inputsOf(resource: Resource, state: Values): Values {
   const leftOut = contextOf(state).left ?? [];
   const inputs: Values = {};
   for (const name of Object.keys(resource.inputFields)) {
     if (state[name] !== undefined && !leftOut.includes(name)) inputs[name] = state[name];
   }
-  const { stack: _stack, formerOwners: _formerOwners, ...context } = contextOf(state);
+  const { stack: _stack, formerOwners: _formerOwners, inProtected: _inProtected, ...context } = contextOf(state);
   if (Object.keys(context).length > 0) inputs[CONTEXT] = context;
   return inputs;
 }
@@ -382,7 +402,7 @@ function stateFrom(resource: Resource, written: Values, live: Values, context: C
   }
   for (const name of Object.keys(resource.outputFields)) {
     const field = resource.inputFields[name];
-    // Inputs of the program are in the state in its spelling already.
+    // Inputs of the program already have its spelling in the state.
     const isTold = field !== undefined && kindOf(field) !== "behaviour" && state[name] !== undefined;
     if (live[name] !== undefined && !isTold) state[name] = live[name];
   }

@@ -1,8 +1,8 @@
-// How the objects of a type are found in the service, shown and deleted: orphans, promotion and the docs are derived from it.
+// How the objects of a type are listed, shown and deleted: orphans, promotion and the docs are derived from it.
 import type { OperationId } from "../../api/index.ts";
 import type { Api } from "../client/api.ts";
 
-/** An object as the service lists it. */
+/** An object in the service's list. */
 export interface ListedObject {
   /** Parts of its id. */
   readonly parts: Readonly<Record<string, string>>;
@@ -17,7 +17,7 @@ export interface ListedObject {
 /** One pass over the service. */
 export interface Pass {
   readonly api: Api;
-  /** The answer to a question that several types have; it is asked once. */
+  /** The answer to a request that several types need; it is sent once. */
   readonly once: <T>(question: string, ask: () => Promise<T>) => Promise<T>;
 }
 
@@ -34,15 +34,15 @@ export function newPass(api: Api): Pass {
   };
 }
 
-/** How the objects of a type are listed. */
+/** How to list the objects of a type. */
 export interface Listing {
   /** The objects in an App or a cluster. For a type that is an App or a cluster itself: the one of this name. */
   readonly objects: (pass: Pass, place: string) => Promise<readonly ListedObject[]>;
   /** Whether an object exists, if a list cannot show it. */
   readonly exists?: (api: Api, parts: Readonly<Record<string, string>>) => Promise<boolean>;
-  /** The operation that shows one object, or the list that has it. */
+  /** The operation that shows one object, or the list that contains it. */
   readonly shownBy: OperationId;
-  /** The operation that deletes one object; undefined if none does. */
+  /** The operation that deletes one object; undefined if there is none. */
   readonly deletedBy: OperationId | undefined;
   /** True if the service creates most of them on a schedule. They are compared only on request. */
   readonly isScheduled?: true;

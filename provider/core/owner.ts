@@ -12,7 +12,7 @@ export interface InProgram {
   readonly stack: string;
   /** Name of the resource type: `Machine`. */
   readonly type: string;
-  /** URN of the parent that the program gave; empty when it gave none. */
+  /** URN of the parent that the program set; empty if there is none. */
   readonly parent: string;
   readonly name: string;
 }

@@ -5,7 +5,7 @@ import { UNKNOWN, withoutUndefined } from "./values.ts";
 
 /** The predicted state, with {@link UNKNOWN} where only the run decides. */
 export interface Previewed {
-  /** Known where all of it is given. */
+  /** Known if all of it is given. */
   readonly id: string | undefined;
   readonly state: Values;
 }
@@ -21,7 +21,7 @@ export function previewCreate(resource: Resource, inputs: Values): Previewed {
   return { id: known ? resource.id.render(state) : undefined, state: withContext(state, inputs) };
 }
 
-/** An input left out about which the service is never asked stays out of the state. */
+/** An omitted input that is never read from the service stays out of the state. */
 const isOptionalInput = (resource: Resource, name: string): boolean => {
   const field = resource.inputFields[name];
   if (field === undefined || Object.hasOwn(resource.outputFields, name)) return false;

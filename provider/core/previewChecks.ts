@@ -1,24 +1,75 @@
-// Asks the service at preview for facts that only it knows. It only reads, and a failed request is no reason to fail.
+// Asks the service at preview for facts that only it knows. Preview sends only requests that read.
 import type { Api } from "../client/api.ts";
-import { ApiError, messageOf } from "../client/errors.ts";
-import { contextOf, type Problem, type PreviewCheck, type Resource, type Values } from "./resource.ts";
+import { cached } from "../client/cached.ts";
+import { ApiError, MachinesError, messageOf, NetworkError } from "../client/errors.ts";
+import { contextOf, type Finding, type PreviewCheck, type Resource, type Values } from "./resource.ts";
 import type { Run } from "./run.ts";
-import { hasUnknown, same, valueAt } from "./values.ts";
+import { hasInputs, hasUnknown, same, valueAt } from "./values.ts";
 
-/** Milliseconds a question may take: an answer that is late is no answer. */
-const askedFor = 10_000;
+/** Milliseconds that a preview waits for an answer. */
+const patience = 10_000;
 
-/** How the checks reach the service, and whom they warn if that fails. */
+/** How the checks reach the service, and whom they warn if one request fails. */
 export interface Checker {
   readonly api: Api;
-  readonly run: Pick<Run, "journal" | "unasked">;
+  readonly run: Pick<Run, "journal" | "connection" | "isFirstReport">;
   readonly warn: (message: string) => void;
 }
 
-/** The result of a check: a problem, or a warning after which preview continues. */
-export interface CheckFinding extends Problem {
-  readonly isWarning: boolean;
+const patient = (api: Api): Api =>
+  api.within({ ...api.deadline, at: api.clock.now() + patience, allowed: `${patience / 1000}s` });
+
+const isRefused = (error: unknown): error is ApiError =>
+  error instanceof ApiError && (error.status === 401 || error.status === 403);
+
+/** Whether the answer to the list of regions shows another server: every Machines Control Service has the list. */
+const isOtherServer = (error: MachinesError): error is ApiError | NetworkError =>
+  (error instanceof ApiError && error.status === 404) || (error instanceof NetworkError && error.isNotJson);
+
+/**
+ * Why this run cannot use the service, asked once for each run. A refused token or an endpoint that can never work is a
+ * problem. No answer is a warning, unless the configuration makes it a problem, because a preview may run offline.
+ */
+export function checkConnection({ api, run }: Pick<Checker, "api" | "run">): Promise<Finding | undefined> {
+  // The embedded service needs no token, and a preview without questions does not start it.
+  if (api.config.endpoint === "local") return Promise.resolve(undefined);
+  return (run.connection ??= connectionFinding(patient(api)));
 }
+
+async function connectionFinding(api: Api): Promise<Finding | undefined> {
+  try {
+    await cached(api, "regions", () => api.platform.regions({}));
+    return undefined;
+  } catch (error) {
+    if (api.deadline.signal?.aborted || !(error instanceof MachinesError)) throw error;
+    const { code } = error;
+    const message = messageOf(error);
+    if (isOtherServer(error))
+      return {
+        path: [],
+        message: `${api.config.endpoint} is probably no Machines Control Service: check machines:endpoint. ${error instanceof ApiError ? `${error.operation} answered ${error.status}: ${error.reason}` : message}`,
+        code: "configuration",
+        isWarning: false,
+      };
+    if (isRefused(error) || code === "configuration") return { path: [], message, code, isWarning: false };
+    if (api.config.previewRequiresService)
+      return {
+        path: [],
+        message: `the service cannot be asked, and machines:previewRequiresService is true: ${message}`,
+        code,
+        isWarning: false,
+      };
+    return {
+      path: [],
+      message: `the service cannot be asked, so this preview checks no names, regions, capacity or organization: ${message}`,
+      isWarning: true,
+    };
+  }
+}
+
+/** The input that an answer is about. */
+const subjectOf = ({ needs, uses = [] }: Pick<PreviewCheck, "needs" | "uses">): string =>
+  (needs[0] ?? uses[0] ?? "").split(".")[0] ?? "";
 
 /**
  * Runs one check and returns why the inputs cannot work, or may not. It returns undefined also if the service does not
@@ -30,47 +81,46 @@ export async function runPreviewCheck(
   inputs: Values,
   owner: string | undefined,
   { api, run, warn }: Checker,
-): Promise<CheckFinding | undefined> {
-  const about = question.needs[0] ?? "";
+): Promise<Finding | undefined> {
+  const about = subjectOf(question);
   // An interrupted create of the same resource may have created the object that the check would report as a conflict.
   if (run.journal.find(owner)) return undefined;
+  if (await checkConnection({ api, run })) return undefined;
   try {
-    const patient = api.within({ ...api.deadline, at: api.clock.now() + askedFor, allowed: `${askedFor / 1000}s` });
-    const found = await question.ask(inputs, patient, owner);
+    const found = await question.ask(inputs, patient(api), owner);
     if (found === undefined) return undefined;
     const isWarning = typeof found !== "string";
     return { path: [about], message: isWarning ? found.warning : found, isWarning };
   } catch (error) {
     if (api.deadline.signal?.aborted) throw error;
-    // Ten resources with the same wrong token are one thing to say.
-    const why = error instanceof ApiError ? `answer ${error.status}` : "no answer";
-    if (!run.unasked.has(why))
-      warn(
-        `${resource.name} ${about}: could not be checked against the service, nor what else of this preview it would answer so: ${messageOf(error)}`,
-      );
-    run.unasked.add(why);
+    if (isRefused(error)) return { path: [about], message: messageOf(error), code: error.code, isWarning: false };
+    if (run.isFirstReport(error instanceof ApiError ? `answer ${error.status}` : "no answer"))
+      warn(`${resource.name} ${about}: the service did not answer this preview's question: ${messageOf(error)}`);
     return undefined;
   }
 }
 
-/** Asks everything whose answer could matter: about inputs that are known and new or changed. */
+/** Runs all relevant checks: those about known inputs that are new or changed. */
 export async function runPreviewChecks(
   resource: Resource,
   olds: Values,
   inputs: Values,
   nameInState: unknown,
   asker: Checker,
-): Promise<CheckFinding[]> {
+): Promise<Finding[]> {
   const { autonamed, owner } = contextOf(inputs);
-  const open = resource.previewChecks.filter(({ needs, uses = [] }) => {
-    const [about = ""] = needs;
+  const connection = await checkConnection(asker);
+  if (connection) return asker.run.isFirstReport(connection.message) ? [connection] : [];
+  const open = resource.previewChecks.filter((question) => {
+    const { needs, uses = [] } = question;
+    const about = subjectOf(question);
     const field = resource.inputFields[about];
     if (!field || needs.some((need) => inputs[need] === undefined || hasUnknown(inputs[need]))) return false;
     if (uses.some((path) => hasUnknown(valueAt(inputs, path)))) return false;
     const isName = about === resource.autoname?.property;
     // A generated name ends in random characters. The name of a replaced object is free by then.
     if (isName && (autonamed || nameInState === inputs[about])) return false;
-    return !same(field, olds[about], inputs[about]);
+    return !hasInputs(olds) || !same(field, olds[about], inputs[about]);
   });
   const answers = await Promise.all(open.map((question) => runPreviewCheck(resource, question, inputs, owner, asker)));
   return answers.filter((answer) => answer !== undefined);

@@ -1,12 +1,15 @@
 // Removes secrets from all messages, including those of other parties.
 import { isObject, type Field } from "../../api/schema.ts";
-import { cutMark, oneLine, printable } from "../client/printable.ts";
+import { cutMark, oneLine, printable } from "../../api/printable.ts";
 import { fieldAt } from "./values.ts";
 
 /** A value that no message may quote. */
 export type Leaf = string | number;
 
-/** Takes values out of a text. A text shorter than `shortest` goes only where it is quoted: it would take words along. */
+/**
+ * Removes values from a text. A text shorter than `shortest` is removed only where it is quoted, because words may contain
+ * it.
+ */
 export const hide = (leaves: Iterable<Leaf>, text: string, shortest: number): string =>
   // The longest first: one secret may be part of another.
   [...new Set(leaves)]
@@ -16,7 +19,7 @@ export const hide = (leaves: Iterable<Leaf>, text: string, shortest: number): st
 function without(leaf: Leaf, text: string, shortest: number): string {
   const shown = "[secret]";
   if (typeof leaf === "number") {
-    // A number of few digits stands for anything.
+    // A short number could have any meaning.
     if (String(leaf).length < shortest - 2) return text;
     const digits = String(leaf).replace(/[.+]/g, "\\$&");
     return text.replace(new RegExp(`(?<![\\w.])${digits}(?!\\w|\\.\\d)`, "g"), shown);
@@ -24,13 +27,13 @@ function without(leaf: Leaf, text: string, shortest: number): string {
   const quoted = JSON.stringify(leaf);
   const cleaned = text.replaceAll(quoted, shown);
   if (leaf.length < shortest) return cleaned;
-  // A message may show its control characters.
+  // A message may have escaped its control characters.
   const forms = [...new Set([leaf, quoted.slice(1, -1), printable(leaf), oneLine(leaf)])];
   const whole = forms.reduce((before, form) => before.replaceAll(form, shown), cleaned);
   return withoutBeginnings(forms, whole, shown, shortest);
 }
 
-/** Takes the beginning of a value out of a text that was cut in the middle of it. */
+/** Removes the beginning of a value from a text that was truncated in the middle of it. */
 function withoutBeginnings(forms: readonly string[], text: string, shown: string, shortest: number): string {
   let cleaned = text;
   for (let at = text.indexOf(cutMark); at >= 0; at = cleaned.indexOf(cutMark, at + 1)) {
@@ -42,7 +45,7 @@ function withoutBeginnings(forms: readonly string[], text: string, shown: string
   return cleaned;
 }
 
-/** How many characters before a place in a text are the beginning of a value. */
+/** The number of characters before a position in a text that are the beginning of a value. */
 function commonAt(value: string, text: string, at: number): number {
   let length = Math.min(value.length - 1, at);
   while (length > 0 && !text.startsWith(value.slice(0, length), at - length)) length--;
@@ -56,7 +59,7 @@ export function leavesIn(value: unknown): Leaf[] {
   return isObject(value) ? Object.values(value).flatMap(leavesIn) : [];
 }
 
-/** Texts and numbers that fields call secret, or say that they may be. */
+/** Texts and numbers of fields that are secret or may be. */
 export function withheld(fields: Readonly<Record<string, Field>>, values: Readonly<Record<string, unknown>>): Leaf[] {
   return Object.entries(values).flatMap(([name, value]) => withheldAt(fields[name], value));
 }

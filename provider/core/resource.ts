@@ -1,23 +1,24 @@
-// How a resource type is declared: one object, from which both bindings, the schema, the SDK and the tests are derived.
+// The declaration of a resource type: one object, from which both bindings, the schema, the SDK and the tests are derived.
 import type { z } from "zod";
 import { fieldOf, isObject, type Field } from "../../api/schema.ts";
 import type { Api } from "../client/api.ts";
+import type { ErrorCode } from "../client/errors.ts";
 import type { IdFormat } from "./ids.ts";
 import type { Journal } from "./journal.ts";
 import type { Listing } from "./listing.ts";
 
-/** Property values as the engine carries them: plain JSON, {@link UNKNOWN} where a value is not known yet. */
+/** Property values in the engine's form: plain JSON, with {@link UNKNOWN} for unknown values. */
 export type Values = Record<string, unknown>;
 
 /**
  * R1. An optional input is one of:
- * - `default`: left out it means its documented default;
- * - `computed`: left out it means no opinion; the service decides and the diff ignores it;
- * - `behaviour`: it steers this provider and has no counterpart on the wire.
+ * - `default`: if omitted it has its documented default;
+ * - `computed`: if omitted, the service decides and the diff ignores it;
+ * - `behaviour`: it controls this provider and is not sent.
  */
 export type InputKind = "default" | "computed" | "behaviour";
 
-/** Marks an input that steers the provider and is never sent (R1). */
+/** Marks an input that controls the provider and is never sent (R1). */
 export const behaviour = <S extends z.ZodType>(schema: S): S => schema.meta({ kind: "behaviour" });
 
 /**
@@ -43,19 +44,27 @@ export interface Context {
   readonly timeouts?: Readonly<Partial<Record<"create" | "update" | "delete", string>>>;
   /** True when the name was generated. */
   readonly autonamed?: boolean;
-  /** Computed inputs that the program left out. The values that read finds for them are outputs, not inputs. */
+  /** Computed inputs that the program omitted. The values that a read returns for them are outputs, not inputs. */
   readonly left?: readonly string[];
-  /** True while something after creation or change failed: the next update has work to do whatever changed. */
+  /** True while a step after creation or change is still to be repeated: the next update has work even without changes. */
   readonly unfinished?: boolean;
-  /** True on a replacement that the user has given up by `pulumi-machines undo-replacement`, which alone writes it: it may be deleted. */
+  /**
+   * True for a replacement that the user has undone with `pulumi-machines undo-replacement`, which alone writes it: it may
+   * be deleted.
+   */
   readonly discard?: boolean;
-  /** Random identifier of the state a resource is in: stacks of two backends may have the same names. In states alone. */
+  /** Random identifier of the state of a resource, because stacks of two backends may have the same names. Only in states. */
   readonly stack?: string;
   /**
    * Owners that the resource had before an alias renamed it. An object that it replaced before still has one of them.
    * In states alone.
    */
   readonly formerOwners?: readonly string[];
+  /**
+   * Whether the program protects the cluster of the object from deletion, as the last run that declared both saw it. In
+   * states alone, because a destroy sends nothing else.
+   */
+  readonly inProtected?: boolean;
   /** Findings of the service at preview. Check judges them, because it knows which inputs are new. */
   readonly findings?: readonly unknown[];
 }
@@ -63,7 +72,7 @@ export interface Context {
 /** Key of the {@link Context}; the engine hides properties that begin with two underscores. */
 export const CONTEXT = "__context";
 
-/** The context of inputs or state. */
+/** The context in inputs or state. */
 export const contextOf = (values: Values): Context => (isObject(values[CONTEXT]) ? values[CONTEXT] : {});
 
 /** A finding that is only a warning; preview continues. */
@@ -71,13 +80,13 @@ export interface Warning {
   readonly warning: string;
 }
 
-/** A question to the service that preview asks when all inputs it needs are known (design: reads only, warn and go on). */
+/** A check with the service, which preview runs when all required inputs are known; it only reads, and warns if it fails. */
 export interface PreviewCheck<Inputs = Values> {
-  /** Inputs it needs; the first is the one the answer is about. */
+  /** Inputs it needs. The answer is about the first of them; without any, about the first that it uses. */
   readonly needs: readonly (keyof Inputs & string)[];
-  /** Inputs, or paths into them, that it looks at where they are given. */
+  /** Inputs, or paths into them, that it uses if they are given. */
   readonly uses?: readonly ((keyof Inputs & string) | `${keyof Inputs & string}.${string}`)[];
-  /** Why the inputs cannot work, or may not. It applies only where the first input is new or changed. */
+  /** Why the inputs cannot work, or may not. It applies only where the input that it is about is new or changed. */
   ask(inputs: Inputs, api: Api, owner: string | undefined): Promise<string | Warning | undefined>;
 }
 
@@ -85,8 +94,15 @@ export interface PreviewCheck<Inputs = Values> {
 export interface Problem {
   readonly path: readonly (string | number)[];
   readonly message: string;
-  /** Inputs it is about, for one that can be judged while others are not known yet. */
+  /** The inputs it concerns, if it can be checked while others are unknown. */
   readonly about?: readonly string[];
+}
+
+/** An answer of the service at preview: a problem, or a warning after which preview continues. */
+export interface Finding extends Problem {
+  readonly isWarning: boolean;
+  /** The kind of failure, where it is not about an input. */
+  readonly code?: ErrorCode;
 }
 
 /** The part of the engine's run that handlers may use. */
@@ -97,12 +113,18 @@ export interface RunInfo {
   readonly createdKeys: Set<string>;
   /** Creates that run one after the other, by place; see exactlyOnce.ts. */
   readonly creating: Map<string, Promise<unknown>>;
-  /** How many deletions are under way in an App or a cluster. Its own deletion counts too. */
+  /** The number of deletions under way in an App or a cluster, including its own. */
   deletionsIn(api: Pick<Api, "config">, place: string): number;
   /** The id of the state. */
-  stackId(): string;
+  stateId(): string;
   /** The id of an owner's object in the state, as far as the run knows. */
   idInState(owner: string | undefined): string | undefined;
+  /** How many resources the program has declared so far. */
+  readonly declared: number;
+  /** Whether the engine deletes an owner's object before it creates the replacement. */
+  isReplacedFirst(owner: string | undefined, id: string): boolean;
+  /** What the handlers of a family remember during the run, by a key of theirs. */
+  shared<T>(key: string, make: () => T): T;
 }
 
 /** Arguments of every handler. */
@@ -122,13 +144,13 @@ export interface Claimant {
   /** Its name in the program. */
   readonly name: string;
   readonly owner: string;
-  /** The value it says; undefined where that is not among its inputs. */
+  /** The value in its inputs; undefined if it is not among them. */
   readonly value: string | undefined;
 }
 
-/** Arguments of a handler that gives up a claim. */
+/** Arguments of a handler that releases a claim. */
 export interface GivingUp {
-  /** Another resource of this program that claims the same (R12). */
+  /** Another resource of this program with the same claim (R12). */
   readonly otherClaimant: (claim: string) => Claimant | undefined;
 }
 
@@ -145,7 +167,7 @@ type Path<I extends z.ZodObject> = keyof z.output<I> & string;
 
 type Repeated<I extends z.ZodObject> = Path<I> | `${Path<I>}.${string}`;
 
-/** How the objects of the type are found in the service, or why they are not. */
+/** How the objects of the type are listed, or why they cannot be. */
 type Listed =
   | { readonly list: Listing; readonly unlisted?: never }
   | { readonly unlisted: string; readonly list?: never };
@@ -164,7 +186,7 @@ interface Declaration<I extends z.ZodObject, O extends z.ZodObject, Parts extend
   readonly inputs: I;
   readonly outputs: O;
   readonly id: IdFormat<Parts>;
-  /** Why nothing of use could be read of one that is not in the state; imports and gets are refused with it. */
+  /** Why an object outside the state cannot be read; imports and gets are refused with it. */
   readonly noImport?: string;
   /**
    * The parent whose presence a 404 is judged by (R8), and the part of the id that names it; the App in `app` when left
@@ -178,7 +200,7 @@ interface Declaration<I extends z.ZodObject, O extends z.ZodObject, Parts extend
   readonly namedAs?: string;
   /** Inputs (or paths into them) whose change replaces the resource. */
   readonly replaceOn: readonly (Path<I> | `${Path<I>}.${string}`)[];
-  /** The input that replaces the resource, whether it changed or not, as things are with it now. */
+  /** The input that causes the replacement in the current situation, whether it changed or not. */
   readonly replaceWhen?: (state: Partial<z.output<I> & z.output<O>>, next: Partial<z.output<I>>) => Path<I> | undefined;
   /**
    * The claims by name that other resources can have too (R12): `secret shop/KEY`. A claim that another resource of the
@@ -201,8 +223,10 @@ interface Declaration<I extends z.ZodObject, O extends z.ZodObject, Parts extend
   readonly derivedFrom?: {
     readonly [Output in keyof z.output<O>]?: Repeated<I> | readonly Repeated<I>[];
   };
-  /** True when old and new would hold on to the same other object (R4). */
+  /** True if old and new would use the same other object (R4). */
   readonly sharesWith?: (old: Values, next: Values) => boolean;
+  /** Objects that only one resource of the program can use, by the input that names each. */
+  readonly usesAlone?: (inputs: Values) => readonly { readonly path: Problem["path"]; readonly what: string }[];
   /** How a name is generated if none is given; `random` appends random characters (R4). */
   readonly autoname?: {
     readonly property: Path<I>;
@@ -210,11 +234,14 @@ interface Declaration<I extends z.ZodObject, O extends z.ZodObject, Parts extend
     readonly separator: "-" | "_";
     readonly random: boolean;
   };
-  /** R9: a replacement destroys data, so check refuses it unless `allowDataLoss` is true; or `deletionProtection` is false, where there is that input, which guards deletion too. */
+  /**
+   * R9: a replacement destroys data, so check refuses it unless `allowDataLoss` is true or `deletionProtection` is false.
+   * The latter, if it exists, also guards deletion.
+   */
   readonly losesData?: string;
   /** How to change the input without losing the data, for the refusal (R9). */
   readonly keepDataBy?: (input: Path<I>) => string | undefined;
-  /** R11: why it must not be replaced, as the service has it; asked, by reads alone, when a diff replaces it. */
+  /** R11: why the object must not be replaced, according to reads of the service; called when a diff replaces it. */
   readonly refuseToReplace?: (
     id: Record<Parts, string>,
     next: Partial<z.output<I>>,
@@ -225,7 +252,7 @@ interface Declaration<I extends z.ZodObject, O extends z.ZodObject, Parts extend
    * existing object.
    */
   readonly validate?: (inputs: Partial<z.output<I>>, isMade: boolean) => readonly Problem[];
-  /** R3: a change that is refused, with the way out. Both sides are checked inputs. */
+  /** R3: a refused change, with an alternative. Both sides are checked inputs. */
   readonly refuse?: (old: Partial<z.output<I>>, next: Partial<z.output<I>>) => Problem | undefined;
   readonly previewChecks?: readonly PreviewCheck<z.output<I>>[];
   /** Warnings about a change, in preview too; `old` is the whole state. */
@@ -259,13 +286,13 @@ interface Declaration<I extends z.ZodObject, O extends z.ZodObject, Parts extend
   ): Promise<void>;
 }
 
-/** A definition without the types of its own inputs and outputs. */
+/** A definition without its own input and output types. */
 type Erased = Declaration<z.ZodObject, z.ZodObject, string> & {
   readonly list?: Listing | undefined;
   readonly unlisted?: string | undefined;
 };
 
-/** The members that a definition may leave out. */
+/** The optional members of a definition. */
 const defaults = {
   description: undefined,
   noImport: undefined,
@@ -279,6 +306,7 @@ const defaults = {
   dependsOn: {},
   derivedFrom: {},
   sharesWith: undefined,
+  usesAlone: undefined,
   autoname: undefined,
   losesData: undefined,
   keepDataBy: undefined,
@@ -292,7 +320,10 @@ const defaults = {
 
 type Defaults = typeof defaults;
 
-/** A declared resource type as core and the bindings see it: its definition with defaults, and the fields of its schemas. */
+/**
+ * A declared resource type in the form of core and the bindings: its definition with defaults, and the fields of its
+ * schemas.
+ */
 export type Resource = Omit<Erased, keyof Defaults> & {
   readonly [Name in keyof Defaults]: Defaults[Name] extends undefined
     ? Erased[Name] | undefined
@@ -302,9 +333,13 @@ export type Resource = Omit<Erased, keyof Defaults> & {
   readonly outputFields: Readonly<Record<string, Field>>;
 };
 
-/** Whether objects of the type contain others. It holds for Apps and clusters, which are identified by themselves alone. */
+/** Whether objects of the type contain others. True for Apps and clusters, whose ids consist only of themselves. */
 export const isParent = ({ id, within: { part }, inputFields }: Resource): boolean =>
   id.form === `<${part}>` && inputFields[part]?.meta.format !== "reference";
+
+/** Whether the inputs of a resource use something that only one resource can use (`volume shop/vol_1`). */
+export const usesAlone = (resource: Resource, inputs: Values, what: string): boolean =>
+  resource.usesAlone?.(inputs).some((used) => used.what === what) ?? false;
 
 /** The fields of an object schema. */
 export function fieldsOf(schema: z.ZodType): Readonly<Record<string, Field>> {
@@ -312,7 +347,7 @@ export function fieldsOf(schema: z.ZodType): Readonly<Record<string, Field>> {
   return shape.kind === "object" ? shape.fields : {};
 }
 
-/** Declares a resource type. Its types are checked here; behind it, one type serves them all. */
+/** Declares a resource type. The compiler checks its types here; all users share one general type. */
 export function defineResource<I extends z.ZodObject, O extends z.ZodObject, Parts extends string>(
   definition: Definition<I, O, Parts>,
 ): Resource {

@@ -12,9 +12,9 @@ export interface VerifiableRequest<T> {
   readonly send: () => Promise<T | undefined>;
   /** The result of the change; undefined while it is not applied. `isLast`: the request is not sent again. */
   readonly look: (isLast: boolean) => Promise<T | undefined>;
-  /** Failures after which it is unknown whether the change was applied; the ambiguous ones when left out. */
+  /** Failures after which the change may have been applied; by default the ambiguous ones. */
   readonly isUncertain?: ((error: unknown) => boolean) | undefined;
-  /** Refusals of a repeated request that may mean that an earlier one was applied; all when left out. */
+  /** Refusals of a repeated request that may mean that an earlier one was applied; by default all. */
   readonly isDuplicate?: (error: unknown) => boolean;
   /** Called when the first request is refused, so that certainly nothing was applied. */
   readonly refused?: () => void;

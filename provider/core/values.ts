@@ -6,7 +6,7 @@ import { define, isObject, parseDuration, type Field } from "../../api/schema.ts
 /** An input that is unknown at preview; the engine's own sentinel (all types use this one). */
 export const UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9";
 
-/** True when a value, or anything inside it, is not known yet. */
+/** True when a value, or a part of it, is unknown. */
 export const hasUnknown = (value: unknown): boolean =>
   value === UNKNOWN ||
   (Array.isArray(value) ? value.some(hasUnknown) : isObject(value) && Object.values(value).some(hasUnknown));
@@ -19,6 +19,13 @@ export function withoutUndefined<T>(value: T): T {
   for (const [name, inner] of Object.entries(value))
     if (inner !== undefined) define(out, name, withoutUndefined(inner));
   return out as T;
+}
+
+/** The number that a list of numbers stands for where the greatest counts; undefined if there is none. */
+export function greatestOf(list: readonly unknown[]): unknown {
+  if (list.includes(UNKNOWN)) return UNKNOWN;
+  const numbers = list.filter((one) => typeof one === "number");
+  return numbers.length > 0 ? Math.max(...numbers) : undefined;
 }
 
 /** The canonical form of a value: undefined for the documented default, and one spelling for each meaning (R2). */
@@ -36,6 +43,7 @@ function canonicalAt(field: Field, value: unknown): unknown {
   if (meta.format === "autostop") return value === true ? "stop" : value === false ? "off" : value;
   if (meta.format === "caseless") return typeof value === "string" ? value.toLowerCase() : value;
   if (meta.format === "reference") return typeof value === "string" ? bareId(value) : value;
+  if (meta.format === "greatest") return Array.isArray(value) ? greatestOf(value) : value;
   if (shape.kind === "array") {
     if (!Array.isArray(value) || value.length === 0) return Array.isArray(value) ? undefined : value;
     return value.map((item: unknown) => canonicalAt(shape.item, item) ?? (isObject(item) ? {} : null));
@@ -44,7 +52,7 @@ function canonicalAt(field: Field, value: unknown): unknown {
   const out: Record<string, unknown> = {};
   for (const [name, inner] of Object.entries(value)) {
     const known = fieldAt(field, name);
-    // A map's key says something by being there, whatever its value leaves out.
+    // A map's key is meaningful by its presence, whatever its value omits.
     const kept = known
       ? (canonical(known, inner) ?? (shape.kind === "record" && isObject(inner) ? {} : undefined))
       : inner;
@@ -53,7 +61,7 @@ function canonicalAt(field: Field, value: unknown): unknown {
   return Object.keys(out).length > 0 || meta.presence === true ? out : undefined;
 }
 
-/** The field of a property, a map's value or an array's item; undefined where the schema knows none. */
+/** The field of a property, a map's value or an array's item; undefined if the schema has none. */
 export function fieldAt({ shape }: Field, name: string | number): Field | undefined {
   if (shape.kind === "array") return shape.item;
   if (shape.kind === "record") return shape.value;
@@ -108,7 +116,7 @@ export function inSpellingOf(field: Field, written: unknown, live: unknown): unk
 const own = (object: Record<string, unknown>, name: string): unknown =>
   Object.hasOwn(object, name) ? object[name] : undefined;
 
-/** The value with every reference reduced to the bare id the wire wants (R5). */
+/** The value with every reference reduced to the bare id that the service expects (R5). */
 export function withBareIds(field: Field, value: unknown): unknown {
   if (field.meta.format === "reference" && typeof value === "string") return bareId(value);
   if (Array.isArray(value)) return value.map((item: unknown) => withBareIds(fieldAt(field, 0) ?? field, item));
@@ -121,7 +129,7 @@ export function withBareIds(field: Field, value: unknown): unknown {
   return out;
 }
 
-/** The part of a value the schema does not know, with empty objects holding the places of array items before it. */
+/** The part of a value that the schema does not know, with empty objects as placeholders for earlier array items. */
 export function unmodelled(field: Field, value: unknown): unknown {
   if (Array.isArray(value)) {
     const item = fieldAt(field, 0);
@@ -139,7 +147,7 @@ export function unmodelled(field: Field, value: unknown): unknown {
   return Object.keys(out).length > 0 ? out : undefined;
 }
 
-/** The part of a value the schema knows; the complement of {@link unmodelled}. */
+/** The part of a value that the schema knows; the complement of {@link unmodelled}. */
 export function modelled(field: Field, value: unknown): unknown {
   if (Array.isArray(value)) {
     const item = fieldAt(field, 0);
@@ -154,7 +162,7 @@ export function modelled(field: Field, value: unknown): unknown {
   return out;
 }
 
-/** Whether a value holds anything its declaration calls secret. */
+/** Whether a value contains anything declared as secret. */
 export function holdsSecret(field: Field | undefined, value: unknown): boolean {
   if (!field || value === undefined || value === null) return false;
   if (field.meta.secret === true) return true;
@@ -162,7 +170,7 @@ export function holdsSecret(field: Field | undefined, value: unknown): boolean {
   return isObject(value) && Object.entries(value).some(([name, inner]) => holdsSecret(fieldAt(field, name), inner));
 }
 
-/** `over` laid on `base`: objects key by key, arrays item by item, anything else replaced. */
+/** `base` overridden by `over`: objects key by key, arrays item by item, anything else replaced. */
 export function merged(base: unknown, over: unknown): unknown {
   if (over === undefined) return base;
   if (isObject(base) && isObject(over)) {
@@ -176,13 +184,21 @@ export function merged(base: unknown, over: unknown): unknown {
   return over;
 }
 
-/** `config.env["A.B"]`: a property path as the engine and people write it. */
+/** `config.env["A.B"]`: a property path in the engine's form. */
 export const pathText = (path: readonly (string | number)[]): string =>
   path
     .map((part, i) => {
       if (typeof part === "number") return `[${part}]`;
-      // As the engine reads it: nothing but a quote is escaped.
+      // Like the engine, it only escapes quotes.
       if (!/^[A-Za-z_$][\w$]*$/.test(part)) return `["${part.replaceAll('"', '\\"')}"]`;
       return i === 0 ? part : `.${part}`;
     })
     .join("");
+
+/** Whether values have an input; names of this package's own properties begin with `__`. */
+export const hasInputs = (values: Record<string, unknown>): boolean =>
+  Object.keys(values).some((name) => !name.startsWith("__"));
+
+/** A message about the value at a path, or about nothing in particular. */
+export const located = (path: readonly (string | number)[], message: string): string =>
+  path.length > 0 ? `${pathText(path)}: ${message}` : message;

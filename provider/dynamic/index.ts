@@ -7,11 +7,11 @@ import type { Field } from "../../api/schema.ts";
 import { clientFor, warnOfExposure } from "../client/connect.ts";
 import { check } from "../core/check.ts";
 import { readConfig, type Config } from "../client/config.ts";
-import { messageForUser } from "../client/errors.ts";
+import { messageForUser, withDocs } from "../client/errors.ts";
 import {
   create,
   guardedDiff,
-  isRenamed,
+  mustRewriteState,
   InitializationFailed,
   read,
   refuseToReplace,
@@ -19,11 +19,12 @@ import {
   update,
   type Caller,
 } from "../core/lifecycle.ts";
-import { CONTEXT, contextOf, type PreviewCheck, type Resource, type Values } from "../core/resource.ts";
+import { CONTEXT, type Finding as Found, type PreviewCheck, type Resource, type Values } from "../core/resource.ts";
 import { run, say } from "./run.ts";
 import { dynamicOwnerOf } from "../core/owner.ts";
-import { runPreviewCheck as askService } from "../core/previewChecks.ts";
+import { checkConnection, runPreviewCheck as askService } from "../core/previewChecks.ts";
 import { hide, withheld } from "../core/redaction.ts";
+import { withStoredConfiguration } from "../core/storedConfiguration.ts";
 import { callFunction } from "../core/function.ts";
 import { functions, resources } from "../registry.ts";
 import { holdsSecret } from "../core/values.ts";
@@ -78,7 +79,7 @@ export function provider(type: string): dynamic.ResourceProvider {
     },
     check: async (olds: Values, news: Values) => {
       const found = await config;
-      // There is a program, and it has said so itself: its process is another one.
+      // The program's process has already shown the warning.
       if (!(found instanceof Error)) warnOfExposure(found, () => {});
       run.declare(resource, olds, news);
       const { inputs, problems } = check(resource, olds, news, {
@@ -86,8 +87,8 @@ export function provider(type: string): dynamic.ResourceProvider {
         run,
         warn: say,
       });
-      const reasons = found instanceof Error ? [found.message, ...problems] : problems;
-      // The engine prints the value of a property that is named here, secrets included: the path is part of the reason.
+      const reasons = found instanceof Error ? [messageForUser(found), ...problems] : problems;
+      // The engine prints the value of a named property, even of a secret: the path is part of the reason.
       return { inputs, failures: reasons.map((reason) => ({ property: "", reason })) };
     },
     diff: (id, olds: Values, news: Values) =>
@@ -99,7 +100,9 @@ export function provider(type: string): dynamic.ResourceProvider {
         if (replaces.length > 0) return { changes: true, replaces: [...replaces], deleteBeforeReplace };
         // `changes: true` would switch off replaceOnChanges. Left undefined, the engine compares the inputs itself. A
         // step that failed after the last change is still to be done, also after a refresh in between.
-        const same = { changes: contextOf(olds).unfinished === true || isRenamed(resource, olds, news) };
+        // The plugin writes no reference to this provider, and without one the host can neither refresh nor delete.
+        const isOfPlugin = olds["__provider"] === undefined;
+        const same = { changes: isOfPlugin || mustRewriteState(run, resource, olds, news) };
         return changes.length === 0 ? same : { replaces: [], deleteBeforeReplace };
       }),
     create: (inputs: Values) =>
@@ -109,13 +112,15 @@ export function provider(type: string): dynamic.ResourceProvider {
       }),
     read: (id, props: Values) =>
       quietly([props], async (caller) => {
-        // A refresh brings the state; a get brings nothing but the reference to this provider.
+        // A refresh passes the state; a get passes only the reference to this provider.
         const state = Object.keys(props).some(
           (name) => !name.startsWith("__") && props[name] !== undefined && name !== "id",
         )
           ? props
           : undefined;
-        const found = await read(resource, id, state, await caller());
+        const found = await withStoredConfiguration(run, `${resource.name} ${id}`, async () =>
+          read(resource, id, state, await caller()),
+        );
         if (found) return { id, props: found.state, inputs: found.inputs };
         if (state) return {};
         throw new Error(`there is no ${resource.name} ${JSON.stringify(id)}; its id has the form ${resource.id.form}`);
@@ -124,7 +129,10 @@ export function provider(type: string): dynamic.ResourceProvider {
       quietly([olds, news], async (caller) => ({
         outs: await withProvider(news, async () => update(resource, id, olds, news, await caller())),
       })),
-    delete: (id, props: Values) => quietly([props], async (caller) => remove(resource, id, props, await caller())),
+    delete: (id, props: Values) =>
+      quietly([props], (caller) =>
+        withStoredConfiguration(run, `${resource.name} ${id}`, async () => remove(resource, id, props, await caller())),
+      ),
   };
 }
 
@@ -142,11 +150,12 @@ async function withProvider<T>(inputs: Values, work: () => Promise<T>): Promise<
   }
 }
 
-/** An answer of the service to a question of preview, about one input. */
+/** An answer of the service to a question of preview. */
 export interface Finding {
+  /** The input that it is about; empty if it is about the service. */
   readonly property: string;
   readonly message: string;
-  /** True for a warning: check reports it if it concerns something new. */
+  /** True for a warning: check reports it if it concerns a new value. */
   readonly isWarning?: boolean;
 }
 
@@ -161,14 +170,16 @@ export function warnOfConfiguration(get: (key: string) => string | undefined, wa
   warnOfExposure(config, warn);
 }
 
+export { unknownKeys } from "../core/configurationKeys.ts";
+
 /** The questions of a type that can be asked once all inputs they need are known. */
 export const questionsOf = (type: string): readonly Pick<PreviewCheck, "needs" | "uses">[] =>
   resourceOf(type).previewChecks;
 
 /**
- * Asks the service one question of a type. A failed request does not fail the preview: `warn` reports it.
+ * Runs one preview check of a type. A failed request does not fail the preview: `warn` reports it.
  * @param index position in {@link questionsOf}
- * @param inputs the inputs that the question needs and uses, by name or by path
+ * @param inputs the inputs that the check needs and uses, by name or by path
  */
 export async function ask(
   type: string,
@@ -193,10 +204,34 @@ export async function ask(
     run,
     warn,
   });
-  if (!problem) return null;
-  const { path, message, isWarning } = problem;
-  return { property: String(path[0]), message, ...(isWarning ? { isWarning } : {}) };
+  return problem ? finding(problem) : null;
 }
+
+/** Asks the service once for each preview whether it can be used. No answer is only a warning, which `warn` shows once. */
+export async function askConnection(
+  get: (key: string) => string | undefined,
+  warn: (message: string) => void,
+): Promise<Finding | null> {
+  let config: Config;
+  try {
+    config = readConfig(get, process.env);
+  } catch {
+    // Check reports problems of the configuration, once per resource.
+    return null;
+  }
+  const problem = await checkConnection({ api: clientFor(config, warn), run });
+  if (!problem) return null;
+  if (!problem.isWarning) return finding(problem);
+  // Only the program's process can show a warning as one: check would print a plain message.
+  if (run.isFirstReport(problem.message)) warn(problem.message);
+  return null;
+}
+
+const finding = ({ path: [property = ""], message, code, isWarning }: Found): Finding => ({
+  property: String(property),
+  message: code === undefined ? message : withDocs(message, code),
+  ...(isWarning ? { isWarning } : {}),
+});
 
 /** Values by path, as the values that lie there. */
 function nested(byPath: Values): Values {
@@ -211,17 +246,17 @@ function nested(byPath: Values): Values {
   return whole;
 }
 
-/** A function as a program calls it. */
+/** A function in the form of programs. */
 export interface Called {
-  /** The function's answer; `undefined` in place of values that are unknown in a preview. */
+  /** The function's result; `undefined` for values that are unknown in a preview. */
   readonly answer: Values;
-  /** Whether the answer holds values that are always secret. */
+  /** Whether the result contains values that are always secret. */
   readonly isSecret: boolean;
-  /** Whether there is an answer: in a preview, a function that acts has none. */
+  /** Whether there is a result: in a preview, a function that acts has none. */
   readonly isKnown: boolean;
 }
 
-/** Calls a function over the same client that the resources use. */
+/** Calls a function with the same client that the resources use. */
 export async function invoke(
   name: string,
   args: Values,
@@ -232,10 +267,10 @@ export async function invoke(
   if (!called) throw new Error(`pulumi-machines has no function ${JSON.stringify(name)}`);
   const cleaned = cleaner(called.inputFields, args);
   const print = (message: string): void => say(cleaned(message));
-  const api = clientFor(readConfig(get, process.env), print);
-  const answer = await withoutNoise(cleaned, () =>
-    callFunction(called, args, { api, progress: print, preview: isPreview ? "unknown" : undefined }),
-  );
+  const answer = await withoutNoise(cleaned, async () => {
+    const api = clientFor(readConfig(get, process.env), print);
+    return callFunction(called, args, { api, progress: print, preview: isPreview ? "unknown" : undefined });
+  });
   const isKnown = !isPreview || called.look === undefined;
   return {
     answer: isKnown ? answer : {},
@@ -247,7 +282,7 @@ export async function invoke(
 /** The owner of an object of a program. */
 export const ownerInProgram = dynamicOwnerOf;
 
-/** Key under which findings and the rest of the context travel. */
+/** Key of findings and the rest of the context. */
 export const contextKey = CONTEXT;
 
 function resourceOf(type: string): Resource {
@@ -278,5 +313,5 @@ async function withoutNoise<T>(cleaned: Clean, work: () => Promise<T>): Promise<
   }
 }
 
-/** Errors whose message names where to read on. */
+/** Errors whose message already links to the docs. */
 const printed = new WeakSet<Error>();

@@ -1,5 +1,5 @@
 // The run of the engine that this process serves: Pulumi starts the host of dynamic providers once for each run.
-import { printable } from "../client/printable.ts";
+import { printable } from "../../api/printable.ts";
 import { processJournal } from "../core/journal.ts";
 import { Run } from "../core/run.ts";
 

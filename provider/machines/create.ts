@@ -7,7 +7,7 @@ import type { Intent } from "../core/journal.ts";
 import { withLease } from "../client/lease.ts";
 import { consistencyWindow, Pending, pollUntil, retryWhile } from "../client/poll.ts";
 import { retryUnlessApplied } from "../core/retryUnlessApplied.ts";
-import { waitForMachine, type Machine, type MachineKey } from "../client/wait.ts";
+import { isDestroyed, waitForMachine, type Machine, type MachineKey } from "../client/wait.ts";
 import { ApiError, isNotFound, MachinesError } from "../client/errors.ts";
 import type { Call } from "../core/resource.ts";
 import { isJob } from "./power.ts";
@@ -26,7 +26,7 @@ export const stackTag = "pulumi-stack";
 export interface CreateArgs {
   /** The configuration as the program wrote it. */
   readonly config: Config;
-  /** Regions to try when the body's has no room. */
+  /** Regions to try when the body's has no capacity. */
   readonly fallbackRegions?: readonly string[] | undefined;
 }
 
@@ -46,7 +46,7 @@ export async function createOnce(
     if (found) return found;
   }
   const op = randomBytes(16).toString("hex");
-  const tags = { [opTag]: op, ...(owner === undefined ? {} : { [ownerTag]: owner, [stackTag]: run.stackId() }) };
+  const tags = { [opTag]: op, ...(owner === undefined ? {} : { [ownerTag]: owner, [stackTag]: run.stateId() }) };
   const tagged = { ...body, config: { ...body.config, metadata: { ...body.config.metadata, ...tags } } };
   if (owner !== undefined)
     await journal.write({
@@ -89,7 +89,7 @@ const retryWhileReleased = <T>(call: Call, appName: string, send: () => Promise<
     const machineId = claimant(error);
     if (machineId === undefined) return undefined;
     const holder = await orUndefined(() => call.api.machines.get({ appName, machineId }));
-    const isLeaving = holder === undefined || holder.state === "destroyed" || holder.state === "destroying";
+    const isLeaving = holder === undefined || isDestroyed(holder);
     if (!isLeaving) return undefined;
     return new Pending(
       `waiting for a volume to be released by Machine ${machineId}, which is gone`,
@@ -164,7 +164,7 @@ const discard = ({ api, progress }: Call, key: MachineKey): Promise<void> =>
     lease.letGo();
   });
 
-/** Whether a Machine's power and cordon are those of a new one; a job may have ended since. */
+/** Whether a Machine's power state and cordon are those of a new one; a job may have exited since. */
 function isMadeSo(
   { state, cordoned = false }: Machine,
   { skipLaunch = false, skipServiceRegistration = false }: Body,
@@ -187,7 +187,7 @@ async function takeUp(
 ): Promise<Machine | undefined> {
   const { api, progress, run, warn } = call;
   const found = await theOneWith(call, interrupted.place, interrupted.op, interrupted.at ?? 0);
-  // A Machine that is in the state was delivered. Its entry may say otherwise after a power loss.
+  // The id of a Machine in the state was delivered. Its entry may say otherwise after a power loss.
   if (!found || run.idInState(interrupted.owner) === `${interrupted.place}/${found.id}`) {
     run.journal.settle(interrupted.owner);
     return undefined;

@@ -34,7 +34,7 @@ export const machineDetails = z.object({
   containers: named("ContainerDetails", wire.shape.containers),
 });
 
-/** Warns about clear text in a configuration that is read. */
+/** Warns about plain text in a configuration that is read. */
 export const clearValues =
   "Values of `env`, of files and of headers are returned as the service has them, and none is marked as a secret. If they are secret, pass the answer through `pulumi.secret(…)`.";
 
@@ -59,9 +59,9 @@ export const toMachineDetails = (app: string, live: Machine): z.output<typeof ma
   containers: live.containers,
 });
 
-/** Something that happened to a Machine. */
+/** An event of a Machine. */
 export const machineEventDetails = named("MachineEventDetails", camelObject(machineEvent));
 
-/** Metadata as programs see it, without the provider's own tags (R6). */
+/** Metadata in the form of programs, without the provider's own tags (R6). */
 export const withoutTags = (metadata: Readonly<Record<string, string>>): Record<string, string> =>
   Object.fromEntries(Object.entries(metadata).filter(([key]) => !key.startsWith("pulumi-")));

@@ -1,4 +1,4 @@
-// A Machine that exists (docs/interface.md#machine).
+// An existing Machine (docs/interface.md#machine).
 import { z } from "zod";
 import { defineFunction } from "../core/function.ts";
 import { ofMachine } from "../shared/fields.ts";

@@ -1,4 +1,4 @@
-// The present lease of a Machine (docs/interface.md#leases).
+// The current lease of a Machine (docs/interface.md#leases).
 import { z } from "zod";
 import { optional, required } from "../../api/schema.ts";
 import { isNotFound } from "../client/errors.ts";

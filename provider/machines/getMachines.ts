@@ -5,7 +5,7 @@ import { defineFunction } from "../core/function.ts";
 import { commaSeparated, inApp } from "../shared/fields.ts";
 import { clearValues, machineDetails, toMachineDetails } from "./details.ts";
 
-/** States a list of Machines may be filtered by (docs/interface.md#machine). */
+/** States that filter a list of Machines (docs/interface.md#machine). */
 export const listedStates = z.array(z.enum(["created", "started", "stopped", "suspended"]));
 
 const inputs = z.object({

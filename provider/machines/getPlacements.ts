@@ -1,4 +1,4 @@
-// Regions that would have room for Machines (docs/interface.md#placements).
+// Regions with capacity for Machines (docs/interface.md#placements).
 import { z } from "zod";
 import { getPlacements as body, placement } from "../../api/platform.ts";
 import { named, required } from "../../api/schema.ts";

@@ -59,8 +59,9 @@ export const inputs = z.object({
     .int()
     .min(0)
     .optional()
+    .meta({ format: "greatest" })
     .describe(
-      "Version of the App's secrets that the Machine must see at least: the `version` of AppSecrets. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.",
+      "Version of the App's secrets that the Machine must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.",
     ),
   restart: restart
     .optional()
@@ -112,7 +113,7 @@ export const outputs = z.object({
 /** Schema of a Machine's inputs. */
 export type MachineInputs = z.output<typeof inputs>;
 
-/** The inputs that decide how a live Machine is reported. */
+/** The inputs that affect how a live Machine is reported. */
 export interface Written {
   /** The configuration whose metadata keys are ours (R6). */
   readonly config?: Config | undefined;
@@ -122,7 +123,7 @@ export interface Written {
   readonly placedRegion?: string | undefined;
 }
 
-/** A Machine that runs where it may, or where it was known to be, does not differ from the region that was asked for. */
+/** A Machine in an allowed region, or in its known one, does not differ from the requested region. */
 function regionFor(live: Machine, { region, fallbackRegions = [], placedRegion }: Written): string | undefined {
   const fits = [region, ...fallbackRegions, placedRegion].includes(live.region);
   return fits ? (region ?? live.region) : live.region;

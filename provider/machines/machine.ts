@@ -2,21 +2,23 @@
 import { isObject } from "../../api/schema.ts";
 import { findMachine } from "../client/listCache.ts";
 import { withLease } from "../client/lease.ts";
-import { isJustMade, getFresh, versionOf, type Machine } from "../client/wait.ts";
+import { isDestroyed, isJustMade, getFresh, versionOf, type Machine, type MachineKey } from "../client/wait.ts";
 import { ApiError, isNotFound, MachinesError } from "../client/errors.ts";
 import { PartialStateError } from "../core/partialState.ts";
-import { diff } from "../core/diff.ts";
+import { diff, type Change } from "../core/diff.ts";
 import { pathId } from "../core/ids.ts";
-import { defineResource, type Resource, type Values } from "../core/resource.ts";
+import { defineResource, type Call, type Resource, type Values } from "../core/resource.ts";
 import { UNKNOWN } from "../core/values.ts";
 import { bareId } from "../../api/names.ts";
 import { createOnce } from "./create.ts";
 import { inputs, outputs, toLive } from "./inputs.ts";
 import { configFields, toService, type Config } from "./settings.ts";
 import { keepMemory, memoryOf } from "./memory.ts";
-import { onlyOptionsChanged } from "./restart.ts";
-import { waitForTarget, destroyGracefully, currentOr, untilDestroyed } from "./power.ts";
-import { nameProblem, validate, warnings } from "./validation.ts";
+import { createReplacement, deleteForGood, deleteToReplace, whenInterruptible } from "./interruptions.ts";
+import type { WantedMachine } from "./plan.ts";
+import { actionsFor, onlyOptionsChanged, type TriggerInputs } from "./restart.ts";
+import { waitForTarget, destroyGracefully, currentOr, isJob, untilDestroyed } from "./power.ts";
+import { mountProblem, nameProblem, validate, warnings } from "./validation.ts";
 import { applyChanges } from "./update.ts";
 import { regionProblem, regionsProblem, roomWarning } from "../shared/region.ts";
 import { orUndefined } from "../client/existence.ts";
@@ -29,8 +31,11 @@ const versioned = [
   "minSecretsVersion" as const,
 ];
 
-/** Whether the service shows a Machine that it has destroyed, or is destroying. */
-const isDestroyed = (state: string | undefined): boolean => state === "destroyed" || state === "destroying";
+const machineId = pathId("app", "machineId");
+const keyOf = (id: { readonly app: string; readonly machineId: string }): MachineKey => ({
+  appName: id.app,
+  machineId: id.machineId,
+});
 
 export const machine: Resource = defineResource({
   name: "Machine",
@@ -38,11 +43,11 @@ export const machine: Resource = defineResource({
   inputs,
   // The power state is an input a program may give and an output it can always read.
   outputs,
-  id: pathId("app", "machineId"),
+  id: machineId,
   list: {
     objects: async ({ api }, appName) =>
       (await api.machines.list({ appName }))
-        .filter(({ state }) => !isDestroyed(state))
+        .filter((live) => !isDestroyed(live))
         .map(({ id, name, createdAt, config }) => ({
           parts: { app: appName, machineId: id },
           name,
@@ -51,7 +56,7 @@ export const machine: Resource = defineResource({
         })),
     exists: async (api, { app = "", machineId = "" }) => {
       const live = await orUndefined(() => api.machines.get({ appName: app, machineId }));
-      return live !== undefined && !isDestroyed(live.state);
+      return live !== undefined && !isDestroyed(live);
     },
     shownBy: "machines.get",
     deletedBy: "machines.destroy",
@@ -63,12 +68,17 @@ export const machine: Resource = defineResource({
   dependsOn: {
     version: versioned,
     state: [...versioned, "state"],
-    // Another version may find another image under the same tag.
+    // A new version may get another image for the same tag.
     imageRef: versioned,
     updatedAt: "any",
   },
   derivedFrom: { imageRef: "config.image", placedRegion: "region" },
   sharesWith: (old, next) => volumesOf(old).some((volume) => volumesOf(next).includes(volume)),
+  usesAlone: (inputs) =>
+    volumesOf(inputs).map((volume, i) => ({
+      path: ["config", "mounts", i, "volume"],
+      what: `volume ${bareId(String(inputs["app"]))}/${volume}`,
+    })),
   autoname: { property: "name", maxLength: 63, separator: "-", random: true },
   validate,
   previewChecks: [
@@ -84,35 +94,44 @@ export const machine: Resource = defineResource({
           config,
         ),
     },
+    {
+      needs: ["region", "app"],
+      uses: ["config.mounts"],
+      ask: ({ app, region, config }, api) => mountProblem(api, bareId(app), region, config),
+    },
     { needs: ["name", "app"], ask: ({ name, app }, api, owner) => nameProblem(api, bareId(app), name, owner) },
   ],
 
   warnings,
 
-  async create({ inputs: wanted, owner, ...call }) {
-    const { api } = call;
-    const { app, name, region, state, cordoned } = wanted;
-    const body = {
-      name,
-      region,
-      config: toService(wanted.config),
-      skipLaunch: state === "stopped" || undefined,
-      skipServiceRegistration: cordoned || undefined,
-      minSecretsVersion: wanted.minSecretsVersion,
-    };
-    const created = await createOnce(call, owner, app, body, wanted);
-    const key = { appName: app, machineId: created.id };
-    try {
-      const version = versionOf(created);
-      const live = await waitForTarget(call, key, wanted, { target: state ?? "started", version, fresh: true });
-      return toLive(app, await keepMemory(api, key, live, wanted.memoryLimitMb), wanted);
-    } catch (error) {
-      const now = await currentOr(api, key, created);
-      // A job that destroyed itself is nothing that could be repaired in place.
-      if (now.state !== "destroyed") throw new PartialStateError(toLive(app, now, wanted), error);
-      call.run.journal.settle(owner);
-      throw error;
-    }
+  create({ inputs: wanted, owner, ...call }) {
+    const before = call.run.idInState(owner);
+    const replaced = before === undefined ? undefined : keyOf(machineId.parse(before));
+    return createReplacement(call, replaced, async () => {
+      const { api } = call;
+      const { app, name, region, state, cordoned } = wanted;
+      const body = {
+        name,
+        region,
+        config: toService(wanted.config),
+        skipLaunch: state === "stopped" || undefined,
+        skipServiceRegistration: cordoned || undefined,
+        minSecretsVersion: wanted.minSecretsVersion,
+      };
+      const created = await createOnce(call, owner, app, body, wanted);
+      const key = { appName: app, machineId: created.id };
+      try {
+        const version = versionOf(created);
+        const live = await waitForTarget(call, key, wanted, { target: state ?? "started", version, fresh: true });
+        return toLive(app, await keepMemory(api, key, live, wanted.memoryLimitMb), wanted);
+      } catch (error) {
+        const now = await currentOr(api, key, created);
+        // A job that destroyed itself cannot be repaired in place.
+        if (now.state !== "destroyed") throw new PartialStateError(toLive(app, now, wanted), error);
+        call.run.journal.settle(owner);
+        throw error;
+      }
+    });
   },
 
   async read({ id, state, api }) {
@@ -134,8 +153,7 @@ export const machine: Resource = defineResource({
   },
 
   async update({ id, inputs: wanted, old, unfinished, ...call }) {
-    const { api, progress } = call;
-    const key = { appName: id.app, machineId: id.machineId };
+    const key = keyOf(id);
     if (isDone(old)) {
       call.warn(
         `Machine ${id.app}/${id.machineId} has done its work and destroyed itself: the change is noted, and takes effect with recreate: true`,
@@ -144,19 +162,23 @@ export const machine: Resource = defineResource({
         Object.entries(old).filter(([name]) => !Object.hasOwn(inputs.shape, name)),
       ) as typeof old;
     }
-    if (!unfinished && onlyOptionsChanged(diff(machine, old, wanted).changes, old, wanted)) {
+    const { changes } = diff(machine, old, wanted);
+    if (!unfinished && onlyOptionsChanged(changes, old, wanted)) {
       const { restart: _restart, reload: _reload, ...kept } = old;
       return kept;
     }
-    // If only a part of the change was applied, we own the metadata keys of before and after.
+    // If only a part of the change was applied, we own the old and the new metadata keys.
     const metadata = { ...old.config.metadata, ...wanted.config.metadata };
     const { placedRegion } = old;
     const partly = (found: Machine) =>
       toLive(id.app, found, { ...wanted, placedRegion, config: { ...wanted.config, metadata } });
-    try {
-      const live = await withLease(api, key, { description: "update by pulumi", progress }, (lease) =>
-        applyChanges(call, key, lease, wanted, { ...old, unfinished: unfinished || lease.isAgain }, partly),
+    const apply = (within: Call) =>
+      withLease(within.api, key, { description: "update by pulumi", progress: within.progress }, (lease) =>
+        applyChanges(within, key, lease, wanted, { ...old, unfinished: unfinished || lease.isAgain }, partly),
       );
+    try {
+      const isInterrupted = !isJob(wanted.config) && (unfinished || interrupts(changes, old, wanted));
+      const live = await (isInterrupted ? whenInterruptible(call, key, apply) : apply(call));
       const found = toLive(id.app, live, { ...wanted, placedRegion });
       // A new version starts without a limit, so the previous limit no longer exists.
       const limitGone = wanted.memoryLimitMb === undefined && found.version !== old.version;
@@ -171,28 +193,48 @@ export const machine: Resource = defineResource({
     }
   },
 
-  async delete({ id, state, ...call }) {
-    const { api, progress } = call;
-    const key = { appName: id.app, machineId: id.machineId };
-    const options = { config: state.config, force: state.forceDestroy === true };
-    try {
-      await withLease(api, key, { description: "deletion by pulumi", progress }, async (lease) => {
-        // The previous holder of the lease may have started, stopped or destroyed the Machine. A Machine with a lease
-        // exists, visible or not.
-        await destroyGracefully(call, key, lease, await getFresh(api, key, { fresh: true }), options);
-        lease.letGo();
-      });
-    } catch (error) {
-      // A Machine that is being deleted or is deleted has no lease. A client without permission gets an error, and does
-      // not ask again.
-      const refused = error instanceof ApiError && error.operation === "machines.acquireLease";
-      if (!refused || [401, 403].includes(error.status)) throw error;
-      const { state: now } = await api.machines.get(key);
-      if (now === "destroying") await untilDestroyed(call, key);
-      else if (now !== "destroyed") throw error;
-    }
+  delete({ id, state, owner, ...call }) {
+    const key = keyOf(id);
+    const work = (within: Call) => destroy(within, key, { config: state.config, force: state.forceDestroy === true });
+    const serves = state.config !== undefined && !isJob(state.config);
+    const isReplaced = call.run.isReplacedFirst(owner, machineId.render(id));
+    const remove = serves && isReplaced ? deleteToReplace : deleteForGood;
+    return remove(call, key, work);
   },
 });
+
+/** Destroys a Machine under its lease. */
+async function destroy(
+  call: Call,
+  key: MachineKey,
+  options: { readonly config: Config | undefined; readonly force: boolean },
+): Promise<void> {
+  const { api, progress } = call;
+  try {
+    await withLease(api, key, { description: "deletion by pulumi", progress }, async (lease) => {
+      // The previous holder of the lease may have started, stopped or destroyed the Machine. A Machine with a lease
+      // exists, visible or not.
+      await destroyGracefully(call, key, lease, await getFresh(api, key, { fresh: true }), options);
+      lease.letGo();
+    });
+  } catch (error) {
+    // A Machine that is being deleted or is deleted has no lease. A client without permission gets an error, and does
+    // not ask again.
+    const refused = error instanceof ApiError && error.operation === "machines.acquireLease";
+    if (!refused || [401, 403].includes(error.status)) throw error;
+    const { state: now } = await api.machines.get(key);
+    if (now === "destroying") await untilDestroyed(call, key);
+    else if (now !== "destroyed") throw error;
+  }
+}
+
+/** Whether an update takes a Machine down that is to run: for a new version, or for a restart. */
+const interrupts = (changes: readonly Change[], old: TriggerInputs, wanted: WantedMachine): boolean =>
+  (wanted.state ?? "started") === "started" &&
+  (changes.some(({ path: [first, second] }) =>
+    first === "config" ? second !== "metadata" : first === "minSecretsVersion",
+  ) ||
+    actionsFor(old, wanted).includes("restart"));
 
 /** Whether a Machine has done its work and destroyed itself, as configured. */
 const isDone = ({ state, config: settings }: { state?: string | undefined; config?: Config | undefined }): boolean =>

@@ -5,14 +5,14 @@ import { z } from "zod";
 import { appName } from "../../api/names.ts";
 import { duration, optional, parseDuration, required } from "../../api/schema.ts";
 import { findMachine } from "../client/listCache.ts";
-import type { MachineKey } from "../client/wait.ts";
+import { isDestroyed, type MachineKey } from "../client/wait.ts";
 import { ApiError, isAmbiguous, MachinesError } from "../client/errors.ts";
 import { pathId } from "../core/ids.ts";
 import { behaviour, defineResource, type Call, type Problem } from "../core/resource.ts";
 import { triggers } from "../shared/triggers.ts";
 
 const command = z.array(z.string()).min(1, "must name a command");
-/** Seconds the service lets a command take. */
+/** The service's maximum seconds of a command. */
 const longest = 60;
 
 const inputs = z.object({
@@ -100,8 +100,7 @@ export const machineCommand = defineResource({
   async delete({ id, state, api }) {
     if (!state.delete) return;
     const key = { appName: id.app, machineId: id.machineId };
-    const { state: power } = await api.machines.get(key);
-    if (power === "destroyed" || power === "destroying") return;
+    if (isDestroyed(await api.machines.get(key))) return;
     await run(api, key, state.delete, state).catch((error: unknown) => {
       throw withWayOut(error, key);
     });
@@ -115,7 +114,7 @@ function timeoutProblems(timeout: string | undefined): Problem[] {
     : [{ path: ["timeout"], message: `got ${JSON.stringify(timeout)}; must be from 1s to ${longest}s` }];
 }
 
-/** The reason why a deletion cannot be done, and the way out. */
+/** Why a deletion is impossible, and the alternative. */
 function withWayOut(error: unknown, { appName: app, machineId }: MachineKey): unknown {
   if (!(error instanceof MachinesError)) return error;
   const isStopped = error.cause instanceof ApiError && error.cause.status === 412;

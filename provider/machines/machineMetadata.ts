@@ -37,7 +37,7 @@ const inputs = z.object({
 
 const outputs = z.object({ machineId: required(z.string(), "Identifier of the Machine within its App.") });
 
-/** State from a Machine's metadata; `owned` are the keys that are ours. */
+/** State from a Machine's metadata; `owned` are our keys. */
 const toLive = (app: string, machine: string, metadata: Values, owned: readonly string[]) => ({
   app,
   machine,
@@ -68,7 +68,7 @@ export const machineMetadata = defineResource({
   async read({ id, state, api }) {
     const live = await findMachine(api, id.app, id.machineId);
     if (live.state === "destroyed") return undefined;
-    // While its host is not reachable a Machine shows no configuration.
+    // While its host is unreachable, a Machine has no configuration in its answer.
     const metadata = live.config
       ? (live.config.metadata ?? {})
       : await api.machines.getMetadata({ appName: id.app, machineId: id.machineId });
@@ -99,25 +99,29 @@ const keyClaim = (app: string, machine: string, key: string): string =>
   `metadata ${bareId(app)}/${bareId(machine)}/${key}`;
 
 /**
- * Beside a key that a resource took over, this one says whose it is since: the state of the resource that had it before cannot
+ * Beside a key that a resource took over, this one records its new owner: the state of the resource that had it before
+ * cannot
  * (R12).
  */
 const holderKey = (key: string): string => `pulumi-holder-${key}`;
 
 interface WantedKeys {
   readonly values: Values;
-  /** Keys that were ours before, with the values we gave them. */
+  /** Our previous keys, with the values we gave them. */
   readonly owned: Values;
   readonly adopt: boolean;
   readonly owner: string | undefined;
 }
 
-/** Sets the values and removes keys that are ours no longer, for the very version that was looked at; else it looks again. */
+/**
+ * Sets the values and removes keys that are no longer ours, for exactly the version that was read; otherwise it reads
+ * again.
+ */
 function write(call: Writing, key: MachineKey, wanted: WantedKeys): Promise<unknown> {
   const { api } = call;
   const setOnce = async (): Promise<unknown> => {
     const live = await api.machines.get(key);
-    // With the Machine its metadata is gone.
+    // The metadata was deleted with its Machine.
     if (live.state === "destroyed" && Object.keys(wanted.values).length === 0) return undefined;
     requireOurs(key, live, wanted);
     const metadata = changesTo(live.config?.metadata ?? {}, key, wanted, call);
@@ -125,7 +129,7 @@ function write(call: Writing, key: MachineKey, wanted: WantedKeys): Promise<unkn
     try {
       return await api.machines.patchMetadata({ ...key, body: { metadata, machineVersion: versionOf(live) } });
     } catch (error) {
-      // There is another version, and with it there may be other values.
+      // There is a new version, which may have other values.
       if (!(error instanceof ApiError) || error.status !== 412) throw error;
       return new Pending();
     }

@@ -1,12 +1,12 @@
-// The memory limit of a Machine that runs, set through its balloon device (docs/interface.md#memory); every new version
-// begins without one.
+// The memory limit of a running Machine, set with its balloon device (docs/interface.md#memory); every new version begins
+// without one.
 import { sizeOf, type MachineConfig } from "../../api/machineConfig.ts";
 import type { Api } from "../client/api.ts";
 import type { Machine, MachineKey } from "../client/wait.ts";
 import { ApiError } from "../client/errors.ts";
 import type { Problem } from "../core/resource.ts";
 
-/** Sets the limit of a Machine that runs where it is another one, and answers the Machine as it is then. */
+/** Sets the limit of a running Machine if it differs, and returns the Machine afterwards. */
 export async function keepMemory(
   api: Api,
   key: MachineKey,

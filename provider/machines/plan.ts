@@ -1,11 +1,11 @@
-// Plans an update of a Machine as a value, before anything is sent; update.ts applies it in this order.
+// Plans an update of a Machine before anything is sent. update.ts applies the steps in the order in which `Plan` lists them.
 import type { Api } from "../client/api.ts";
-import { latestExit, versionOf, type Machine } from "../client/wait.ts";
+import { hasCrashed, versionOf, type Machine } from "../client/wait.ts";
 import type { Power } from "./power.ts";
 import { actionsFor, type Action, type TriggerInputs } from "./restart.ts";
 import { fromService, othersMetadata, sameMetadata, sameVersion, toService, type Config } from "./settings.ts";
 
-/** The wanted state of a Machine. */
+/** A Machine as the program declares it. */
 export interface WantedMachine extends TriggerInputs {
   readonly config: Config;
   readonly state?: Power | undefined;
@@ -13,65 +13,66 @@ export interface WantedMachine extends TriggerInputs {
   readonly minSecretsVersion?: number | undefined;
 }
 
-/** The Machine's previous state. */
+/** A Machine as the state describes it. */
 export interface KnownMachine extends TriggerInputs {
   readonly config: Config;
   readonly minSecretsVersion?: number | undefined;
-  /** Whether the waits of the last update failed and are still to be done. */
+  /** Whether a step of the previous update failed after the Machine was changed, for example the wait for its checks. */
   readonly unfinished: boolean;
 }
 
-/** An update of a Machine. */
+/** The steps of an update of a Machine. */
 export interface Plan {
-  /** The new version, if the versioned part of the configuration changes. */
+  /** The request for a new version; undefined if no new version is needed. */
   readonly version: Parameters<Api["machines"]["update"]>[0]["body"] | undefined;
-  /** Keys to set, and keys to remove (null), if nothing but metadata changes in the configuration. */
+  /** Metadata keys to set, and keys to remove (null). Undefined if a new version sets them, or if they do not change. */
   readonly metadata: Readonly<Record<string, string | null>> | undefined;
-  /** Whether the Machine gets no traffic afterwards. */
+  /** Whether the Machine is cordoned after the update, so that it receives no traffic. */
   readonly cordoned: boolean;
-  /** The power switch, if a new version does not do it. */
+  /** The power change to request; undefined if a new version makes it, or if the power does not change. */
   readonly power: "start" | "stop" | undefined;
-  /** The actions that changed triggers ask for. */
+  /** The actions that changed triggers cause. */
   readonly actions: readonly Action[];
-  /** The power state that the Machine ends in. */
+  /** The power state of the Machine after the update. */
   readonly target: Power;
-  /** Whether the target, with its checks, is waited for. */
+  /** Whether the update waits until the Machine is in the target state and its checks pass. */
   readonly waits: boolean;
 }
 
-/** Plans the update of a Machine that was just read. */
+/** Plans the update of a Machine from its live configuration. */
 export function planUpdate(live: Machine, old: KnownMachine, wanted: WantedMachine): Plan {
   const current = live.config ? fromService(live.config, old.config) : old.config;
-  // The service gives a Machine the App's secrets with a new version, and only then.
+  // A Machine receives changed secrets of its App only with a new version.
   const needsSecrets = wanted.minSecretsVersion !== undefined && wanted.minSecretsVersion !== old.minSecretsVersion;
-  const isVersioned = needsSecrets || !sameVersion(current, wanted.config);
-  const target = targetOf(live, wanted, isVersioned);
-  const switches = !isVersioned && target !== live.state;
-  const actions = isVersioned || switches || target !== "started" ? [] : actionsFor(old, wanted);
+  const needsNewVersion = needsSecrets || !sameVersion(current, wanted.config);
+  const target = targetOf(live, wanted, needsNewVersion);
+  const changesPower = !needsNewVersion && target !== live.state;
+  const actions = needsNewVersion || changesPower || target !== "started" ? [] : actionsFor(old, wanted);
   return {
-    version: isVersioned ? versionBody(live, old, wanted, target) : undefined,
-    metadata: !isVersioned && !sameMetadata(current, wanted.config) ? metadataChanges(old, wanted) : undefined,
+    version: needsNewVersion ? versionBody(live, old, wanted, target) : undefined,
+    metadata: !needsNewVersion && !sameMetadata(current, wanted.config) ? metadataChanges(old, wanted) : undefined,
     cordoned: wanted.cordoned,
-    power: switches ? (target === "stopped" ? "stop" : "start") : undefined,
+    power: changesPower ? (target === "stopped" ? "stop" : "start") : undefined,
     actions,
     target,
-    // If the checks of the Machine failed last time, only the wait may be left to do.
+    // If the previous update failed while it waited for the checks, this update may only have to repeat the wait.
     waits:
-      isVersioned ||
-      switches ||
+      needsNewVersion ||
+      changesPower ||
       actions.includes("restart") ||
       (old.unfinished && target === "started" && actions.length === 0),
   };
 }
 
-/** R10: without `state`, the power stays as it is. A Machine that failed or crashed was not stopped on purpose. */
-function targetOf(live: Machine, wanted: WantedMachine, isVersioned: boolean): Power {
+/**
+ * R10: without the input `state`, the power state does not change. A Machine that failed or crashed was not stopped on purpose,
+ * so it is started.
+ */
+function targetOf(live: Machine, wanted: WantedMachine, needsNewVersion: boolean): Power {
   if (wanted.state !== undefined) return wanted.state;
-  const exit = latestExit(live);
-  const hasCrashed = exit !== undefined && !exit.requested && exit.exitCode !== 0;
-  if (live.state === "stopped" && !hasCrashed) return "stopped";
-  // A new version ends a suspension, so the Machine is stopped again: starting it was not asked for.
-  if (live.state === "suspended") return isVersioned ? "stopped" : "suspended";
+  if (live.state === "stopped" && !hasCrashed(live)) return "stopped";
+  // A new version ends the suspension. The Machine is then left stopped, because the program does not ask to start it.
+  if (live.state === "suspended") return needsNewVersion ? "stopped" : "suspended";
   return "started";
 }
 

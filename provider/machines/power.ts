@@ -1,4 +1,4 @@
-// Brings a Machine to a state, waits for it, and decides when a wait has failed.
+// Changes a Machine's state, waits for it, and decides when a wait has failed.
 import type { Api } from "../client/api.ts";
 import type { Lease } from "../client/lease.ts";
 import {
@@ -15,7 +15,7 @@ import { MachinesError } from "../client/errors.ts";
 import type { Call } from "../core/resource.ts";
 import type { Config } from "./settings.ts";
 
-/** Power states a program can ask for. */
+/** Power states that a program can request. */
 export type Power = "started" | "stopped" | "suspended";
 
 /** The inputs that a wait depends on. */
@@ -24,7 +24,7 @@ export interface WaitTarget {
   readonly waitForChecks?: boolean | undefined;
 }
 
-/** A Machine that ends by itself: success is exit code 0, not running on. */
+/** A Machine that exits by itself: success is exit code 0, not continuing to run. */
 export const isJob = ({ schedule, autoDestroy, restart }: Config): boolean =>
   schedule !== undefined || autoDestroy === true || restart?.policy === "no";
 
@@ -80,7 +80,7 @@ async function failed(api: Api, key: MachineKey, reached: string, target: string
   );
 }
 
-/** The Machine as it is, or as it was when it cannot be read now. */
+/** The current Machine, or the previous one if it cannot be read now. */
 export async function currentOr(api: Api, key: MachineKey, before: Machine): Promise<Machine> {
   const grace = api.within({ at: api.clock.now() + 10_000, allowed: "10s" });
   return grace.machines.get(key).catch(() => before);
@@ -88,12 +88,12 @@ export async function currentOr(api: Api, key: MachineKey, before: Machine): Pro
 
 const atRest = ["stopped", "suspended", "failed", "created"];
 
-/** Waits until a Machine that is being destroyed already is gone. */
+/** Waits until a Machine that is already being destroyed is gone. */
 export async function untilDestroyed({ api, progress }: Call, key: MachineKey): Promise<void> {
   await waitForMachine(api, key, ["destroyed"], { progress });
 }
 
-/** Takes traffic away, stops with the configured signal and timeout, then destroys; kills only when allowed. */
+/** Stops traffic, stops with the configured signal and timeout, then destroys; kills only if allowed. */
 export async function destroyGracefully(
   call: Call,
   key: MachineKey,
@@ -110,7 +110,7 @@ export async function destroyGracefully(
   let kill = false;
   if (!atRest.includes(live.state)) {
     try {
-      // A stop is refused while the Machine changes from one state to another.
+      // A stop is refused during a transition between states.
       const passing = !["started", "starting"].includes(live.state);
       if (passing) await waitForMachine(api, key, ["settled", "destroyed"], { progress });
       const now = passing ? await api.machines.get(key) : live;

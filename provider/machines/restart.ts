@@ -6,16 +6,16 @@ import { equal } from "../core/values.ts";
 import type { reload, restart } from "./inputs.ts";
 import type { Attempt } from "./rollback.ts";
 
-/** The inputs whose triggers restart or signal a Machine that runs. */
+/** The inputs whose triggers restart or signal a running Machine. */
 export interface TriggerInputs {
   readonly restart?: z.output<typeof restart> | undefined;
   readonly reload?: z.output<typeof reload> | undefined;
 }
 
-/** The actions that changed triggers ask for. A restart is also a reload. */
+/** The actions that changed triggers request. A restart is also a reload. */
 export type Action = keyof TriggerInputs;
 
-/** The actions that a change of triggers asks for. Removing the triggers asks for none. */
+/** The actions of changed triggers. Removing the triggers causes none. */
 export function actionsFor(old: TriggerInputs, next: TriggerInputs): Action[] {
   return (["restart", "reload"] as const).filter((name) => {
     const triggers = next[name]?.triggers ?? {};
@@ -23,7 +23,7 @@ export function actionsFor(old: TriggerInputs, next: TriggerInputs): Action[] {
   });
 }
 
-/** Whether changes are of nothing but how the next restart or reload is to be done. */
+/** Whether only the options of the next restart or reload change. */
 export const onlyOptionsChanged = (changes: readonly Change[], old: TriggerInputs, next: TriggerInputs): boolean =>
   changes.every(({ path }) => path[0] === "restart" || path[0] === "reload") && actionsFor(old, next).length === 0;
 
@@ -31,11 +31,11 @@ export const onlyOptionsChanged = (changes: readonly Change[], old: TriggerInput
 export interface Done {
   /** Whether the Machine has changed, or may have. */
   changed: boolean;
-  /** Whether it was restarted or signalled as the triggers ask. */
+  /** Whether it was restarted or signalled as requested. */
   triggered: boolean;
 }
 
-/** Restarts or signals a Machine that runs. */
+/** Restarts or signals a running Machine. */
 export async function restartOrReload(
   { call, key, lease, wanted }: Pick<Attempt, "call" | "key" | "lease"> & { readonly wanted: TriggerInputs },
   actions: readonly Action[],

@@ -1,4 +1,4 @@
-// Going back to the configuration of before when a new version of a Machine fails, as `onUpdateFailure: "rollback"` asks.
+// Rolls back to the previous configuration when a new version of a Machine fails, for `onUpdateFailure: "rollback"`.
 import { formatDuration } from "../../api/schema.ts";
 import type { Api } from "../client/api.ts";
 import { retryUnlessApplied } from "../core/retryUnlessApplied.ts";
@@ -30,12 +30,12 @@ export interface Attempt {
     readonly unfinished: boolean;
     readonly memoryLimitMb?: number | undefined;
   };
-  /** The Machine as it was when the lease was taken. */
+  /** The Machine when the lease was acquired. */
   readonly before: Machine;
 }
 
 /**
- * Waits until the Machine is in the target state. If a new version fails and the program asks for it, the version before is
+ * Waits until the Machine is in the target state. If a new version fails and the program requests it, the previous version is
  * restored.
  * @throws RolledBackError when the version before runs again
  */
@@ -57,14 +57,14 @@ export async function waitOrRollback(
   }
 }
 
-/** A configuration that had not come to anything either is nothing to go back to. */
+/** A configuration that also failed is not rolled back to. */
 const mayGoBack = ({ wanted, old, before }: Attempt): boolean =>
   wanted.onUpdateFailure === "rollback" &&
   !old.unfinished &&
   before.config !== undefined &&
   ["started", "stopped", "suspended"].includes(before.state);
 
-/** Two thirds of the time that is left; the way back has the rest. */
+/** Two thirds of the remaining time; the rollback has the rest. */
 function mostOf(api: Api): Api {
   const { at, signal } = api.deadline;
   const now = api.clock.now();
@@ -80,7 +80,7 @@ async function goBack(attempt: Attempt, failed: Machine, why: MachinesError): Pr
   try {
     back = await postBefore(attempt, failed).catch((error: unknown) => {
       if (!isLost(error)) throw error;
-      // The way back is not given up for a lease: it goes on under another one.
+      // A lost lease does not end the rollback: it continues with another one.
       const options = { description: "rollback by pulumi", progress: call.progress };
       return withLease(call.api, key, options, (lease) => postBefore({ ...attempt, lease }, failed));
     });
@@ -88,7 +88,7 @@ async function goBack(attempt: Attempt, failed: Machine, why: MachinesError): Pr
     throw new MachinesError(
       why.code,
       `the new version of ${name} failed: ${why.message} Going back to the configuration of before failed too: ${messageOf(error)}`,
-      // Losing the lease in the end is no reason to begin all over.
+      // Losing the lease at the end is no reason to start over.
       isLost(error) ? {} : { cause: error },
     );
   }

@@ -6,14 +6,14 @@ import { machineConfig } from "../../api/machineConfig.ts";
 import { fieldOf, isObject } from "../../api/schema.ts";
 import { canonical, equal, merged, modelled, unmodelled } from "../core/values.ts";
 
-/** A Machine's configuration as the service has it, camelCase. */
+/** A Machine's configuration in the service's form, in camelCase. */
 export type ServiceConfig = Camel<z.infer<typeof machineConfig>>;
-/** A Machine's configuration as a program writes it. */
+/** A Machine's configuration in a program's form. */
 export type Config = ServiceConfig & { extra?: Record<string, unknown> | undefined };
 
 const camel = camelSchema(machineConfig) as unknown as z.ZodObject;
 
-/** Schema of the `config` input: the wire's configuration in camelCase, and `extra`. */
+/** Schema of the `config` input: the service's configuration in camelCase, and `extra`. */
 export const config = camel.extend({
   extra: z.record(z.string(), z.unknown()).optional().meta({
     sensitive: true,
@@ -26,7 +26,7 @@ export const config = camel.extend({
 export const guest = camel.shape["guest"] as unknown as z.ZodType<ServiceConfig["guest"]>;
 
 const settings = fieldOf(config);
-/** Fields of the configuration as a program writes it. */
+/** Fields of the configuration in a program's form. */
 export const configFields = settings.shape.kind === "object" ? settings.shape.fields : {};
 const known = fieldOf(camel);
 
@@ -34,8 +34,7 @@ const known = fieldOf(camel);
 export const isForeign = (key: string): boolean => /^(pulumi-|fly_)/.test(key);
 
 /**
- * The configuration to post. References are bare ids already (core), `others` is
- * metadata that is not ours and stays.
+ * The configuration to post. References are already bare ids (core), `others` is others' metadata, which is kept.
  */
 export function toService(written: Config, others: Readonly<Record<string, string>> = {}): ServiceConfig {
   const { extra, ...rest } = written;
@@ -46,8 +45,7 @@ export function toService(written: Config, others: Readonly<Record<string, strin
 }
 
 /**
- * The configuration as a program would write it. Its metadata has only keys that `written` owns; on an import, all keys
- * of users.
+ * The configuration in a program's form. Its metadata has only keys that `written` owns; on an import, all keys of users.
  */
 export function fromService(live: ServiceConfig, written: Config | undefined): Config {
   const extra = toWire(machineConfig, unmodelled(known, live));
@@ -71,11 +69,11 @@ export function othersMetadata(
   return Object.fromEntries(Object.entries(live?.metadata ?? {}).filter(([key]) => !owned.has(key)));
 }
 
-/** Whether two configurations are the same version: metadata is not part of it. */
+/** Whether two configurations are the same version, which does not include metadata. */
 export const sameVersion = (a: Config, b: Config): boolean =>
   equal(canonical(settings, { ...a, metadata: undefined }), canonical(settings, { ...b, metadata: undefined }));
 
-/** Whether two configurations say the same of the metadata. */
+/** Whether two configurations have the same metadata. */
 export const sameMetadata = (a: Config, b: Config): boolean =>
   equal(canonical(settings, { metadata: a.metadata }), canonical(settings, { metadata: b.metadata }));
 
@@ -86,7 +84,7 @@ export const movedKeys = (
   wanted: Readonly<Record<string, string>> = {},
 ): string[] => Object.keys(ours).filter((key) => live[key] !== ours[key] && live[key] !== wanted[key]);
 
-/** Paths in `extra` of fields this version knows: they belong into the configuration itself, where diffs see them. */
+/** Paths in `extra` of fields that this version knows: they belong in the configuration itself, where diffs see them. */
 export function modelledInExtra({ extra }: Config): string[][] {
   const paths = (value: unknown, path: string[]): string[][] => {
     if (Array.isArray(value)) return value.flatMap((item: unknown, i) => paths(item, [...path, String(i)]));

@@ -125,14 +125,14 @@ async function switchPower(
 }
 
 /**
- * Another client changed fields that we manage since the state was written. Going on would undo that change unseen (R6,
+ * Another client changed fields that we manage since the state was written. Continuing would undo that change unseen (R6,
  * F12).
  */
 function refuseLostUpdate(key: MachineKey, live: Machine, wanted: UpdateInputs, old: Old): void {
   const version = versionOf(live);
   if (old.version === undefined || !live.config) return;
   const current = fromService(live.config, old.config);
-  // The change of another client may be the wanted one, for instance after an answer to us was lost.
+  // Another client's change may be the requested one, for instance after a lost answer.
   const fields =
     version === old.version || sameVersion(current, wanted.config) ? [] : differingFields(current, old.config);
   // Metadata creates no new version.

@@ -1,8 +1,10 @@
-// Checks whether a declared Machine can work: by its own fields, and by findings of the service at preview.
+// Checks whether a declared Machine is valid: by its own fields, and by findings of the service at preview.
 import { camelKey, toWire } from "../../api/case.ts";
 import { configProblems, machineConfig, type MachineConfig } from "../../api/machineConfig.ts";
 import type { Api } from "../client/api.ts";
-import { listMachines } from "../client/listCache.ts";
+import { bareId } from "../../api/names.ts";
+import { orUndefined } from "../client/existence.ts";
+import { findVolume, listMachines } from "../client/listCache.ts";
 import { isNotFound } from "../client/errors.ts";
 import type { Problem, Warning } from "../core/resource.ts";
 import { hasUnknown } from "../core/values.ts";
@@ -12,7 +14,7 @@ import { memoryProblems } from "./memory.ts";
 import { isJob } from "./power.ts";
 import { modelledInExtra } from "./settings.ts";
 
-/** Rules that span fields, in the words of a program. */
+/** Rules about several fields, with a program's names. */
 export function validate(inputs: Partial<MachineInputs>): Problem[] {
   const { config: settings, state, region, fallbackRegions, memoryLimitMb } = inputs;
   if (!settings) return [];
@@ -53,6 +55,21 @@ export const metadataProblems = (metadata: Readonly<Record<string, string>>, at:
     ];
   });
 
+/** Why a Machine cannot be in a region: it would mount a volume of another one. */
+export async function mountProblem(
+  api: Api,
+  appName: string,
+  region: string | undefined,
+  { mounts = [] }: Partial<Pick<MachineInputs["config"], "mounts">>,
+): Promise<string | undefined> {
+  for (const { volume } of mounts) {
+    const found = volume === undefined ? undefined : await orUndefined(() => findVolume(api, appName, bareId(volume)));
+    if (found?.region !== undefined && found.region !== region)
+      return `got ${JSON.stringify(region)}, but the volume ${appName}/${found.id} that it mounts is in ${JSON.stringify(found.region)}; a Machine runs in its volume's region`;
+  }
+  return undefined;
+}
+
 /** Why a name cannot be used: a live Machine has it. */
 export async function nameProblem(
   api: Api,
@@ -69,7 +86,7 @@ export async function nameProblem(
     const id = `${appName}/${existing.id}`;
     const isTaken = `the name ${JSON.stringify(name)} is taken by Machine ${existing.id} of App ${appName}`;
     const importing = `import it with \`pulumi import machines:index:Machine <resource> ${id}\``;
-    // A replacement by force looks the same from here, and one that deletes first would succeed.
+    // A forced replacement is indistinguishable here, and one that deletes first would succeed.
     return isOwnedBy(existing, owner)
       ? {
           warning: `${isTaken}, which an earlier run created for this resource, or for one of the same name in another backend or organization, so that up would fail. If no state holds it any longer, ${importing}, or delete it. If you replace it by force, set deleteBeforeReplace: true in the resource's options.`,

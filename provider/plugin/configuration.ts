@@ -1,8 +1,9 @@
 // The configuration of one provider instance: checks, compares and reads it. SDKs send strings as they are, and all
 // other values as JSON in a string.
+import { isObject } from "../../api/schema.ts";
 import { configKeys, normalEndpoint, readConfig, type Config } from "../client/config.ts";
-import { messageOf } from "../client/errors.ts";
-import { didYouMean } from "../core/didYouMean.ts";
+import { messageForUser } from "../client/errors.ts";
+import { unknownKeys } from "../core/configurationKeys.ts";
 import type { Values } from "../core/resource.ts";
 import { UNKNOWN } from "../core/values.ts";
 
@@ -20,18 +21,13 @@ const reader =
     return typeof value === "string" ? value : JSON.stringify(value);
   };
 
-/** Reads the configuration an instance is given. @throws MachinesError `configuration` */
+/** Reads the configuration of an instance. @throws MachinesError `configuration` */
 export const configFrom = (values: Values): Config => readConfig(reader(values), process.env);
 
-/** Problems of a configuration; unknown values pass. */
+/** Problems of a configuration; unknown values are accepted. */
 export function configurationProblems(values: Values): string[] {
   const given = Object.keys(values).filter((name) => !name.startsWith("__") && !enginesOwn.has(name));
-  const problems = given
-    .filter((name) => !Object.hasOwn(configKeys, name))
-    .map((name) => {
-      const meant = didYouMean(name, keys);
-      return `machines:${name}: there is no such configuration${meant === undefined ? `; known are ${keys.join(", ")}` : `; did you mean machines:${meant}?`}`;
-    });
+  const problems = unknownKeys(given);
   // A valid value that stands for an unknown one.
   const anything: Values = { endpoint: "local", token: "unknown" };
   const known = Object.fromEntries(
@@ -40,20 +36,34 @@ export function configurationProblems(values: Values): string[] {
   try {
     configFrom(known);
   } catch (error) {
-    problems.push(messageOf(error));
+    problems.push(messageForUser(error));
   }
   return problems;
 }
+
+/**
+ * The configuration of the stack as it is now. The engine passes it to the process, also in a refresh and in a destroy,
+ * where Configure has the values of the last `up`. Undefined where the engine did not start the process.
+ */
+export function currentConfiguration(): Values | undefined {
+  const { PULUMI_CONFIG: json } = process.env;
+  if (json === undefined) return undefined;
+  const parsed: unknown = JSON.parse(json);
+  return isObject(parsed) ? parsed : undefined;
+}
+
+/** Whether a provider is the one that the engine makes from the stack's configuration. */
+export const isDefaultProvider = (urn: string | undefined): boolean => /::default(_[^:]*)?$/.test(urn ?? "");
 
 /** One configuration key that changed. */
 export interface ConfigurationChange {
   readonly key: string;
   readonly kind: "add" | "update" | "delete";
-  /** Whether it may lead to another service or to another part of it. */
+  /** Whether it may select another service or another part of it. */
   readonly moves: boolean;
 }
 
-/** Keys that say where the resources are, with the one spelling of their values. */
+/** Keys for the location of resources, with the canonical form of their values. */
 const place: Partial<Record<ConfigKey, (value: string) => string>> = {
   endpoint: (value) => normalEndpoint(value) ?? value,
   organization: (value) => value,

@@ -3,11 +3,11 @@ import grpc from "@grpc/grpc-js";
 import engineGrpc from "@pulumi/pulumi/proto/engine_grpc_pb.js";
 import type { EngineClient } from "@pulumi/pulumi/proto/engine_grpc_pb.js";
 import engineProto from "@pulumi/pulumi/proto/engine_pb.js";
-import { printable } from "../client/printable.ts";
+import { printable } from "../../api/printable.ts";
 
-/** Says something about a resource, or about the whole run where no URN is given. */
+/** Prints a message about a resource, or about the whole run without a URN. */
 export interface Log {
-  /** Shown beside the resource while it is worked on, and gone afterwards. */
+  /** Shown beside the resource during its operation, and removed afterwards. */
   status(urn: string, message: string): void;
   /** Shown in the summary as well. */
   warn(urn: string, message: string): void;
@@ -17,11 +17,11 @@ type Severity = (typeof engineProto.LogSeverity)[keyof typeof engineProto.LogSev
 
 /** The engine this process belongs to, once its address is known. */
 export interface Engine extends Log {
-  /** Says where the engine is now. */
+  /** Sets the engine's address. */
   attach(address: string): void;
 }
 
-/** An engine that is yet to be attached; until then messages go to standard error. */
+/** An engine that is attached later; until then messages go to standard error. */
 export function engineLog(): Engine {
   let client: EngineClient | undefined;
   let attached: string | undefined;
@@ -33,7 +33,7 @@ export function engineLog(): Engine {
     request.setUrn(urn);
     request.setMessage(printable(message));
     request.setEphemeral(ephemeral);
-    // An engine that has ended cannot receive messages.
+    // An engine that has exited cannot receive messages.
     client.log(request, () => undefined);
   };
   return {
@@ -45,7 +45,7 @@ export function engineLog(): Engine {
     },
     status: (urn, message) => send(engineProto.LogSeverity.INFO, urn, message, true),
     warn(urn, message) {
-      // The engine may ask the same more than once in a run; the user is warned once.
+      // The engine may repeat a call in a run; the user is warned once.
       const warning = JSON.stringify([urn, message]);
       if (!warned.has(warning)) send(engineProto.LogSeverity.WARNING, urn, message, false);
       warned.add(warning);

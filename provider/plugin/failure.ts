@@ -6,8 +6,8 @@ import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import status from "@pulumi/pulumi/proto/status_pb.js";
 import type { InitializationFailed } from "../core/lifecycle.ts";
 import { messageForUser } from "../client/errors.ts";
-import { printable } from "../client/printable.ts";
-import { withoutSecrets, withoutSecretsOf, type Telling } from "./redaction.ts";
+import { printable } from "../../api/printable.ts";
+import { withoutSecrets } from "./redaction.ts";
 
 /** An error in gRPC's form. */
 export interface Failure extends Partial<grpc.ServiceError> {
@@ -25,10 +25,14 @@ export class PartialFailure extends Error {
 }
 
 /** Packs an object and its errors into the details of a gRPC error. */
-export function initializationFailed(failed: InitializationFailed, state: Struct, request: Telling): PartialFailure {
+export function initializationFailed(
+  failed: InitializationFailed,
+  state: Struct,
+  worded: (text: string) => string,
+): PartialFailure {
   const { id } = failed;
   const [message = "", ...reasons] = [failed.message, ...failed.reasons].map((text) =>
-    withoutSecretsOf(request, withoutSecrets([state], text)),
+    worded(withoutSecrets([state], text)),
   );
   const detail = new proto.ErrorResourceInitFailed();
   detail.setId(id);
@@ -46,7 +50,7 @@ export function initializationFailed(failed: InitializationFailed, state: Struct
 }
 
 /** Anything thrown, as the answer to a request. */
-export const failureOf = (error: unknown, request: Telling): Failure =>
+export const failureOf = (error: unknown, worded: (text: string) => string): Failure =>
   error instanceof PartialFailure
     ? error.failure
-    : { code: grpc.status.UNKNOWN, details: printable(withoutSecretsOf(request, messageForUser(error))) };
+    : { code: grpc.status.UNKNOWN, details: printable(worded(messageForUser(error))) };

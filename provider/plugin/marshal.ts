@@ -1,5 +1,5 @@
-// Property values between the engine's wire format and core's plain JSON: secrets, outputs and unknown values are taken
-// apart on the way in and put back where they were on the way out.
+// Converts property values between the engine's gRPC format and core's plain JSON: secrets, outputs and unknown values are
+// unwrapped on input and restored on output.
 import struct from "google-protobuf/google/protobuf/struct_pb.js";
 import type { Struct, Value as WireValue } from "google-protobuf/google/protobuf/struct_pb.js";
 import { define, isObject, type Field } from "../../api/schema.ts";
@@ -13,8 +13,8 @@ const outputSignature = "d0e6a833031e9bbcd3f4e8bde6ca49a4";
 const resourceSignature = "5cf8f73096256a8f31e491e813e4eb8e";
 
 /**
- * How the engine may spell a value that is not known yet: one for every type. Answers spell it the first way alone, the
- * engine's own for text, because SDKs know no other and would hand the rest to programs as values.
+ * The engine's forms of unknown values: one for every type. Answers use only the first, which is the engine's own for text,
+ * because SDKs know no other and would pass the rest to programs as values.
  */
 const unknowns = [
   UNKNOWN,
@@ -30,10 +30,10 @@ const isUnknown = new Set(unknowns);
 /** The marks of a value (secret, dependencies) and of the values inside it. */
 export interface Marks {
   readonly secret: boolean;
-  /** URNs the value came from, where the engine sent an output. */
+  /** URNs that the value depends on, if the engine sent an output. */
   readonly dependencies: readonly string[] | undefined;
   readonly within: ReadonlyMap<string | number, Marks>;
-  /** The list these marks were found in; the places of its items may differ in another. */
+  /** The list of these marks; its items may have other positions in another list. */
   readonly list: readonly unknown[] | undefined;
 }
 
@@ -43,7 +43,7 @@ export interface Decoded {
   readonly marks: Marks | undefined;
 }
 
-/** Reads a message of properties; none at all is an empty one. */
+/** Reads a message of properties; a missing one is empty. */
 export function decode(properties: Struct | undefined): Decoded {
   if (!properties) return { values: {}, marks: undefined };
   const { value, marks } = decodeFields(properties);
@@ -115,7 +115,7 @@ function decodeObject(wire: Struct): One {
     };
   }
   if (sig === resourceSignature) {
-    // Inputs that refer to another resource take its id (R5); at preview it may not have one yet.
+    // Inputs that refer to another resource use its id (R5); at preview it may not have one yet.
     const id = fields.get("id")?.getStringValue();
     return plain(id === undefined || id === "" || isUnknown.has(id) ? UNKNOWN : id);
   }
@@ -136,7 +136,7 @@ function decodeFields(wire: Struct): One {
 /** A property's declaration. */
 export type Fields = (name: string) => readonly Field[];
 
-/** Writes values with their original marks. Values that a declaration calls secret become secret in any case. */
+/** Writes values with their original marks. Values declared secret become secret in any case. */
 export function encode(values: Values, fields: Fields, marks: Marks | undefined): Struct {
   const message = new struct.Struct();
   const map = message.getFieldsMap();
@@ -156,7 +156,9 @@ function encodeValue(
   marks: Marks | undefined,
   secret = field !== undefined && isSecret(field),
 ): WireValue {
-  const hidden = secret || marks?.secret === true;
+  // A list may have become one of its items.
+  const isItem = !isObject(value) && !Array.isArray(value);
+  const hidden = secret || marks?.secret === true || (isItem && holdsSecret(marks));
   if (marks?.dependencies) {
     const output = signed(outputSignature);
     const map = output.getFieldsMap();
@@ -166,7 +168,7 @@ function encodeValue(
       map.set("dependencies", struct.Value.fromJavaScript([...marks.dependencies] as never));
     return inValue(output);
   }
-  // Inside a secret everything is secret already.
+  // Inside a secret everything is already secret.
   const inner = encodePlain(value, field, hidden ? undefined : marks, hidden);
   if (!hidden) return inner;
   const wrapped = signed(secretSignature);
@@ -203,8 +205,8 @@ function encodePlain(value: unknown, field: Field | undefined, marks: Marks | un
 }
 
 /**
- * Marks of the item at a place. In a list that is not the one the marks were found in, an item may have moved: it gets the
- * marks of all of them, so that nothing secret comes to light.
+ * Marks of the item at an index. In a list other than that of the marks, an item may have moved: it gets the marks of all
+ * items, so that no secret is revealed.
  */
 function itemMarks(marks: Marks | undefined, list: readonly unknown[], index: number): Marks | undefined {
   if (!marks || marks.within.size === 0) return undefined;
@@ -212,7 +214,7 @@ function itemMarks(marks: Marks | undefined, list: readonly unknown[], index: nu
   return [...marks.within.values()].reduce<Marks | undefined>(mergedMarks, undefined);
 }
 
-/** The marks of two values laid over each other. */
+/** The union of the marks of two values. */
 export function mergedMarks(a: Marks | undefined, b: Marks | undefined): Marks | undefined {
   if (!a || !b) return a ?? b;
   const within = new Map(a.within);
@@ -228,14 +230,14 @@ export function mergedMarks(a: Marks | undefined, b: Marks | undefined): Marks |
   };
 }
 
-/** The same marks, and properties of these names are secrets besides. */
+/** The same marks, plus secret marks for properties with these names. */
 export function withSecrets(marks: Marks | undefined, names: readonly string[]): Marks | undefined {
   if (names.length === 0) return marks;
   const secret: Marks = { ...unmarked, secret: true };
   return mergedMarks(marks, { ...unmarked, within: new Map(names.map((name) => [name, secret])) });
 }
 
-/** Whether anything marked is a secret. */
+/** Whether any mark is a secret. */
 export const holdsSecret = (marks: Marks | undefined): boolean =>
   marks !== undefined && (marks.secret || [...marks.within.values()].some(holdsSecret));
 
@@ -256,7 +258,7 @@ export function holdsSecretAt(marks: Marks | undefined, path: readonly (string |
   return isSecretAt(marks, path) || holdsSecret(at);
 }
 
-/** Paths that the program calls secret now, and `marks` of the state do not. */
+/** Paths that the program marks secret now, and `marks` of the state do not. */
 export function cameToBeSecret(
   marks: Marks | undefined,
   news: Marks | undefined,

@@ -1,6 +1,6 @@
-// Property paths as people write them in `ignoreChanges`: `config.env["A.B"]`, `config.services[*].ports`.
+// Property paths in the form of `ignoreChanges`: `config.env["A.B"]`, `config.services[*].ports`.
 
-/** The parts of a path; `*` is any item. Read as the engine reads it: in quotes nothing but a quote is escaped. */
+/** The parts of a path; `*` is any item. Like the engine, it only unescapes quotes inside quotes. */
 export function parsePath(text: string): (string | number)[] {
   const parts: (string | number)[] = [];
   for (const [, quoted, index, name] of text.matchAll(/\["((?:\\"|[^"])*)"\]|\[(\d+|\*)\]|([^.[\]]+)/g)) {

@@ -1,5 +1,5 @@
-// Binding 2: the engine's plugin protocol. It unpacks requests, passes them to core, and packs core's results.
-// Everything that a resource is or does is declared in the folders of the families.
+// Binding 2: the engine's gRPC protocol. It unpacks requests, passes them to core, and packs core's results. The families'
+// folders declare everything about resources.
 import { createHash, randomBytes } from "node:crypto";
 import pluginProto from "@pulumi/pulumi/proto/plugin_pb.js";
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
@@ -13,6 +13,7 @@ import {
   confirmStillThere,
   create,
   guardedDiff,
+  mustRewriteState,
   InitializationFailed,
   read,
   refuseToReplace,
@@ -23,16 +24,23 @@ import {
 } from "../core/lifecycle.ts";
 import { processJournal } from "../core/journal.ts";
 import { formerOwnersIn, Run } from "../core/run.ts";
-import { didYouMean } from "../core/didYouMean.ts";
+import { didYouMean } from "../../api/didYouMean.ts";
 import { ownerOf } from "../core/owner.ts";
 import { previewCreate, previewUpdate } from "../core/preview.ts";
 import { runPreviewChecks } from "../core/previewChecks.ts";
 import { CONTEXT, contextOf, type Resource, type Values } from "../core/resource.ts";
-import { pathText } from "../core/values.ts";
+import { withStoredConfiguration } from "../core/storedConfiguration.ts";
+import { located, pathText } from "../core/values.ts";
 import { callFunction, type MachinesFunction } from "../core/function.ts";
 import { functions, resources } from "../registry.ts";
 
-import { configFrom, configurationChanges, configurationProblems } from "./configuration.ts";
+import {
+  configFrom,
+  configurationChanges,
+  configurationProblems,
+  currentConfiguration,
+  isDefaultProvider,
+} from "./configuration.ts";
 import type { Engine } from "./engine.ts";
 import { initializationFailed } from "./failure.ts";
 import {
@@ -48,14 +56,20 @@ import {
   type Marks,
 } from "./marshal.ts";
 import { parsePath } from "./propertyPath.ts";
-import { withoutSecretsOf, type Telling } from "./redaction.ts";
+import type { Telling } from "./redaction.ts";
+import type { Subject } from "./spelling.ts";
 
 /** The process's services for the provider. */
 export interface Host {
   readonly engine: Engine;
   /** The package schema, as JSON text. */
   readonly schema: () => string;
+  /** A message about a request, as its user may see it. */
+  readonly wording: Wording;
 }
+
+/** Words a message about a request: without its secrets, and with the names of the program's language. */
+export type Wording = (request: Telling & Subject, message: string) => string;
 
 type Unary<Request, Response> = (request: Request) => Promise<Response> | Response;
 
@@ -79,10 +93,12 @@ export interface Provider {
 }
 
 /** Creates the provider of one process; the engine starts one for every configuration. */
-export function createProvider({ engine, schema }: Host): Provider {
+export function createProvider({ engine, schema, wording }: Host): Provider {
   let cancelled = new AbortController();
   const run = new Run(() => processJournal((message) => engine.warn("", message)));
   let configured: Config | undefined;
+  /** Does work with the configuration, which may be one that the last `up` stored. */
+  let configuredAs: <T>(subject: string, work: () => Promise<T>) => Promise<T> = (_, work) => work();
   /** Whether the engine has named another endpoint or organization than that of the last run. */
   let hasMoved = false;
   /** Whether the request belongs to a state; `pulumi do` has none. */
@@ -93,26 +109,27 @@ export function createProvider({ engine, schema }: Host): Provider {
     return configured;
   };
   /**
-   * Values in core's form, with the engine's facts about the resource in their context. `pulumi do` gives everything of
-   * a type the same URN, so there the context has no owner.
+   * Values in core's form, with the engine's facts about the resource in their context. `pulumi do` gives everything of a
+   * type the same URN, so then the context has no owner.
    */
   const owned = (values: Values, urn: string, name: string): Values => ({
     ...values,
     [CONTEXT]: { ...contextOf(values), ...(hasState ? { owner: ownerOf(urn) } : {}), name },
   });
-  /** A state as core wants it: an alias may have given the resource another name since it was written. */
+  /** A state in core's form: an alias may have renamed the resource since it was written. */
   const ownedState = (state: Values, urn: string, name: string): Values => {
     const formerOwners = hasState ? formerOwnersIn(state, ownerOf(urn)) : [];
     if (formerOwners.length === 0) return owned(state, urn, name);
     return owned({ ...state, [CONTEXT]: { ...contextOf(state), formerOwners } }, urn, name);
   };
+  const failingWith = partlyFailing(wording);
   const caller = (request: Telling & { getUrn(): string }, timeoutSeconds: number): Caller => {
     const urn = request.getUrn();
-    const warn = (message: string) => engine.warn(urn, withoutSecretsOf(request, message));
+    const warn = (message: string) => engine.warn(urn, wording(request, message));
     return {
       api: clientFor(config(), warn),
       run,
-      progress: (message) => engine.status(urn, withoutSecretsOf(request, message)),
+      progress: (message) => engine.status(urn, wording(request, message)),
       warn,
       signal: cancelled.signal,
       timeoutSeconds: timeoutSeconds > 0 ? timeoutSeconds : undefined,
@@ -129,12 +146,12 @@ export function createProvider({ engine, schema }: Host): Provider {
     const asking = { api: api.within({ ...api.deadline, signal }), run, warn };
     const found = await runPreviewChecks(resource, olds, inputs, run.nameInState(contextOf(inputs).owner), asking);
     for (const { path, message } of found.filter(({ isWarning }) => isWarning))
-      warn(`${resource.name} ${pathText(path)}: ${message}`);
+      warn(path.length > 0 ? `${resource.name} ${pathText(path)}: ${message}` : message);
     const problems = found.filter(({ isWarning }) => !isWarning);
     if (problems.length > 0)
       throw new MachinesError(
-        "invalid-input",
-        problems.map(({ path, message }) => `${pathText(path)}: ${message}`).join("; "),
+        problems.find(({ code }) => code)?.code ?? "invalid-input",
+        problems.map(({ path, message }) => located(path, message)).join("; "),
       );
   };
 
@@ -178,15 +195,20 @@ export function createProvider({ engine, schema }: Host): Provider {
     },
 
     configure(request) {
-      configured = configFrom(decode(request.getArgs()).values);
+      const given = decode(request.getArgs()).values;
+      const current = isDefaultProvider(request.getUrn()) ? currentConfiguration() : undefined;
+      configured = configFrom(current ?? given);
+      configuredAs =
+        current === undefined ? (subject, work) => withStoredConfiguration(run, subject, work) : (_, work) => work();
+      hasMoved ||= configurationChanges(given, current ?? given).some(({ moves }) => moves);
       warnOfExposure(configured, (message) => engine.warn("", message));
-      // Every provider of a program has a name.
+      // Every explicit provider has a name.
       hasState = request.getUrn()?.endsWith("::") !== true;
-      // A provider that was started by hand serves one run after the other.
+      // A provider that was started manually serves several runs in sequence.
       cancelled = new AbortController();
       run.begin();
       const response = new proto.ConfigureResponse();
-      // For engines that shake no hands.
+      // For engines without a handshake.
       response.setAcceptsecrets(true);
       response.setAcceptoutputs(true);
       response.setSupportspreview(true);
@@ -197,13 +219,13 @@ export function createProvider({ engine, schema }: Host): Provider {
     async invoke(request) {
       const called = functionOf(request.getTok());
       const { values, marks } = decode(request.getArgs());
-      const reportStatus = (message: string) => engine.status("", withoutSecretsOf(request, message));
-      const api = clientFor(config(), (message) => engine.warn("", withoutSecretsOf(request, message)));
+      const reportStatus = (message: string) => engine.status("", wording(request, message));
+      const api = clientFor(config(), (message) => engine.warn("", wording(request, message)));
       const answer = await callFunction(called, values, {
         api,
         progress: reportStatus,
         signal: cancelled.signal,
-        // The engine takes no answer of a function that is not known.
+        // The engine rejects a function result with unknown values.
         preview: request.getPreview() ? "look" : undefined,
       });
       const response = new proto.InvokeResponse();
@@ -224,10 +246,11 @@ export function createProvider({ engine, schema }: Host): Provider {
         run,
         proposal: proposalOf(request),
         isSecret: (path) => isSecretAt(news.marks, path),
+        warn: (message) => engine.warn(urn, wording(request, message)),
       });
       const response = new proto.CheckResponse();
       response.setInputs(encodedInputs(resource, inputs, marksOver(olds, news)));
-      response.setFailuresList(problems.map((problem) => failure(withoutSecretsOf(request, problem))));
+      response.setFailuresList(problems.map((problem) => failure(wording(request, problem))));
       return response;
     },
 
@@ -243,13 +266,13 @@ export function createProvider({ engine, schema }: Host): Provider {
       const changes = found.changes.filter(
         ({ path }) => !ignored.some((pattern) => pattern.length <= path.length && matches(pattern, path)),
       );
-      // The engine would leave values in clear text that the state has in clear text, after an import for instance.
+      // Otherwise the engine would keep values in plain text that the state has in plain text, after an import for
+      // instance.
       const sealed = cameToBeSecret(olds.marks, news.marks, olds.values)
         .filter((path) => !changes.some((change) => matches(change.path, path)))
         .map((path) => ({ path, kind: "update", replaces: false }) as const);
       const response = diffResponse([...changes, ...sealed], found.deleteBeforeReplace);
-      // A step that failed after the last change is still to be done, also after a refresh in between.
-      if (contextOf(olds.values).unfinished) response.setChanges(proto.DiffResponse.DiffChanges.DIFF_SOME);
+      if (mustRewriteState(run, resource, state, wanted)) response.setChanges(proto.DiffResponse.DiffChanges.DIFF_SOME);
       return response;
     },
 
@@ -262,8 +285,7 @@ export function createProvider({ engine, schema }: Host): Provider {
         run.refuseReplacement(resource, inputs);
         await refuseFindings(resource, request, run.inputsInState(contextOf(inputs).owner), inputs);
         const { id, state } = previewCreate(resource, inputs);
-        // A call that depends on the id of an object that does not exist yet must not run. This concerns functions
-        // above all.
+        // A call that depends on the id of an object that does not exist yet must not run. This mainly concerns functions.
         const known = run.isInState(contextOf(inputs).owner) ? id : undefined;
         if (known !== undefined) run.noteCreated(known, contextOf(inputs).owner);
         response.setId(known ?? "");
@@ -281,11 +303,13 @@ export function createProvider({ engine, schema }: Host): Provider {
     async read(request) {
       const { resource, urn, name } = about(request);
       const [properties, asked] = [decode(request.getProperties()), decode(request.getInputs())];
-      // A refresh brings the state; an import and a get bring the id alone.
+      // A refresh passes the state; an import and a get pass only the id.
       const known = Object.keys(properties.values).some((key) => properties.values[key] !== undefined);
       const state = known ? ownedState(properties.values, urn, name) : undefined;
       const id = request.getId();
-      const found = await read(resource, id, state, caller(request, request.getTimeout()));
+      const found = await configuredAs(`${resource.name} ${id}`, () =>
+        read(resource, id, state, caller(request, request.getTimeout())),
+      );
       const response = new proto.ReadResponse();
       if (!found) {
         if (state) return response;
@@ -316,7 +340,7 @@ export function createProvider({ engine, schema }: Host): Provider {
         response.setProperties(encodedInputs(resource, previewUpdate(resource, old, inputs), marks));
         return response;
       }
-      // A half-finished change leaves earlier values in place, and their secrets stay secret.
+      // A partial change leaves earlier values in place, and their secrets stay secret.
       const partly = mergedMarks(marks, olds.marks);
       const state = await failingWith(resource, partly, request, () =>
         update(resource, request.getId(), old, inputs, caller(request, request.getTimeout())),
@@ -328,7 +352,9 @@ export function createProvider({ engine, schema }: Host): Provider {
     async delete(request) {
       const { resource, urn, name } = about(request);
       const state = ownedState(decode(request.getProperties()).values, urn, name);
-      await remove(resource, request.getId(), state, caller(request, request.getTimeout()));
+      await configuredAs(`${resource.name} ${request.getId()}`, () =>
+        remove(resource, request.getId(), state, caller(request, request.getTimeout())),
+      );
       return undefined;
     },
 
@@ -355,7 +381,7 @@ export function createProvider({ engine, schema }: Host): Provider {
   };
 }
 
-/** Which resource a request is about. */
+/** The resource of a request. */
 function about(request: { getUrn(): string }): { resource: Resource; urn: string; name: string } {
   const urn = request.getUrn();
   const [, , types = "", ...rest] = urn.split("::");
@@ -372,7 +398,7 @@ function about(request: { getUrn(): string }): { resource: Resource; urn: string
   return { resource, urn, name: rest.join("::") };
 }
 
-/** Which function a request is about. */
+/** The function of a request. */
 function functionOf(token: string): MachinesFunction {
   const name = /^machines:index:(\w+)$/.exec(token)?.[1] ?? "";
   const found = Object.hasOwn(functions, name) ? functions[name] : undefined;
@@ -384,7 +410,7 @@ function functionOf(token: string): MachinesFunction {
   );
 }
 
-/** Inputs as the engine keeps them, without the additions to their context. A preview's answer has no owner either. */
+/** Inputs in the engine's state, without the additions to their context. A preview's result has no owner either. */
 function encodedInputs(resource: Resource, inputs: Values, marks: Marks | undefined): ReturnType<typeof encode> {
   const { owner: _, ...context } = contextOf(inputs);
   return encoded(resource, { ...inputs, [CONTEXT]: context }, marks);
@@ -415,14 +441,14 @@ function encoded(resource: Resource, values: Values, marks: Marks | undefined): 
   );
 }
 
-/** The marks of the program's values, and of the values it leaves unchanged. */
+/** The marks of the program's values, and of the values that it leaves unchanged. */
 function marksOver(olds: Decoded, news: Decoded): Marks | undefined {
   if (!olds.marks) return news.marks;
   const omitted = [...olds.marks.within].filter(([name]) => news.values[String(name)] === undefined);
   return mergedMarks(news.marks, { ...olds.marks, within: new Map(omitted) });
 }
 
-/** The engine prints the value of a property that is named here, secrets included: the path is part of the reason. */
+/** The engine prints the value of a named property, even of a secret: the path is part of the reason. */
 function failure(reason: string): rpc.CheckFailure {
   const found = new proto.CheckFailure();
   found.setReason(reason);
@@ -437,7 +463,7 @@ function proposalOf(request: rpc.CheckRequest): Surroundings["proposal"] {
   return { name: autonaming.getProposedName(), mode: modes[autonaming.getMode()] };
 }
 
-/** Hexadecimal characters that follow from the engine's seed, so that a plan is carried out with the names it showed. */
+/** Hexadecimal characters that follow from the engine's seed, so that a plan is executed with the names it showed. */
 function seeded(seed: Uint8Array, urn: string): (characters: number) => string {
   const chance = seed.length > 0 ? seed : randomBytes(32);
   return (characters) => createHash("sha256").update(chance).update(urn).digest("hex").slice(0, characters);
@@ -471,16 +497,20 @@ function diffResponse(
   return response;
 }
 
-async function failingWith<T>(
-  resource: Resource,
-  marks: Marks | undefined,
-  request: Telling,
-  work: () => Promise<T>,
-): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    if (!(error instanceof InitializationFailed)) throw error;
-    throw initializationFailed(error, encoded(resource, error.properties, marks), request);
-  }
-}
+/** Does work whose failure may leave an object with a state. */
+const partlyFailing =
+  (wording: Wording) =>
+  async <T>(
+    resource: Resource,
+    marks: Marks | undefined,
+    request: Telling & Subject,
+    work: () => Promise<T>,
+  ): Promise<T> => {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof InitializationFailed)) throw error;
+      const state = encoded(resource, error.properties, marks);
+      throw initializationFailed(error, state, (text) => wording(request, text));
+    }
+  };

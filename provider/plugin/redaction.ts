@@ -3,7 +3,7 @@ import type { Struct } from "google-protobuf/google/protobuf/struct_pb.js";
 import { hide, leavesIn, type Leaf } from "../core/redaction.ts";
 import { decode, type Marks } from "./marshal.ts";
 
-/** A request, as far as it can hold secrets. */
+/** A request that may contain secrets. */
 export interface Telling {
   getArgs?(): Struct | undefined;
   getInputs?(): Struct | undefined;
@@ -12,20 +12,20 @@ export interface Telling {
   getProperties?(): Struct | undefined;
 }
 
-/** Everything secret in a request, taken out of a text. */
+/** Removes all secrets of a request from a text. */
 export const withoutSecretsOf = (request: Telling, text: string): string =>
   withoutSecrets(
     [request.getArgs?.(), request.getInputs?.(), request.getNews?.(), request.getOlds?.(), request.getProperties?.()],
     text,
   );
 
-/** Everything secret in property structs, taken out of a text. */
+/** Removes all secrets in property structs from a text. */
 export function withoutSecrets(structs: readonly (Struct | undefined)[], text: string): string {
   const leaves = structs.flatMap((message) => {
     const { values, marks } = decode(message);
     return secretLeaves(values, marks);
   });
-  // As the engine does: a secret of a letter or two would take every such letter along.
+  // Like the engine: a secret of one or two letters would remove every such letter.
   return hide(leaves, text, 3);
 }
 

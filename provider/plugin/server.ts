@@ -1,12 +1,14 @@
-// The process around the provider: one gRPC server on loopback, whose port is the one thing printed to standard output.
+// The provider's process: one gRPC server on loopback; only its port is printed to standard output.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import grpc from "@grpc/grpc-js";
 import providerGrpc from "@pulumi/pulumi/proto/provider_grpc_pb.js";
 import { engineLog } from "./engine.ts";
 import { failureOf } from "./failure.ts";
-import { createProvider, type Provider } from "./provider.ts";
-import type { Telling } from "./redaction.ts";
+import { runtimeOf } from "./language.ts";
+import { createProvider, type Provider, type Wording } from "./provider.ts";
+import { withoutSecretsOf, type Telling } from "./redaction.ts";
+import { fieldsOf, spelled, type Subject } from "./spelling.ts";
 import empty from "google-protobuf/google/protobuf/empty_pb.js";
 
 /**
@@ -15,14 +17,20 @@ import empty from "google-protobuf/google/protobuf/empty_pb.js";
  */
 const grace = 4000;
 
-/** Serves until the engine ends it. `folder` holds the package schema. */
+/** Serves until the engine ends it. `folder` contains the package schema. */
 export async function serve(args: readonly string[], folder: string): Promise<void> {
   const engine = engineLog();
   const address = engineAddress(args);
   if (address !== undefined) engine.attach(address);
   let schema: string | undefined;
+  // Read while the engine connects.
+  let runtime: string | undefined;
+  const known = runtimeOf(process.cwd()).then((found) => (runtime = found));
+  const wording: Wording = (request, message) =>
+    spelled(runtime, fieldsOf(request), withoutSecretsOf(request, message));
   const provider = createProvider({
     engine,
+    wording,
     schema: () => (schema ??= readFileSync(join(folder, "schema.json"), "utf8")),
   });
 
@@ -32,11 +40,11 @@ export async function serve(args: readonly string[], folder: string): Promise<vo
   const handlers = methods.map(([name, method]): [string, grpc.handleUnaryCall<unknown, unknown>] => [
     name,
     (call, answer) => {
-      const work = Promise.resolve()
+      const work = known
         .then(() => method(call.request))
         .then(
           (response) => answer(null, response ?? new empty.Empty()),
-          (error: unknown) => answer(failureOf(error, call.request as Telling)),
+          (error: unknown) => answer(failureOf(error, (text) => wording(call.request as Telling & Subject, text))),
         )
         .finally(() => working.delete(work));
       working.add(work);
@@ -63,7 +71,7 @@ interface Serving {
   readonly working: ReadonlySet<Promise<unknown>>;
 }
 
-/** The engine ends us with a signal, or by ending itself. Work in progress may finish, as after a cancellation. */
+/** The engine ends this process with a signal, or by exiting itself. Work in progress may finish, as after a cancellation. */
 function endWithTheEngine(provider: Provider, { server, working }: Serving, hasEngine: boolean): void {
   let ending = false;
   const end = (): void => {
@@ -71,7 +79,7 @@ function endWithTheEngine(provider: Provider, { server, working }: Serving, hasE
     ending = true;
     void provider.cancel(undefined);
     setTimeout(() => process.exit(0), grace).unref();
-    // First the work ends, which continues also without a listener; then its answers, which are still being sent.
+    // The work ends first, which continues even without a listener; then its answers, which are still being sent.
     void Promise.allSettled(working).then(() => server.tryShutdown(() => process.exit(0)));
   };
   process.on("SIGINT", end);

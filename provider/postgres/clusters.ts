@@ -1,14 +1,14 @@
-// Clusters of Postgres (docs/interface.md#cluster-states): waiting for one, and working in one that may not be ready or
-// may have failed.
+// Postgres clusters (docs/interface.md#cluster-states): waiting for one, and using one that may not be ready or may have
+// failed.
 import { ApiError, MachinesError } from "../client/errors.ts";
 import type { Call } from "../core/resource.ts";
 import type { AnswerOf } from "../client/api.ts";
 import { Pending, poll, type Waiting } from "../client/poll.ts";
 
-/** A cluster as programs see it. */
+/** A cluster in the form of programs. */
 export type Cluster = AnswerOf<"postgres", "get">["data"];
 
-/** A cluster that could not be set up, and never will be. Objects in it can be neither read nor changed. */
+/** A cluster whose creation failed permanently. Objects in it can be neither read nor changed. */
 class ClusterFailed extends MachinesError {}
 
 const longestPause = 2000;

@@ -1,11 +1,11 @@
-// How a program connects to a cluster: users, passwords, connection URIs (docs/interface.md#users-and-credentials).
+// Connection data of a cluster: users, passwords, connection URIs (docs/interface.md#users-and-credentials).
 import type { Api } from "../client/api.ts";
 import type { Cluster } from "./clusters.ts";
 import { ApiError, messageOf } from "../client/errors.ts";
 import type { Call } from "../core/resource.ts";
 import type { Pass } from "../core/listing.ts";
 
-/** The user every cluster begins with (docs/interface.md#users-and-credentials). */
+/** The initial user of every cluster (docs/interface.md#users-and-credentials). */
 export const firstUser = "fly-user";
 
 // ASSUMED: the database every cluster begins with is called `fly-db`.
@@ -36,7 +36,7 @@ export async function credentialsIfReported(
   }
 }
 
-/** The URI a client connects with; undefined until the cluster listens. */
+/** The URI for clients; undefined until the cluster listens. */
 export function connectionUri(
   endpoint: { readonly host?: string | undefined; readonly port?: number | undefined } | undefined,
   { username, password }: Credentials,
@@ -52,7 +52,7 @@ export function connectionUri(
 export const poolerUri = (cluster: Cluster, credentials: Credentials, database: string): string | undefined =>
   connectionUri(cluster.endpoints?.primary?.pooler, credentials, database);
 
-/** The URI straight to the primary. */
+/** The URI of the primary. */
 export const directUri = (cluster: Cluster, credentials: Credentials, database: string): string | undefined =>
   connectionUri(cluster.endpoints?.primary?.direct, credentials, database);
 

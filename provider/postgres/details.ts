@@ -3,15 +3,15 @@ import { z } from "zod";
 import { camelSchema } from "../../api/case.ts";
 import { optional, required } from "../../api/schema.ts";
 
-/** The cluster a function asks about. */
+/** The cluster that a function reads. */
 export const clusterInput = required(z.string(), "The cluster: the `id` of a PostgresCluster.", {
   format: "reference",
 });
 
-/** A type of the interface as programs see it, under a name of its own. */
+/** A type of the interface in the form of programs, with its own name. */
 export const detailsOf = <S extends z.ZodType>(typeName: string, schema: S) => camelSchema(schema).meta({ typeName });
 
-/** Apps a cluster is attached to. */
+/** Apps to which a cluster is attached. */
 export const attachedAppsField = required(z.array(z.string()), "Names of the Apps it is attached to.");
 
 /** Their names. */

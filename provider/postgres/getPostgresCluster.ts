@@ -1,4 +1,4 @@
-// A cluster that exists (docs/interface.md#managed-postgres).
+// An existing cluster (docs/interface.md#managed-postgres).
 import { z } from "zod";
 import { optional } from "../../api/schema.ts";
 import { defineFunction } from "../core/function.ts";

@@ -1,4 +1,4 @@
-// How to connect to a cluster (docs/interface.md#users-and-credentials).
+// Connection data of a cluster (docs/interface.md#users-and-credentials).
 import { z } from "zod";
 import { optional, required } from "../../api/schema.ts";
 import { defineFunction } from "../core/function.ts";

@@ -1,4 +1,4 @@
-// The queries of a cluster that took longest (docs/interface.md#queries).
+// The slowest queries of a cluster (docs/interface.md#queries).
 import { z } from "zod";
 import { postgres } from "../../api/postgres.ts";
 import { duration, optional, required } from "../../api/schema.ts";

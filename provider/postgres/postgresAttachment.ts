@@ -1,4 +1,4 @@
-// Attachments of Postgres clusters to Apps (docs/interface.md#attachments): a record of the service's, and on request a
+// Attachments of Postgres clusters to Apps (docs/interface.md#attachments): a record of the service, and on request a
 // secret of the App, which the service does not set by itself.
 import { z } from "zod";
 import { appName, databaseName, secretName, userName } from "../../api/names.ts";
@@ -94,7 +94,7 @@ export const postgresAttachment = defineResource({
     try {
       return { ...live, ...(await written(call, wanted, { given: {}, isNew: true })) };
     } catch (error) {
-      // The state is without the secret, so that the next up sets it.
+      // The state lacks the secret, so that the next up sets it.
       throw new PartialStateError({ ...live, secretName: null }, error);
     }
   },
@@ -138,7 +138,7 @@ export const postgresAttachment = defineResource({
   },
 });
 
-/** Core judges a 404 by the cluster: one about the App is proved here, and says nothing of the attachment (R8). */
+/** Core judges a 404 by the cluster. A 404 about the App is proved here, and does not concern the attachment (R8). */
 const appOf = (name: string): Place => ({ kind: "app", name });
 
 const digestOf = async ({ api, app, name }: { api: Call["api"]; app: string; name: string }) =>
@@ -158,7 +158,7 @@ interface Stored {
   readonly uri?: string | undefined;
 }
 
-/** The value to write for a secret that a state set and this resource gives up (R12). */
+/** The value to write for a secret that a state set and this resource releases (R12). */
 async function givenUp(
   { api, ...call }: Call & GivingUp,
   app: string,
@@ -174,11 +174,11 @@ async function givenUp(
 interface Change {
   /** The value to write for the previous secret. */
   readonly given: Readonly<Record<string, string | null>>;
-  /** Whether the name is one that this resource has not set so far. */
+  /** Whether this resource has not set a secret of this name so far. */
   readonly isNew: boolean;
 }
 
-/** Sets the secret, and gives up the one of before, in one request. */
+/** Sets the secret, and releases the previous one, in one request. */
 async function written(call: Call, wanted: Settings, { given, isNew }: Change) {
   const { app, secretName: name } = wanted;
   const values: Record<string, string | null> = { ...given };
@@ -202,7 +202,7 @@ async function uriOf(call: Call, { cluster, uri, user = firstUser, password, dat
   return pooled;
 }
 
-/** These inputs say how to connect. They need a secret to be written to, and exclude each other. */
+/** These inputs are for the connection. They need a secret name, and exclude each other. */
 function problemsOf({ secretName: name, uri, ...parts }: Partial<Inputs>): readonly Problem[] {
   const { user, password, database } = parts;
   const given = Object.entries({ uri, user, password, database }).filter(([, value]) => value !== undefined);

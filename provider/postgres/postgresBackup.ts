@@ -39,7 +39,7 @@ const outputs = z.object({
 type Backup = AnswerOf<"postgres", "createBackup">["data"];
 
 const longestPause = 2000;
-/** How often in a row the service may say that a backup runs while it lists none that does. */
+/** How many consecutive times the service may report a running backup while it lists none. */
 const looks = 5;
 
 const toLive = (cluster: string, { id, type, status, sizeBytes, startedAt, finishedAt }: Backup) => ({
@@ -104,7 +104,7 @@ export const postgresBackup = defineResource({
 const backupsOf = async (call: Call, cluster: string) =>
   (await whenReady(call, cluster, () => call.api.postgres.listBackups({ postgresClusterId: cluster }))).data;
 
-/** Begins a backup, once no other one runs. */
+/** Starts a backup, once no other one runs. */
 async function startBackup(
   call: Call,
   owner: string | undefined,
@@ -161,7 +161,7 @@ async function completed(call: Call, cluster: string, startBackup: Backup) {
   }
 }
 
-/** Waits until the backups of a cluster are as wanted. */
+/** Waits until the backups of a cluster meet a condition. */
 async function settled(
   call: Call,
   cluster: string,

@@ -1,6 +1,7 @@
 // Managed Postgres clusters (docs/interface.md#managed-postgres, docs/interface.md#cluster-states).
 import { z } from "zod";
 import { clusterName, regionCode } from "../../api/names.ts";
+import { postgresPlan } from "../../api/postgres.ts";
 import { optional, required } from "../../api/schema.ts";
 import type { Api } from "../client/api.ts";
 import { Pending, poll } from "../client/poll.ts";
@@ -12,11 +13,8 @@ import { pathId } from "../core/ids.ts";
 import { behaviour, computed, defineResource, type Call, type Problem } from "../core/resource.ts";
 import { directUri, credentialsIfReported, firstDatabase, poolerUri, type Credentials } from "./credentials.ts";
 import { regionProblem } from "../shared/region.ts";
+import { organizationProblem } from "../shared/organization.ts";
 
-const plan = z
-  .string()
-  .regex(/^(basic|starter|launch|scale|performance)$/i, "must be basic, starter, launch, scale or Performance")
-  .meta({ format: "caseless" });
 const time = z.string().refine((text) => z.iso.datetime({ offset: true }).safeParse(text).success, {
   error: 'must be an RFC 3339 time with offset such as "2026-01-31T12:00:00Z"',
 });
@@ -32,7 +30,7 @@ const inputs = z.object({
   region: computed(regionCode).describe(
     "Region code, for example `fra`; it must offer Postgres. Required to create an empty cluster. Changing it replaces the cluster.",
   ),
-  plan: computed(plan).describe(
+  plan: computed(postgresPlan).describe(
     "Size, in any case: `basic` (2 shared CPUs, 1 GB), `starter` (2 shared CPUs, 2 GB), `launch` (2 CPUs, 8 GB), `scale` (4 CPUs, 32 GB) or `Performance` (8 CPUs, 64 GB). Required to create an empty cluster. Changing it replaces the cluster.",
   ),
   diskSizeGb: computed(z.int().min(10).max(1000)).describe(
@@ -91,7 +89,7 @@ const outputs = z.object({
 });
 
 const longestPause = 2000;
-/** Inputs that a copy takes from its source. */
+/** Inputs that a copy inherits from its source. */
 const copied = [
   "organization",
   "region",
@@ -164,7 +162,10 @@ export const postgresCluster = defineResource({
   losesData: "all its databases",
   minutes: { create: 20, update: 20 },
   validate: problemsOf,
-  previewChecks: [{ needs: ["region"], ask: ({ region }, api) => regionProblem(api, region, "Postgres") }],
+  previewChecks: [
+    { needs: ["region"], ask: ({ region }, api) => regionProblem(api, region, "Postgres") },
+    { needs: [], uses: ["organization"], ask: ({ organization }, api) => organizationProblem(api, organization) },
+  ],
 
   async create({ inputs: wanted, owner, ...call }) {
     let live = await begin(call, owner, wanted);
@@ -221,7 +222,7 @@ const knownCredentials = (state: { username?: string | undefined; password?: str
     ? undefined
     : { username: state.username, password: state.password };
 
-/** Asks for the cluster, exactly once: its name is unique in the organization, so that a lost answer can be looked up. */
+/** Creates the cluster exactly once: its name is unique in the organization, so that a lost answer can be looked up. */
 async function begin(call: Call, owner: string | undefined, wanted: Inputs): Promise<Cluster> {
   const { api } = call;
   const { name, restore, fork } = wanted;
@@ -258,7 +259,7 @@ function post(api: Api, orgSlug: string, { name, restore, fork, ...wanted }: Inp
   return api.postgres.create({ body: { ...body, orgSlug, name } });
 }
 
-/** A cluster has one source, and takes the other inputs from it. */
+/** A cluster has one source, and inherits the other inputs from it. */
 function problemsOf(given: Partial<Inputs>, isMade: boolean): readonly Problem[] {
   const { restore, fork } = given;
   if (restore && fork)

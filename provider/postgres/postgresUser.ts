@@ -70,7 +70,7 @@ export const postgresUser = defineResource({
       send: async () =>
         (await call.api.postgres.createUser({ postgresClusterId: cluster, body: { username, role } })).data,
       pick: (fresh) => fresh.find((user) => user.username === username),
-      // The interrupted run may have been asked for another role.
+      // The interrupted run may have requested another role.
       adopt: async (user) => {
         if (user.role !== role)
           await whenReady(call, cluster, () => call.api.postgres.updateUser({ ...key, body: { role } }));
@@ -87,7 +87,7 @@ export const postgresUser = defineResource({
 
   read: ({ id, state, ...call }) => readWithin(call, state, () => find(call, id, state?.password)),
 
-  // Fails plainly: the state then keeps the triggers of before, and the next up rotates.
+  // An ordinary failure: the state then keeps the old triggers, and the next up rotates.
   async update({ id, inputs: { role, rotationTriggers, killSessions }, old, unfinished, ...call }) {
     const key = { postgresClusterId: id.cluster, username: id.username };
     if (role !== old.role)

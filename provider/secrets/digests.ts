@@ -16,7 +16,7 @@ export async function secretsByName(api: Api, appName: string): Promise<Readonly
   return new Map(secrets.map((secret) => [secret.name, secret]));
 }
 
-/** The claim on a secret's name (R12), with the value it is given where that is known. */
+/** The claim on a secret's name (R12), with its value if that is known. */
 export const secretClaim = (app: string | undefined, name: string | undefined, value: string | undefined): Claims =>
   app === undefined || name === undefined ? {} : { [claimTo(app, name)]: value };
 
@@ -25,26 +25,26 @@ const claimTo = (app: string, name: string): string => `secret ${bareId(app)}/${
 /** A resource's record of its own last write. */
 export interface WrittenHere {
   readonly digests: Readonly<Record<string, string | undefined>>;
-  /** The values, as far as they are known here. */
+  /** The values, if they are known here. */
   readonly values: Readonly<Record<string, string | undefined>>;
   /** RFC 3339 time of it; absent in states of older versions. */
   readonly updatedAt?: string | undefined;
 }
 
-/** Names that a resource gives up. */
+/** Names that a resource releases. */
 interface GivenUp {
   readonly app: string;
   readonly names: readonly string[];
-  /** The App's secrets as they are. */
+  /** The current secrets of the App. */
   readonly live: ReadonlyMap<string, ShownSecret>;
   readonly written: WrittenHere;
 }
 
 /**
- * R12: the values to write for names that a resource gives up. Null unsets a name. A name is left out, and stays set,
- * if another resource of the program claims it, or if another client wrote it since. With `--target`, the engine checks
- * only the targets, so that the time of the write decides. The user is warned of each. A claimant whose value this
- * resource overwrote gets it back, because its own state says that it is written.
+ * R12: the values to write for names that a resource releases. Null unsets a name. A name is omitted, and stays set, if
+ * another resource of the program claims it, or if another client wrote it since. With `--target`, the engine checks only
+ * the targets, so that the time of the write decides. The user is warned of each. A claimant whose value this resource
+ * overwrote gets it back, because its own state says that it is written.
  */
 export function givingUp(
   { app, names, live, written }: GivenUp,
@@ -90,7 +90,7 @@ function isWrittenSince({ updatedAt, digest }: ShownSecret, written: WrittenHere
 interface Written {
   readonly version: number;
   readonly digests: Record<string, string>;
-  /** RFC 3339 time of the change; undefined where nothing was set. */
+  /** RFC 3339 time of the change; undefined if nothing was set. */
   readonly updatedAt: string | undefined;
 }
 

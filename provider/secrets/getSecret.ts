@@ -6,7 +6,7 @@ import type { AnswerOf } from "../client/api.ts";
 import { defineFunction } from "../core/function.ts";
 import { atLeast, camelObject, inApp, leastVersion } from "../shared/fields.ts";
 
-/** A secret in the answers of functions. Values are asked for nowhere. */
+/** A secret in the results of functions. Values are never requested. */
 export const secretDetails = z.object({
   id: required(z.string(), "Id of the secret, `app/name`, as `pulumi import` takes it."),
   ...camelObject(secret).omit({ value: true }).shape,

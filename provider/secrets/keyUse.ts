@@ -34,11 +34,11 @@ interface Use {
 
 const keyOf = ({ app, key }: Use) => ({ appName: app, secretName: key });
 
-/** A new end of an id. */
+/** A new random end of an id. */
 export const newSerial = (): string => randomBytes(6).toString("hex");
 
 /**
- * Computes a result with a key, and notes the key's version. It is read first, so a concurrent change of the key shows
+ * Computes a result with a key, and records the key's version. It is read first, so a concurrent change of the key shows
  * at the next refresh.
  */
 export async function computedWithKey<T>(

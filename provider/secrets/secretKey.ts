@@ -117,7 +117,7 @@ export const secretKey = defineResource({
   },
 });
 
-/** Setting a value is sent again by itself: whatever ends that but a refusal leaves open whether it was set. */
+/** Setting a value is repeatable: any failure except a refusal leaves open whether it was set. */
 const mayHaveWorked = (error: unknown): boolean =>
   !(error instanceof ApiError) || error.status === 408 || error.status >= 500;
 

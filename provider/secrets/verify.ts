@@ -20,7 +20,7 @@ export const verify = defineFunction({
       return { valid: true };
     } catch (error) {
       if (!isAboutSignature(error)) throw error;
-      // A key that cannot sign at all is a mistake of the program, in whatever words the service says so.
+      // A key that cannot sign is an error of the program, whatever the service's text is.
       const { type } = await api.secretKeys.get(one);
       if (!signingTypes.some((signing) => signing === type)) throw error;
       return { valid: false };

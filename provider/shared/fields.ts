@@ -1,4 +1,4 @@
-// Fields that several functions share, and how answers of the service become answers of functions.
+// Fields that several functions share, and the conversion of the service's answers to results.
 import { z } from "zod";
 import { camelSchema, type Camel, type CamelKey } from "../../api/case.ts";
 import { appName } from "../../api/names.ts";
@@ -8,22 +8,22 @@ type CamelField<S> =
   S extends z.ZodOptional<infer Inner> ? z.ZodOptional<CamelField<Inner>> : z.ZodType<Camel<z.output<S>>>;
 type CamelShape<Shape> = { [K in keyof Shape as K extends string ? CamelKey<K> : K]: CamelField<Shape[K]> };
 
-/** The camelCase schema of an object of the wire, to be extended and cut like any other. */
+/** The camelCase schema of an HTTP object, to be extended or reduced like any other. */
 export const camelObject = <Shape extends z.core.$ZodShape>(wire: z.ZodObject<Shape>) =>
   camelSchema(wire) as unknown as z.ZodObject<CamelShape<Shape>>;
 
 const reference = { format: "reference" } as const;
 
-/** The App a function looks into. */
+/** The App that a function reads. */
 export const inApp = { app: required(appName, "App to read: the `id` of an App.", reference) };
 
-/** The Machine a function asks about. */
+/** The Machine that a function reads. */
 export const ofMachine = {
   app: required(appName, "App of the Machine: the `id` of an App.", reference),
   machine: required(z.string().min(1), "The Machine: the `id` of a Machine.", reference),
 };
 
-/** The volume a function asks about. */
+/** The volume that a function reads. */
 export const ofVolume = {
   app: required(appName, "App of the volume: the `id` of an App.", reference),
   volume: required(z.string().min(1), "The volume: the `id` of a Volume.", reference),
@@ -34,7 +34,7 @@ export const ofOrganization = {
   organization: optional(z.string(), "Slug of the organization; the provider's `organization` when left out."),
 };
 
-/** Version of the App's secrets an answer has to have. */
+/** The minimum version of the App's secrets in an answer. */
 export const leastVersion = {
   minVersion: optional(
     z.int().min(0),
@@ -47,11 +47,11 @@ export const atLeast = (minVersion: number | undefined) => ({
   minVersion: minVersion === undefined ? undefined : String(minVersion),
 });
 
-/** A list of values as the wire takes it: separated by commas. */
+/** A list of values in HTTP form: separated by commas. */
 export const commaSeparated = (values: readonly string[] | undefined): string | undefined =>
   values === undefined || values.length === 0 ? undefined : values.join(",");
 
-/** An answer in which null stands for nothing, as programs see it. */
+/** An answer in which null means nothing, in the form of programs. */
 export type WithoutNull<T> = { [K in keyof T]: null extends T[K] ? Exclude<T[K], null> | undefined : T[K] };
 
 /** The object without its own nulls; nested objects stay unchanged. */

@@ -1,14 +1,14 @@
-// Checks whether regions exist, suit and have room; the service is asked once per run.
+// Checks whether regions exist, are suitable and have capacity; the service is asked once per run.
 import type { z } from "zod";
 import type { Camel } from "../../api/case.ts";
 import { sizeOf, type machineConfig } from "../../api/machineConfig.ts";
 import type { Api } from "../client/api.ts";
 import { cached } from "../client/cached.ts";
 import { ApiError } from "../client/errors.ts";
-import { didYouMean } from "../core/didYouMean.ts";
+import { didYouMean } from "../../api/didYouMean.ts";
 import type { Warning } from "../core/resource.ts";
 
-/** Why a region cannot be used, with the nearest that can; undefined when it can. */
+/** Why a region cannot be used, with the nearest usable one; undefined if it can. */
 export async function regionProblem(
   api: Api,
   region: string | undefined,
@@ -63,8 +63,8 @@ export async function roomWarning(
           : `there is no room for such a Machine in ${first} now; it would be created in ${open[0]}`,
     };
   } catch (error) {
-    // Another question reports an unknown region or an impossible guest.
-    if (error instanceof ApiError && error.status === 400) return undefined;
+    // Other questions report an unknown region, an impossible guest, and an organization that cannot be used.
+    if (error instanceof ApiError && [400, 403, 404].includes(error.status)) return undefined;
     throw error;
   }
 }

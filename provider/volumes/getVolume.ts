@@ -1,4 +1,4 @@
-// A volume that exists (docs/interface.md#volumes).
+// An existing volume (docs/interface.md#volumes).
 import { z } from "zod";
 import { defineFunction } from "../core/function.ts";
 import { ofVolume } from "../shared/fields.ts";

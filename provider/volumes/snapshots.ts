@@ -1,4 +1,4 @@
-// Taking a snapshot of a volume (docs/interface.md#snapshots): the service answers nothing and writes one at a time.
+// Snapshots of a volume (docs/interface.md#snapshots): the service returns no id and writes one at a time.
 import type { Api, AnswerOf } from "../client/api.ts";
 import { Pending, poll, retryWhilePreconditionFails } from "../client/poll.ts";
 import { createExactlyOnce } from "../core/exactlyOnce.ts";
@@ -8,7 +8,7 @@ import type { Pass } from "../core/listing.ts";
 import type { Volume } from "../client/listCache.ts";
 import { isLeaving } from "../apps/app.ts";
 
-/** A snapshot as programs see it. */
+/** A snapshot in the form of programs. */
 export type Snapshot = AnswerOf<"volumes", "listSnapshots">[number] & { readonly id: string };
 
 /** One volume. */
@@ -17,7 +17,7 @@ export interface VolumeKey {
   readonly volumeId: string;
 }
 
-/** Milliseconds; a list that lacks a snapshot for longer is not late: the snapshot is gone. */
+/** Milliseconds; if a list lacks a snapshot for longer, the snapshot is gone. */
 const missingAtMost = 10_000;
 
 /** The snapshots of a list. One without an identifier is left out, because it could not be identified. */
@@ -26,7 +26,7 @@ export const identified = (snapshots: Readonly<AnswerOf<"volumes", "listSnapshot
 
 const list = async (api: Api, key: VolumeKey): Promise<Snapshot[]> => identified(await api.volumes.listSnapshots(key));
 
-/** A snapshot, as `ask` lists those of its volume; undefined when it is gone. @throws ApiError 404 when its App is. */
+/** A snapshot from the list of its volume; undefined if it is gone. @throws ApiError 404 if its App is. */
 export async function snapshotIn(
   api: Api,
   { appName }: VolumeKey,
@@ -42,7 +42,7 @@ export async function snapshotIn(
   return identified(known).find((snapshot) => snapshot.id === id);
 }
 
-/** Begins a snapshot, after the one that is being taken already, and answers it. */
+/** Starts a snapshot, after any unfinished one, and returns it. */
 export const takeSnapshot = (call: Call, owner: string | undefined, key: VolumeKey): Promise<Snapshot> =>
   retryWhilePreconditionFails(call, `the snapshot of ${key.volumeId} that is being taken already`, () =>
     createExactlyOnce<Snapshot, Snapshot>(call, {

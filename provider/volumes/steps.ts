@@ -61,7 +61,10 @@ function theOnly(fresh: readonly Volume[], appName: string, asked: Body): Volume
   return found;
 }
 
-/** Waits until the volume can be used and is as large as it is wanted; `grown` learns whether its Machine needs a restart. */
+/**
+ * Waits until the volume can be used and has the requested size; `grown` is called with whether its Machine needs a
+ * restart.
+ */
 export async function bringToSize(
   { api, progress }: Call,
   key: VolumeKey,
@@ -75,7 +78,7 @@ export async function bringToSize(
   return untilUsable(api, key, await api.volumes.get(key), progress);
 }
 
-/** Grows the volume; returns whether its Machine needs a restart. After a lost answer, a read decides. */
+/** Extends the volume; returns whether its Machine needs a restart. After a lost answer, a read decides. */
 const extend = (api: Api, key: VolumeKey, sizeGb: number): Promise<boolean> =>
   retryUnlessApplied(api, {
     send: async () => (await api.volumes.extend({ ...key, body: { sizeGb } })).needsRestart ?? false,
@@ -106,15 +109,15 @@ function untilUsable(api: Api, key: VolumeKey, found: Volume, progress: Call["pr
   return poll({ api, progress }, readVolume, { first: 50 });
 }
 
-/** Whether the Machine that mounts a volume has yet to see its last growth. */
+/** Whether the Machine that mounts a volume does not see its last extension yet. */
 export interface Growth {
   readonly needsRestart: boolean;
-  /** Its last start before that, by the id of the event; empty where it shows none. */
+  /** Its last start before that, as the event's id; empty if it shows none. */
   readonly startBeforeGrowth?: string | undefined;
 }
 
 /**
- * The size of a growth that still needs a restart: none once the volume was detached, or its Machine was started again.
+ * The size of an extension that still needs a restart: none after the volume was detached, or its Machine was restarted.
  */
 export async function unseenGrowth(
   live: Volume,
@@ -128,7 +131,7 @@ export async function unseenGrowth(
   if (!machine || machine.state === "stopped") return seen;
   const start = (machine.events ?? []).find(({ type, status }) => type === "start" && status === "started")?.id ?? "";
   const before = known.startBeforeGrowth ?? start;
-  // A Machine shows its latest events alone: a start that it shows no more is no new one.
+  // A Machine shows only its latest events: a missing start is not a new one.
   return start !== "" && start !== before ? seen : { needsRestart: true, startBeforeGrowth: before };
 }
 
@@ -148,7 +151,7 @@ export async function restart({ api, progress }: Call, appName: string, machineI
   });
 }
 
-/** Takes the snapshot that outlives the volume, once no Machine writes to that any more, and says how it is called. */
+/** Takes the final snapshot of the volume, once no Machine writes to it any more, and reports its id. */
 export async function takeFinalSnapshot(call: Call, key: VolumeKey): Promise<void> {
   const volume = `${key.appName}/${key.volumeId}`;
   const live = await untilFree(call, key);
@@ -158,7 +161,7 @@ export async function takeFinalSnapshot(call: Call, key: VolumeKey): Promise<voi
     const kept = retentionDays === undefined ? "" : ` for ${retentionDays} days`;
     call.warn(`volume ${volume} is deleted; its final snapshot ${volume}/${id} is kept${kept}`);
   } catch (error) {
-    // A volume that is gone needs no snapshot: that is for core to prove.
+    // A volume that is gone needs no snapshot: core must prove that.
     if (isNotFound(error) || !(error instanceof MachinesError)) throw error;
     throw new MachinesError(
       error.code,

@@ -1,5 +1,6 @@
 // Volumes (docs/interface.md#volumes).
 import { z } from "zod";
+import { docsUrl } from "../../api/docsUrl.ts";
 import { optional, required } from "../../api/schema.ts";
 import { appName, regionCode, volumeName } from "../../api/names.ts";
 import { findMachine, findVolume, type Volume } from "../client/listCache.ts";
@@ -154,7 +155,7 @@ export const volume = defineResource({
     old.sizeGb !== undefined && next.sizeGb !== undefined && next.sizeGb < old.sizeGb && !isAllowedAnew(old, next)
       ? {
           path: ["sizeGb"],
-          message: `got ${next.sizeGb}, which is less than the ${old.sizeGb} GB asked for before; a volume grows in place and never shrinks. Keep ${old.sizeGb}, or create a second, smaller volume and copy`,
+          message: `got ${next.sizeGb}, which is less than the ${old.sizeGb} GB asked for before; a volume grows in place and never shrinks. Keep ${old.sizeGb}, or create a second, smaller volume and copy the data to it (${docsUrl("volumes.md#growing")})`,
         }
       : undefined,
   previewChecks: [{ needs: ["region"], ask: ({ region }, api) => regionProblem(api, region) }],
@@ -166,7 +167,7 @@ export const volume = defineResource({
   }) {
     const created = await begin(call, owner, app, body);
     try {
-      // Nothing mounts it yet that would have to be restarted.
+      // Nothing mounts it yet, so nothing must be restarted.
       const live = await bringToSize(
         call,
         { appName: app, volumeId: created.id },
@@ -183,7 +184,7 @@ export const volume = defineResource({
   async read({ id, state, api }) {
     const live = await findVolume(api, id.app, id.volumeId);
     if (isLeaving(live.state)) return undefined;
-    // An import has no requested size yet: it is the volume's present size.
+    // An import has no requested size yet: it is the volume's current size.
     const asked = state?.sizeGb === undefined ? { sizeGb: live.sizeGb } : {};
     const { needsRestart = false, ...known } = state ?? {};
     const growth = await unseenGrowth(live, { ...known, needsRestart }, (machine) => findMachine(api, id.app, machine));
@@ -223,7 +224,7 @@ export const volume = defineResource({
   },
 });
 
-/** How to make the change and keep the data: the service forks a volume into any region, under any name, into any App. */
+/** How to make the change and keep the data: the service can fork a volume into any region, name or App. */
 function keepDataBy(input: string): string {
   if (input === "fstype")
     return "to keep the data, create a second Volume with a Machine of its own and copy the files";
@@ -235,5 +236,5 @@ function keepDataBy(input: string): string {
   const unread = isOrigin
     ? "leave it out if the volume was created from it: its source cannot be read; otherwise, "
     : "";
-  return `${unread}to keep the data, ${second}, mount the second one in the Machine instead, then remove this one (docs/volumes.md)`;
+  return `${unread}to keep the data, ${second}, mount the second one in the Machine instead, then remove this one (${docsUrl("volumes.md#moving-a-volume")})`;
 }

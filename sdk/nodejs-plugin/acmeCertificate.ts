@@ -69,7 +69,8 @@ export class AcmeCertificate extends pulumi.CustomResource {
     declare public /*out*/ readonly status: pulumi.Output<string | undefined>;
 
     /**
-     * Create a AcmeCertificate resource with the given unique name, arguments, and options.
+     * A certificate of a hostname that the platform has issued and renews.
+      * It is issued once the DNS is as `dnsRecords` says; creating it does not wait for that, a CertificateValidation does. A hostname may have a CustomCertificate besides, which then wins. The hostname is removed with its last certificate.
      *
      * @param name The _unique_ name of the resource.
      * @param args The arguments to use to populate this resource's properties.

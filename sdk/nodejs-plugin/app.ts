@@ -39,7 +39,7 @@ export class App extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly appId: pulumi.Output<string | undefined>;
     /**
-     * Lets the deletion of the App take along Machines and volumes it still holds.
+     * Lets the deletion of the App take along Machines and volumes it still holds. Default: `false`.
      */
     declare public readonly forceDestroy: pulumi.Output<boolean>;
     /**
@@ -56,7 +56,7 @@ export class App extends pulumi.CustomResource {
     declare public readonly organization: pulumi.Output<string | undefined>;
 
     /**
-     * Create a App resource with the given unique name, arguments, and options.
+     * A named group of Machines, volumes, addresses, certificates and secrets.
      *
      * @param name The _unique_ name of the resource.
      * @param args The arguments to use to populate this resource's properties.
@@ -91,7 +91,7 @@ export class App extends pulumi.CustomResource {
  */
 export interface AppArgs {
     /**
-     * Lets the deletion of the App take along Machines and volumes it still holds.
+     * Lets the deletion of the App take along Machines and volumes it still holds. Default: `false`.
      */
     forceDestroy?: pulumi.Input<boolean | undefined>;
     /**

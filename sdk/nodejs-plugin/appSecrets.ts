@@ -58,7 +58,8 @@ export class AppSecrets extends pulumi.CustomResource {
     declare public /*out*/ readonly version: pulumi.Output<number>;
 
     /**
-     * Create a AppSecrets resource with the given unique name, arguments, and options.
+     * Secrets of an App, by name, written together.
+      * Every change is one request, whatever it sets and unsets. Machines get new values with their next update. Values never come back from the service. A refresh compares digests to find secrets that others changed or unset, and the next up writes exactly these again. A name that exists already is overwritten, with a warning. A name that this resource no longer lists stays set, with a warning, if another resource of the program claims it or something else has written it since. A claimant whose value this one overwrote gets it back. An import knows the App alone: the next up writes all values.
      *
      * @param name The _unique_ name of the resource.
      * @param args The arguments to use to populate this resource's properties.

@@ -58,7 +58,8 @@ export class CertificateValidation extends pulumi.CustomResource {
     declare public readonly triggers: pulumi.Output<{[key: string]: string} | undefined>;
 
     /**
-     * Create a CertificateValidation resource with the given unique name, arguments, and options.
+     * Waits until the certificate of a hostname is valid.
+      * Its creation has the DNS checked at intervals until the hostname is `active`. It creates nothing on the service, and deleting it sends nothing. It waits 30 minutes unless `customTimeouts` says otherwise. When a refresh finds the hostname no longer active, the validation is gone, and the next up waits again.
      *
      * @param name The _unique_ name of the resource.
      * @param args The arguments to use to populate this resource's properties.

@@ -70,7 +70,8 @@ export class Ciphertext extends pulumi.CustomResource {
     declare public /*out*/ readonly serial: pulumi.Output<string>;
 
     /**
-     * Create a Ciphertext resource with the given unique name, arguments, and options.
+     * Data encrypted with a secret key.
+      * Encrypting twice gives two ciphertexts: this one is kept until the data or the key changes. It exists in the state alone: deleting it asks the service for nothing.
      *
      * @param name The _unique_ name of the resource.
      * @param args The arguments to use to populate this resource's properties.

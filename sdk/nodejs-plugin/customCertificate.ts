@@ -85,7 +85,8 @@ export class CustomCertificate extends pulumi.CustomResource {
     declare public /*out*/ readonly uploadedAt: pulumi.Output<string>;
 
     /**
-     * Create a CustomCertificate resource with the given unique name, arguments, and options.
+     * A certificate of a hostname that you bring yourself.
+      * It serves once the DNS has the TXT record of `dnsRecords`, which proves who owns the hostname; a CertificateValidation waits for that. A hostname may have an AcmeCertificate besides; the custom one wins. The hostname is removed with its last certificate. The private key never comes back from the service: an import leaves chain and key to the program, and the next up uploads them.
      *
      * @param name The _unique_ name of the resource.
      * @param args The arguments to use to populate this resource's properties.

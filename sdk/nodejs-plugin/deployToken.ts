@@ -62,7 +62,8 @@ export class DeployToken extends pulumi.CustomResource {
     declare public /*out*/ readonly tokenId: pulumi.Output<string>;
 
     /**
-     * Create a DeployToken resource with the given unique name, arguments, and options.
+     * An access token that is good for one App alone.
+      * The service has no operation that shows, lists or revokes a token. It is created again when an input changes; an old one, also one whose resource is deleted, works until it expires: choose a short `expiry`. After `expiresAt`, a refresh reports it as gone, and the next up creates a new one; without a refresh (`pulumi up --refresh`) the expiry goes unnoticed.
      *
      * @param name The _unique_ name of the resource.
      * @param args The arguments to use to populate this resource's properties.

@@ -21,7 +21,7 @@ export function getPostgresClusters(args?: GetPostgresClustersArgs, opts?: pulum
 
 export interface GetPostgresClustersArgs {
     /**
-     * Whether deleted clusters are listed too.
+     * Whether deleted clusters are listed too. Default: `false`.
      */
     includeDeleted?: boolean;
     /**
@@ -50,7 +50,7 @@ export function getPostgresClustersOutput(args?: GetPostgresClustersOutputArgs, 
 
 export interface GetPostgresClustersOutputArgs {
     /**
-     * Whether deleted clusters are listed too.
+     * Whether deleted clusters are listed too. Default: `false`.
      */
     includeDeleted?: pulumi.Input<boolean | undefined>;
     /**

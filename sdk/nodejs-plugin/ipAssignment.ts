@@ -87,7 +87,7 @@ export class IpAssignment extends pulumi.CustomResource {
     declare public /*out*/ readonly v6: pulumi.Output<string | undefined>;
 
     /**
-     * Create a IpAssignment resource with the given unique name, arguments, and options.
+     * An IP address of an App, or a pair of them.
      *
      * @param name The _unique_ name of the resource.
      * @param args The arguments to use to populate this resource's properties.
@@ -157,7 +157,7 @@ export interface IpAssignmentArgs {
     /**
      * Region the address leads to; `global` when left out. Changing it replaces the address.
      */
-    region?: pulumi.Input<string | undefined>;
+    region?: pulumi.Input<enums.Region | (string & {}) | undefined>;
     /**
      * Service the address is for. Changing it replaces the address.
      */

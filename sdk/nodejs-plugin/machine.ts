@@ -46,7 +46,7 @@ export class Machine extends pulumi.CustomResource {
      */
     declare public readonly config: pulumi.Output<outputs.MachineConfig>;
     /**
-     * Whether the platform's proxy leaves the Machine out.
+     * Whether the platform's proxy leaves the Machine out. Default: `false`.
      */
     declare public readonly cordoned: pulumi.Output<boolean>;
     /**
@@ -56,9 +56,9 @@ export class Machine extends pulumi.CustomResource {
     /**
      * Regions to try in this order when `region` has no room for the Machine. A Machine stays in the region in which it was created, which is `placedRegion`.
      */
-    declare public readonly fallbackRegions: pulumi.Output<string[] | undefined>;
+    declare public readonly fallbackRegions: pulumi.Output<(enums.Region | (string & {}))[] | undefined>;
     /**
-     * Lets the deletion kill the Machine when stopping it fails.
+     * Lets the deletion kill the Machine when stopping it fails. Default: `false`.
      */
     declare public readonly forceDestroy: pulumi.Output<boolean>;
     /**
@@ -78,7 +78,7 @@ export class Machine extends pulumi.CustomResource {
      */
     declare public readonly memoryLimitMb: pulumi.Output<number | undefined>;
     /**
-     * Version of the App's secrets that the Machine must see at least: the `version` of AppSecrets. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
+     * Version of the App's secrets that the Machine must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
      */
     declare public readonly minSecretsVersion: pulumi.Output<number | undefined>;
     /**
@@ -86,7 +86,7 @@ export class Machine extends pulumi.CustomResource {
      */
     declare public readonly name: pulumi.Output<string>;
     /**
-     * What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way.
+     * What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way. Default: `"keep"`.
      */
     declare public readonly onUpdateFailure: pulumi.Output<enums.MachineOnUpdateFailure>;
     /**
@@ -98,7 +98,7 @@ export class Machine extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly privateIp: pulumi.Output<string | undefined>;
     /**
-     * Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done.
+     * Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done. Default: `false`.
      */
     declare public readonly recreate: pulumi.Output<boolean>;
     /**
@@ -131,7 +131,7 @@ export class Machine extends pulumi.CustomResource {
     declare public readonly waitForChecks: pulumi.Output<boolean | undefined>;
 
     /**
-     * Create a Machine resource with the given unique name, arguments, and options.
+     * A small VM that runs a container image under a versioned configuration.
      *
      * @param name The _unique_ name of the resource.
      * @param args The arguments to use to populate this resource's properties.
@@ -217,15 +217,15 @@ export interface MachineArgs {
      */
     config: pulumi.Input<inputs.MachineConfigArgs>;
     /**
-     * Whether the platform's proxy leaves the Machine out.
+     * Whether the platform's proxy leaves the Machine out. Default: `false`.
      */
     cordoned?: pulumi.Input<boolean | undefined>;
     /**
      * Regions to try in this order when `region` has no room for the Machine. A Machine stays in the region in which it was created, which is `placedRegion`.
      */
-    fallbackRegions?: pulumi.Input<pulumi.Input<string>[] | undefined>;
+    fallbackRegions?: pulumi.Input<pulumi.Input<enums.Region | (string & {})>[] | undefined>;
     /**
-     * Lets the deletion kill the Machine when stopping it fails.
+     * Lets the deletion kill the Machine when stopping it fails. Default: `false`.
      */
     forceDestroy?: pulumi.Input<boolean | undefined>;
     /**
@@ -233,25 +233,25 @@ export interface MachineArgs {
      */
     memoryLimitMb?: pulumi.Input<number | undefined>;
     /**
-     * Version of the App's secrets that the Machine must see at least: the `version` of AppSecrets. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
+     * Version of the App's secrets that the Machine must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
      */
-    minSecretsVersion?: pulumi.Input<number | undefined>;
+    minSecretsVersion?: pulumi.Input<number | pulumi.Input<number>[] | undefined>;
     /**
      * Name, 1 to 63 of `a-z`, `0-9` and `-`, unique among the App's Machines. Generated from the resource's name when left out. Changing it replaces the Machine.
      */
     name?: pulumi.Input<string | undefined>;
     /**
-     * What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way.
+     * What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way. Default: `"keep"`.
      */
     onUpdateFailure?: pulumi.Input<enums.MachineOnUpdateFailure | undefined>;
     /**
-     * Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done.
+     * Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done. Default: `false`.
      */
     recreate?: pulumi.Input<boolean | undefined>;
     /**
      * Region code, for example `ams`; the service picks one when left out. Changing it replaces the Machine.
      */
-    region?: pulumi.Input<string | undefined>;
+    region?: pulumi.Input<enums.Region | (string & {}) | undefined>;
     /**
      * Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none.
      */

@@ -94,7 +94,8 @@ export class MachineCommand extends pulumi.CustomResource {
     declare public readonly update: pulumi.Output<string[] | undefined>;
 
     /**
-     * Create a MachineCommand resource with the given unique name, arguments, and options.
+     * Commands that are run in a Machine when this is created, changed and deleted.
+      * A command that ends with another exit code than 0 fails the operation with the end of its output. One whose answer is lost is never run a second time by itself. There is nothing that could be imported.
      *
      * @param name The _unique_ name of the resource.
      * @param args The arguments to use to populate this resource's properties.

@@ -37,7 +37,7 @@ export class MachineMetadata extends pulumi.CustomResource {
     }
 
     /**
-     * Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise.
+     * Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise. Default: `false`.
      */
     declare public readonly adopt: pulumi.Output<boolean>;
     /**
@@ -58,7 +58,8 @@ export class MachineMetadata extends pulumi.CustomResource {
     declare public readonly values: pulumi.Output<{[key: string]: string}>;
 
     /**
-     * Create a MachineMetadata resource with the given unique name, arguments, and options.
+     * Metadata keys on a Machine that is managed elsewhere.
+      * It owns only its keys, and creates no new version of the Machine. A Machine resource leaves keys alone that it does not set itself.
      *
      * @param name The _unique_ name of the resource.
      * @param args The arguments to use to populate this resource's properties.
@@ -103,7 +104,7 @@ export class MachineMetadata extends pulumi.CustomResource {
  */
 export interface MachineMetadataArgs {
     /**
-     * Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise.
+     * Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise. Default: `false`.
      */
     adopt?: pulumi.Input<boolean | undefined>;
     /**

@@ -82,7 +82,8 @@ export class PostgresAttachment extends pulumi.CustomResource {
     declare public readonly user: pulumi.Output<string | undefined>;
 
     /**
-     * Create a PostgresAttachment resource with the given unique name, arguments, and options.
+     * Attaches a Postgres cluster to an App, and can set a secret of the App to its connection URI.
+      * An attachment that exists already is adopted, because it is only a record. The secret is set through the connection pool; a Machine sees it from its next update on. An existing secret of that name is overwritten, with a warning.
      *
      * @param name The _unique_ name of the resource.
      * @param args The arguments to use to populate this resource's properties.

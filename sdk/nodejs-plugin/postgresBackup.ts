@@ -72,12 +72,13 @@ export class PostgresBackup extends pulumi.CustomResource {
      */
     declare public readonly triggers: pulumi.Output<{[key: string]: string} | undefined>;
     /**
-     * `full`, `incr` (changes since the last backup) or `diff` (changes since the last full one). Changing it creates another backup.
+     * `full`, `incr` (changes since the last backup) or `diff` (changes since the last full one). Changing it creates another backup. Default: `"full"`.
      */
     declare public readonly type: pulumi.Output<enums.PostgresBackupType>;
 
     /**
-     * Create a PostgresBackup resource with the given unique name, arguments, and options.
+     * A backup of a Postgres cluster, taken when the resource is created.
+      * The service keeps a backup for as long as it sees fit: deleting the resource leaves it there, and one that has gone shows as `expired`.
      *
      * @param name The _unique_ name of the resource.
      * @param args The arguments to use to populate this resource's properties.
@@ -132,7 +133,7 @@ export interface PostgresBackupArgs {
      */
     triggers?: pulumi.Input<{[key: string]: pulumi.Input<string>} | undefined>;
     /**
-     * `full`, `incr` (changes since the last backup) or `diff` (changes since the last full one). Changing it creates another backup.
+     * `full`, `incr` (changes since the last backup) or `diff` (changes since the last full one). Changing it creates another backup. Default: `"full"`.
      */
     type?: pulumi.Input<enums.PostgresBackupType | undefined>;
 }

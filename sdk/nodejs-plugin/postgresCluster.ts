@@ -56,7 +56,7 @@ export class PostgresCluster extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly createdAt: pulumi.Output<string | undefined>;
     /**
-     * Whether the cluster can be neither deleted nor replaced. To do either, set this to false first.
+     * Whether the cluster can be neither deleted nor replaced. To do either, set this to false first. Default: `true`.
      */
     declare public readonly deletionProtection: pulumi.Output<boolean>;
     /**
@@ -145,7 +145,8 @@ export class PostgresCluster extends pulumi.CustomResource {
     declare public /*out*/ readonly username: pulumi.Output<string | undefined>;
 
     /**
-     * Create a PostgresCluster resource with the given unique name, arguments, and options.
+     * A managed Postgres cluster: empty, restored from a backup, or a copy of another one.
+      * No setting of a cluster can be changed in place, so every change replaces it, and with it all data: `deletionProtection` has to be switched off first.
      *
      * @param name The _unique_ name of the resource.
      * @param args The arguments to use to populate this resource's properties.
@@ -224,7 +225,7 @@ export class PostgresCluster extends pulumi.CustomResource {
  */
 export interface PostgresClusterArgs {
     /**
-     * Whether the cluster can be neither deleted nor replaced. To do either, set this to false first.
+     * Whether the cluster can be neither deleted nor replaced. To do either, set this to false first. Default: `true`.
      */
     deletionProtection?: pulumi.Input<boolean | undefined>;
     /**
@@ -250,7 +251,7 @@ export interface PostgresClusterArgs {
     /**
      * Size, in any case: `basic` (2 shared CPUs, 1 GB), `starter` (2 shared CPUs, 2 GB), `launch` (2 CPUs, 8 GB), `scale` (4 CPUs, 32 GB) or `Performance` (8 CPUs, 64 GB). Required to create an empty cluster. Changing it replaces the cluster.
      */
-    plan?: pulumi.Input<string | undefined>;
+    plan?: pulumi.Input<enums.PostgresClusterPlan | (string & {}) | undefined>;
     /**
      * When the pool reuses a connection: `session` or `transaction`. The service does not return it. Changing it replaces the cluster. Default: `"session"`.
      */
@@ -262,7 +263,7 @@ export interface PostgresClusterArgs {
     /**
      * Region code, for example `fra`; it must offer Postgres. Required to create an empty cluster. Changing it replaces the cluster.
      */
-    region?: pulumi.Input<string | undefined>;
+    region?: pulumi.Input<enums.Region | (string & {}) | undefined>;
     /**
      * Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
      */

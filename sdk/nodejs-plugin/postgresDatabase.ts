@@ -35,7 +35,7 @@ export class PostgresDatabase extends pulumi.CustomResource {
     }
 
     /**
-     * Lets a change that replaces the database destroy its data.
+     * Lets a change that replaces the database destroy its data. Default: `false`.
      */
     declare public readonly allowDataLoss: pulumi.Output<boolean>;
     /**
@@ -48,7 +48,7 @@ export class PostgresDatabase extends pulumi.CustomResource {
     declare public readonly name: pulumi.Output<string>;
 
     /**
-     * Create a PostgresDatabase resource with the given unique name, arguments, and options.
+     * A database of a Postgres cluster.
      *
      * @param name The _unique_ name of the resource.
      * @param args The arguments to use to populate this resource's properties.
@@ -86,7 +86,7 @@ export class PostgresDatabase extends pulumi.CustomResource {
  */
 export interface PostgresDatabaseArgs {
     /**
-     * Lets a change that replaces the database destroy its data.
+     * Lets a change that replaces the database destroy its data. Default: `false`.
      */
     allowDataLoss?: pulumi.Input<boolean | undefined>;
     /**

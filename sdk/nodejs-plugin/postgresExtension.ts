@@ -39,7 +39,7 @@ export class PostgresExtension extends pulumi.CustomResource {
      */
     declare public readonly cluster: pulumi.Output<string>;
     /**
-     * Whether to create the schema if it does not exist; used at creation.
+     * Whether to create the schema if it does not exist; used at creation. Default: `false`.
      */
     declare public readonly createSchema: pulumi.Output<boolean>;
     /**
@@ -47,7 +47,7 @@ export class PostgresExtension extends pulumi.CustomResource {
      */
     declare public readonly database: pulumi.Output<string>;
     /**
-     * Lets the removal of the extension also remove everything that depends on it, tables' columns included.
+     * Lets the removal of the extension also remove everything that depends on it, tables' columns included. Default: `false`.
      */
     declare public readonly forceDestroy: pulumi.Output<boolean>;
     /**
@@ -55,7 +55,7 @@ export class PostgresExtension extends pulumi.CustomResource {
      */
     declare public readonly name: pulumi.Output<string>;
     /**
-     * Schema to install it in. Changing it replaces the extension.
+     * Schema to install it in. Changing it replaces the extension. Default: `"public"`.
      */
     declare public readonly schema: pulumi.Output<string>;
     /**
@@ -64,7 +64,7 @@ export class PostgresExtension extends pulumi.CustomResource {
     declare public /*out*/ readonly version: pulumi.Output<string | undefined>;
 
     /**
-     * Create a PostgresExtension resource with the given unique name, arguments, and options.
+     * An extension installed in a database of a Postgres cluster.
      *
      * @param name The _unique_ name of the resource.
      * @param args The arguments to use to populate this resource's properties.
@@ -117,7 +117,7 @@ export interface PostgresExtensionArgs {
      */
     cluster: pulumi.Input<string>;
     /**
-     * Whether to create the schema if it does not exist; used at creation.
+     * Whether to create the schema if it does not exist; used at creation. Default: `false`.
      */
     createSchema?: pulumi.Input<boolean | undefined>;
     /**
@@ -125,7 +125,7 @@ export interface PostgresExtensionArgs {
      */
     database: pulumi.Input<string>;
     /**
-     * Lets the removal of the extension also remove everything that depends on it, tables' columns included.
+     * Lets the removal of the extension also remove everything that depends on it, tables' columns included. Default: `false`.
      */
     forceDestroy?: pulumi.Input<boolean | undefined>;
     /**
@@ -133,7 +133,7 @@ export interface PostgresExtensionArgs {
      */
     name: pulumi.Input<string>;
     /**
-     * Schema to install it in. Changing it replaces the extension.
+     * Schema to install it in. Changing it replaces the extension. Default: `"public"`.
      */
     schema?: pulumi.Input<string | undefined>;
 }

@@ -42,7 +42,7 @@ export class PostgresUser extends pulumi.CustomResource {
      */
     declare public readonly cluster: pulumi.Output<string>;
     /**
-     * Whether a new password ends the sessions the user has open.
+     * Whether a new password ends the sessions the user has open. Default: `false`.
      */
     declare public readonly killSessions: pulumi.Output<boolean>;
     /**
@@ -63,7 +63,7 @@ export class PostgresUser extends pulumi.CustomResource {
     declare public readonly username: pulumi.Output<string>;
 
     /**
-     * Create a PostgresUser resource with the given unique name, arguments, and options.
+     * A user of a Postgres cluster, with a password that the service draws.
      *
      * @param name The _unique_ name of the resource.
      * @param args The arguments to use to populate this resource's properties.
@@ -116,7 +116,7 @@ export interface PostgresUserArgs {
      */
     cluster: pulumi.Input<string>;
     /**
-     * Whether a new password ends the sessions the user has open.
+     * Whether a new password ends the sessions the user has open. Default: `false`.
      */
     killSessions?: pulumi.Input<boolean | undefined>;
     /**

@@ -37,7 +37,9 @@ export class Provider extends pulumi.ProviderResource {
             resourceInputs["allowMissingApps"] = pulumi.output(args?.allowMissingApps).apply(JSON.stringify);
             resourceInputs["endpoint"] = args?.endpoint;
             resourceInputs["leaseHeader"] = args?.leaseHeader;
+            resourceInputs["maxUnavailable"] = args?.maxUnavailable;
             resourceInputs["organization"] = args?.organization;
+            resourceInputs["previewRequiresService"] = pulumi.output(args?.previewRequiresService).apply(JSON.stringify);
             resourceInputs["requestTimeoutSeconds"] = pulumi.output(args?.requestTimeoutSeconds).apply(JSON.stringify);
             resourceInputs["retries"] = pulumi.output(args?.retries).apply(JSON.stringify);
             resourceInputs["token"] = args?.token ? pulumi.secret(args.token) : undefined;
@@ -65,9 +67,17 @@ export interface ProviderArgs {
      */
     leaseHeader?: pulumi.Input<string | undefined>;
     /**
+     * How many Machines of an App an `up` may take down at a time: a number, or a percentage such as `25%`; at least one. A third when not set; `100%` updates all at once. Environment: `MACHINES_MAX_UNAVAILABLE`.
+     */
+    maxUnavailable?: pulumi.Input<string | undefined>;
+    /**
      * Slug of the organization Apps are created in. Environment: `MACHINES_ORGANIZATION`. Default: `personal`.
      */
     organization?: pulumi.Input<string | undefined>;
+    /**
+     * Fail a preview when the service does not answer. Otherwise the preview warns that it has not checked names, regions, capacity and organization. Set it in CI. Environment: `MACHINES_PREVIEW_REQUIRES_SERVICE`. Default: `false`.
+     */
+    previewRequiresService?: pulumi.Input<boolean | undefined>;
     /**
      * Seconds until an answer must have come, 1 to 600. Environment: `MACHINES_REQUEST_TIMEOUT_SECONDS`. Default: `30`.
      */

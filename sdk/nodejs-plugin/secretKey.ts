@@ -40,7 +40,7 @@ export class SecretKey extends pulumi.CustomResource {
     }
 
     /**
-     * Lets a change that replaces the key make all data unusable that was encrypted or signed with it.
+     * Lets a change that replaces the key make all data unusable that was encrypted or signed with it. Default: `false`.
      */
     declare public readonly allowDataLoss: pulumi.Output<boolean>;
     /**
@@ -73,7 +73,8 @@ export class SecretKey extends pulumi.CustomResource {
     declare public readonly value: pulumi.Output<string | undefined>;
 
     /**
-     * Create a SecretKey resource with the given unique name, arguments, and options.
+     * A key of an App that never leaves the service and is used by name.
+      * An existing key of the name is never overwritten: import it. An import knows everything but the value: leave `value` out of the program, and the key stays as it is. When others give the name another key, a refresh notices: a `value` in the program then shows as changed, and putting it back takes `allowDataLoss`, for it destroys the other key.
      *
      * @param name The _unique_ name of the resource.
      * @param args The arguments to use to populate this resource's properties.
@@ -126,7 +127,7 @@ export class SecretKey extends pulumi.CustomResource {
  */
 export interface SecretKeyArgs {
     /**
-     * Lets a change that replaces the key make all data unusable that was encrypted or signed with it.
+     * Lets a change that replaces the key make all data unusable that was encrypted or signed with it. Default: `false`.
      */
     allowDataLoss?: pulumi.Input<boolean | undefined>;
     /**

@@ -66,7 +66,8 @@ export class Signature extends pulumi.CustomResource {
     declare public /*out*/ readonly signature: pulumi.Output<string>;
 
     /**
-     * Create a Signature resource with the given unique name, arguments, and options.
+     * The signature of data by a secret key.
+      * It is kept until the data or the key changes. It exists in the state alone: deleting it asks the service for nothing.
      *
      * @param name The _unique_ name of the resource.
      * @param args The arguments to use to populate this resource's properties.

@@ -38,7 +38,7 @@ export class Volume extends pulumi.CustomResource {
     }
 
     /**
-     * Lets a change that replaces the volume destroy its data.
+     * Lets a change that replaces the volume destroy its data. Default: `false`.
      */
     declare public readonly allowDataLoss: pulumi.Output<boolean>;
     /**
@@ -50,7 +50,7 @@ export class Volume extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly attachedMachineId: pulumi.Output<string | undefined>;
     /**
-     * Whether snapshots are taken every day.
+     * Whether snapshots are taken every day. Default: `true`.
      */
     declare public readonly autoBackupEnabled: pulumi.Output<boolean>;
     /**
@@ -70,15 +70,15 @@ export class Volume extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly currentSizeGb: pulumi.Output<number | undefined>;
     /**
-     * Whether the volume is encrypted. Changing it replaces the volume.
+     * Whether the volume is encrypted. Changing it replaces the volume. Default: `true`.
      */
     declare public readonly encrypted: pulumi.Output<boolean>;
     /**
-     * Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`.
+     * Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`. Default: `false`.
      */
     declare public readonly finalSnapshot: pulumi.Output<boolean>;
     /**
-     * File system. Changing it replaces the volume.
+     * File system. Changing it replaces the volume. Default: `"ext4"`.
      */
     declare public readonly fstype: pulumi.Output<enums.VolumeFstype>;
     /**
@@ -94,15 +94,15 @@ export class Volume extends pulumi.CustomResource {
      */
     declare public readonly region: pulumi.Output<string | undefined>;
     /**
-     * Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation.
+     * Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation. Default: `true`.
      */
     declare public readonly requireUniqueZone: pulumi.Output<boolean>;
     /**
-     * Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then.
+     * Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then. Default: `false`.
      */
     declare public readonly restartOnExtend: pulumi.Output<boolean>;
     /**
-     * Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size.
+     * Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size. Default: `3`.
      */
     declare public readonly sizeGb: pulumi.Output<number>;
     /**
@@ -110,7 +110,7 @@ export class Volume extends pulumi.CustomResource {
      */
     declare public readonly snapshotId: pulumi.Output<string | undefined>;
     /**
-     * Days a snapshot is kept, 1 to 60.
+     * Days a snapshot is kept, 1 to 60. Default: `5`.
      */
     declare public readonly snapshotRetention: pulumi.Output<number>;
     /**
@@ -122,7 +122,7 @@ export class Volume extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly startBeforeGrowth: pulumi.Output<string | undefined>;
     /**
-     * Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation.
+     * Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation. Default: `false`.
      */
     declare public readonly uniqueZoneAppWide: pulumi.Output<boolean>;
     /**
@@ -135,7 +135,7 @@ export class Volume extends pulumi.CustomResource {
     declare public /*out*/ readonly zone: pulumi.Output<string | undefined>;
 
     /**
-     * Create a Volume resource with the given unique name, arguments, and options.
+     * Block storage that one Machine at a time can mount.
      *
      * @param name The _unique_ name of the resource.
      * @param args The arguments to use to populate this resource's properties.
@@ -212,7 +212,7 @@ export class Volume extends pulumi.CustomResource {
  */
 export interface VolumeArgs {
     /**
-     * Lets a change that replaces the volume destroy its data.
+     * Lets a change that replaces the volume destroy its data. Default: `false`.
      */
     allowDataLoss?: pulumi.Input<boolean | undefined>;
     /**
@@ -220,7 +220,7 @@ export interface VolumeArgs {
      */
     app: pulumi.Input<string>;
     /**
-     * Whether snapshots are taken every day.
+     * Whether snapshots are taken every day. Default: `true`.
      */
     autoBackupEnabled?: pulumi.Input<boolean | undefined>;
     /**
@@ -232,15 +232,15 @@ export interface VolumeArgs {
      */
     computeImage?: pulumi.Input<string | undefined>;
     /**
-     * Whether the volume is encrypted. Changing it replaces the volume.
+     * Whether the volume is encrypted. Changing it replaces the volume. Default: `true`.
      */
     encrypted?: pulumi.Input<boolean | undefined>;
     /**
-     * Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`.
+     * Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`. Default: `false`.
      */
     finalSnapshot?: pulumi.Input<boolean | undefined>;
     /**
-     * File system. Changing it replaces the volume.
+     * File system. Changing it replaces the volume. Default: `"ext4"`.
      */
     fstype?: pulumi.Input<enums.VolumeFstype | undefined>;
     /**
@@ -250,17 +250,17 @@ export interface VolumeArgs {
     /**
      * Region code, for example `ams`; the service picks one when left out. Changing it replaces the volume.
      */
-    region?: pulumi.Input<string | undefined>;
+    region?: pulumi.Input<enums.Region | (string & {}) | undefined>;
     /**
-     * Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation.
+     * Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation. Default: `true`.
      */
     requireUniqueZone?: pulumi.Input<boolean | undefined>;
     /**
-     * Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then.
+     * Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then. Default: `false`.
      */
     restartOnExtend?: pulumi.Input<boolean | undefined>;
     /**
-     * Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size.
+     * Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size. Default: `3`.
      */
     sizeGb?: pulumi.Input<number | undefined>;
     /**
@@ -268,7 +268,7 @@ export interface VolumeArgs {
      */
     snapshotId?: pulumi.Input<string | undefined>;
     /**
-     * Days a snapshot is kept, 1 to 60.
+     * Days a snapshot is kept, 1 to 60. Default: `5`.
      */
     snapshotRetention?: pulumi.Input<number | undefined>;
     /**
@@ -276,7 +276,7 @@ export interface VolumeArgs {
      */
     sourceVolumeId?: pulumi.Input<string | undefined>;
     /**
-     * Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation.
+     * Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation. Default: `false`.
      */
     uniqueZoneAppWide?: pulumi.Input<boolean | undefined>;
 }

@@ -82,7 +82,8 @@ export class VolumeSnapshot extends pulumi.CustomResource {
     declare public /*out*/ readonly volumeSize: pulumi.Output<number | undefined>;
 
     /**
-     * Create a VolumeSnapshot resource with the given unique name, arguments, and options.
+     * A snapshot of a Volume, taken when the resource is created.
+      * The service has no operation that deletes a snapshot: it expires after the days the volume's `snapshotRetention` said when it was taken. Deleting the resource forgets it.
      *
      * @param name The _unique_ name of the resource.
      * @param args The arguments to use to populate this resource's properties.

@@ -35,7 +35,7 @@ export interface WaitForMachineArgs {
      */
     states?: enums.AwaitedMachineState[];
     /**
-     * Seconds until the wait fails, 1 to 86400.
+     * Seconds until the wait fails, 1 to 86400. Default: `300`.
      */
     timeoutSeconds?: number;
     /**
@@ -82,7 +82,7 @@ export interface WaitForMachineOutputArgs {
      */
     states?: pulumi.Input<pulumi.Input<enums.AwaitedMachineState>[] | undefined>;
     /**
-     * Seconds until the wait fails, 1 to 86400.
+     * Seconds until the wait fails, 1 to 86400. Default: `300`.
      */
     timeoutSeconds?: pulumi.Input<number | undefined>;
     /**

@@ -38,12 +38,14 @@ export class AcmeCertificate extends pulumi.CustomResource {
   declare readonly expiresAt: pulumi.Output<string | undefined>;
 
   /**
+   * A certificate of a hostname that the platform has issued and renews.
+   * It is issued once the DNS is as `dnsRecords` says; creating it does not wait for that, a CertificateValidation does. A hostname may have a CustomCertificate besides, which then wins. The hostname is removed with its last certificate.
    * @param name name of the resource in this program
-   * @param args what is declared of it
+   * @param args what is declared of the AcmeCertificate
    * @param opts options of the resource
    */
   constructor(name: string, args: AcmeCertificateArgs, opts?: pulumi.CustomResourceOptions) {
-    super(typeToken("AcmeCertificate"), name, propertiesFor("AcmeCertificate", name, args, { outputs: ["status","configured","dnsProvider","dnsRecords","expiresAt"], secrets: [] }, opts), optionsFor(opts, []));
+    super(typeToken("AcmeCertificate"), name, propertiesFor("AcmeCertificate", name, args, { outputs: ["status","configured","dnsProvider","dnsRecords","expiresAt"], secrets: [] }, opts), optionsFor("AcmeCertificate", opts, []));
   }
 }
 

@@ -24,18 +24,19 @@ export class App extends pulumi.CustomResource {
   declare readonly organization: pulumi.Output<string | undefined>;
   /** IPv6 private network the App is on. */
   declare readonly network: pulumi.Output<string | undefined>;
-  /** Lets the deletion of the App take along Machines and volumes it still holds. */
+  /** Lets the deletion of the App take along Machines and volumes it still holds. Default: `false`. */
   declare readonly forceDestroy: pulumi.Output<boolean>;
   /** Opaque identifier within the platform. */
   declare readonly appId: pulumi.Output<string | undefined>;
 
   /**
+   * A named group of Machines, volumes, addresses, certificates and secrets.
    * @param name name of the resource in this program
-   * @param args what is declared of it
+   * @param args what is declared of the App
    * @param opts options of the resource
    */
   constructor(name: string, args?: AppArgs, opts?: pulumi.CustomResourceOptions) {
-    super(typeToken("App"), name, propertiesFor("App", name, args, { outputs: ["name","organization","network","appId"], secrets: [] }, opts), optionsFor(opts, []));
+    super(typeToken("App"), name, propertiesFor("App", name, args, { outputs: ["name","organization","network","appId"], secrets: [] }, opts), optionsFor("App", opts, []));
   }
 }
 
@@ -47,9 +48,6 @@ export interface AppArgs {
   organization?: pulumi.Input<string> | undefined;
   /** IPv6 private network the App is on; the organization's default network when left out. Changing it replaces the App. */
   network?: pulumi.Input<string> | undefined;
-  /**
-   * Lets the deletion of the App take along Machines and volumes it still holds.
-   * @default false
-   */
+  /** Lets the deletion of the App take along Machines and volumes it still holds. Default: `false`. */
   forceDestroy?: pulumi.Input<boolean> | undefined;
 }

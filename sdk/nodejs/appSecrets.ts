@@ -33,12 +33,14 @@ export class AppSecrets extends pulumi.CustomResource {
   declare readonly updatedAt: pulumi.Output<string | undefined>;
 
   /**
+   * Secrets of an App, by name, written together.
+   * Every change is one request, whatever it sets and unsets. Machines get new values with their next update. Values never come back from the service. A refresh compares digests to find secrets that others changed or unset, and the next up writes exactly these again. A name that exists already is overwritten, with a warning. A name that this resource no longer lists stays set, with a warning, if another resource of the program claims it or something else has written it since. A claimant whose value this one overwrote gets it back. An import knows the App alone: the next up writes all values.
    * @param name name of the resource in this program
-   * @param args what is declared of it
+   * @param args what is declared of the AppSecrets
    * @param opts options of the resource
    */
   constructor(name: string, args: AppSecretsArgs, opts?: pulumi.CustomResourceOptions) {
-    super(typeToken("AppSecrets"), name, propertiesFor("AppSecrets", name, args, { outputs: ["values","version","digests","updatedAt"], secrets: ["values"] }, opts), optionsFor(opts, ["values","digests"]));
+    super(typeToken("AppSecrets"), name, propertiesFor("AppSecrets", name, args, { outputs: ["values","version","digests","updatedAt"], secrets: ["values"] }, opts), optionsFor("AppSecrets", opts, ["values","digests"]));
   }
 }
 

@@ -33,12 +33,14 @@ export class CertificateValidation extends pulumi.CustomResource {
   declare readonly expiresAt: pulumi.Output<string | undefined>;
 
   /**
+   * Waits until the certificate of a hostname is valid.
+   * Its creation has the DNS checked at intervals until the hostname is `active`. It creates nothing on the service, and deleting it sends nothing. It waits 30 minutes unless `customTimeouts` says otherwise. When a refresh finds the hostname no longer active, the validation is gone, and the next up waits again.
    * @param name name of the resource in this program
-   * @param args what is declared of it
+   * @param args what is declared of the CertificateValidation
    * @param opts options of the resource
    */
   constructor(name: string, args: CertificateValidationArgs, opts?: pulumi.CustomResourceOptions) {
-    super(typeToken("CertificateValidation"), name, propertiesFor("CertificateValidation", name, args, { outputs: ["triggers","status","expiresAt"], secrets: [] }, opts), optionsFor(opts, []));
+    super(typeToken("CertificateValidation"), name, propertiesFor("CertificateValidation", name, args, { outputs: ["triggers","status","expiresAt"], secrets: [] }, opts), optionsFor("CertificateValidation", opts, []));
   }
 }
 

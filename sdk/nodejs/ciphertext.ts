@@ -39,12 +39,14 @@ export class Ciphertext extends pulumi.CustomResource {
   declare readonly ciphertext: pulumi.Output<string>;
 
   /**
+   * Data encrypted with a secret key.
+   * Encrypting twice gives two ciphertexts: this one is kept until the data or the key changes. It exists in the state alone: deleting it asks the service for nothing.
    * @param name name of the resource in this program
-   * @param args what is declared of it
+   * @param args what is declared of the Ciphertext
    * @param opts options of the resource
    */
   constructor(name: string, args: CiphertextArgs, opts?: pulumi.CustomResourceOptions) {
-    super(typeToken("Ciphertext"), name, propertiesFor("Ciphertext", name, args, { outputs: ["keyUpdatedAt","associatedData","serial","madeWith","ciphertext"], secrets: ["plaintext"] }, opts), optionsFor(opts, ["plaintext"]));
+    super(typeToken("Ciphertext"), name, propertiesFor("Ciphertext", name, args, { outputs: ["keyUpdatedAt","associatedData","serial","madeWith","ciphertext"], secrets: ["plaintext"] }, opts), optionsFor("Ciphertext", opts, ["plaintext"]));
   }
 }
 

@@ -46,12 +46,14 @@ export class CustomCertificate extends pulumi.CustomResource {
   declare readonly uploadedAt: pulumi.Output<string>;
 
   /**
+   * A certificate of a hostname that you bring yourself.
+   * It serves once the DNS has the TXT record of `dnsRecords`, which proves who owns the hostname; a CertificateValidation waits for that. A hostname may have an AcmeCertificate besides; the custom one wins. The hostname is removed with its last certificate. The private key never comes back from the service: an import leaves chain and key to the program, and the next up uploads them.
    * @param name name of the resource in this program
-   * @param args what is declared of it
+   * @param args what is declared of the CustomCertificate
    * @param opts options of the resource
    */
   constructor(name: string, args: CustomCertificateArgs, opts?: pulumi.CustomResourceOptions) {
-    super(typeToken("CustomCertificate"), name, propertiesFor("CustomCertificate", name, args, { outputs: ["status","configured","dnsProvider","dnsRecords","expiresAt","issuer","uploadedAt"], secrets: ["privateKey"] }, opts), optionsFor(opts, ["privateKey"]));
+    super(typeToken("CustomCertificate"), name, propertiesFor("CustomCertificate", name, args, { outputs: ["status","configured","dnsProvider","dnsRecords","expiresAt","issuer","uploadedAt"], secrets: ["privateKey"] }, opts), optionsFor("CustomCertificate", opts, ["privateKey"]));
   }
 }
 

@@ -35,12 +35,14 @@ export class DeployToken extends pulumi.CustomResource {
   declare readonly expiresAt: pulumi.Output<string>;
 
   /**
+   * An access token that is good for one App alone.
+   * The service has no operation that shows, lists or revokes a token. It is created again when an input changes; an old one, also one whose resource is deleted, works until it expires: choose a short `expiry`. After `expiresAt`, a refresh reports it as gone, and the next up creates a new one; without a refresh (`pulumi up --refresh`) the expiry goes unnoticed.
    * @param name name of the resource in this program
-   * @param args what is declared of it
+   * @param args what is declared of the DeployToken
    * @param opts options of the resource
    */
   constructor(name: string, args: DeployTokenArgs, opts?: pulumi.CustomResourceOptions) {
-    super(typeToken("DeployToken"), name, propertiesFor("DeployToken", name, args, { outputs: ["rotationTriggers","tokenId","token","expiresAt"], secrets: [] }, opts), optionsFor(opts, ["token"]));
+    super(typeToken("DeployToken"), name, propertiesFor("DeployToken", name, args, { outputs: ["rotationTriggers","tokenId","token","expiresAt"], secrets: [] }, opts), optionsFor("DeployToken", opts, ["token"]));
   }
 }
 

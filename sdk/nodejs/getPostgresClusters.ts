@@ -17,10 +17,7 @@ export function getPostgresClustersOutput(args?: GetPostgresClustersOutputArgs, 
 export interface GetPostgresClustersArgs {
   /** Slug of the organization; the provider's `organization` when left out. */
   organization?: string | undefined;
-  /**
-   * Whether deleted clusters are listed too.
-   * @default false
-   */
+  /** Whether deleted clusters are listed too. Default: `false`. */
   includeDeleted?: boolean | undefined;
 }
 
@@ -28,10 +25,7 @@ export interface GetPostgresClustersArgs {
 export interface GetPostgresClustersOutputArgs {
   /** Slug of the organization; the provider's `organization` when left out. */
   organization?: pulumi.Input<string> | undefined;
-  /**
-   * Whether deleted clusters are listed too.
-   * @default false
-   */
+  /** Whether deleted clusters are listed too. Default: `false`. */
   includeDeleted?: pulumi.Input<boolean> | undefined;
 }
 

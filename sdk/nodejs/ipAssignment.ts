@@ -44,12 +44,13 @@ export class IpAssignment extends pulumi.CustomResource {
   declare readonly createdAt: pulumi.Output<string | undefined>;
 
   /**
+   * An IP address of an App, or a pair of them.
    * @param name name of the resource in this program
-   * @param args what is declared of it
+   * @param args what is declared of the IpAssignment
    * @param opts options of the resource
    */
   constructor(name: string, args: IpAssignmentArgs, opts?: pulumi.CustomResourceOptions) {
-    super(typeToken("IpAssignment"), name, propertiesFor("IpAssignment", name, args, { outputs: ["region","network","organization","serviceName","ip","v4","v6","shared","egress","createdAt"], secrets: [] }, opts), optionsFor(opts, []));
+    super(typeToken("IpAssignment"), name, propertiesFor("IpAssignment", name, args, { outputs: ["region","network","organization","serviceName","ip","v4","v6","shared","egress","createdAt"], secrets: [] }, opts), optionsFor("IpAssignment", opts, []));
   }
 }
 
@@ -60,7 +61,7 @@ export interface IpAssignmentArgs {
   /** Kind of address: `v4`, `v6`, `shared_v4` (one an App, shared with others), `private_v6` (on a private network), and for connections the App opens `egress_v4`, `egress_v6` or both at once, `egress_pair`. Changing it replaces the address. */
   type: pulumi.Input<"v4" | "v6" | "shared_v4" | "private_v6" | "egress_v4" | "egress_v6" | "egress_pair">;
   /** Region the address leads to; `global` when left out. Changing it replaces the address. */
-  region?: pulumi.Input<string> | undefined;
+  region?: pulumi.Input<"ams" | "arn" | "bom" | "cdg" | "dfw" | "ewr" | "fra" | "gru" | "iad" | "jnb" | "lax" | "lhr" | "nrt" | "ord" | "sin" | "sjc" | "syd" | "yyz" | (string & {})> | undefined;
   /** For `private_v6`: the private network; the App's own when left out. Changing it replaces the address. */
   network?: pulumi.Input<string> | undefined;
   /** For `private_v6`: slug of the organization that owns the network; your own when left out. Changing it replaces the address. */

@@ -27,16 +27,16 @@ export class Machine extends pulumi.CustomResource {
   /** Region the Machine runs in. */
   declare readonly region: pulumi.Output<string | undefined>;
   /** Regions to try in this order when `region` has no room for the Machine. A Machine stays in the region in which it was created, which is `placedRegion`. */
-  declare readonly fallbackRegions: pulumi.Output<string[] | undefined>;
+  declare readonly fallbackRegions: pulumi.Output<("ams" | "arn" | "bom" | "cdg" | "dfw" | "ewr" | "fra" | "gru" | "iad" | "jnb" | "lax" | "lhr" | "nrt" | "ord" | "sin" | "sjc" | "syd" | "yyz" | (string & {}))[] | undefined>;
   /** Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine. */
   declare readonly config: pulumi.Output<output.MachineConfig>;
   /** State of the Machine. */
   declare readonly state: pulumi.Output<string>;
-  /** Whether the platform's proxy leaves the Machine out. */
+  /** Whether the platform's proxy leaves the Machine out. Default: `false`. */
   declare readonly cordoned: pulumi.Output<boolean>;
   /** Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is left alone. */
   declare readonly memoryLimitMb: pulumi.Output<number | undefined>;
-  /** Version of the App's secrets that the Machine must see at least: the `version` of AppSecrets. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back. */
+  /** Version of the App's secrets that the Machine must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back. */
   declare readonly minSecretsVersion: pulumi.Output<number | undefined>;
   /** Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that. */
   declare readonly restart: pulumi.Output<output.RestartTriggers | undefined>;
@@ -44,11 +44,11 @@ export class Machine extends pulumi.CustomResource {
   declare readonly reload: pulumi.Output<output.ReloadTriggers | undefined>;
   /** Whether creation and update wait until all checks pass; true when left out and the configuration has checks. */
   declare readonly waitForChecks: pulumi.Output<boolean | undefined>;
-  /** What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way. */
+  /** What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way. Default: `"keep"`. */
   declare readonly onUpdateFailure: pulumi.Output<"keep" | "rollback">;
-  /** Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done. */
+  /** Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done. Default: `false`. */
   declare readonly recreate: pulumi.Output<boolean>;
-  /** Lets the deletion kill the Machine when stopping it fails. */
+  /** Lets the deletion kill the Machine when stopping it fails. Default: `false`. */
   declare readonly forceDestroy: pulumi.Output<boolean>;
   /** Identifier within the App; stable for life. */
   declare readonly machineId: pulumi.Output<string>;
@@ -68,12 +68,13 @@ export class Machine extends pulumi.CustomResource {
   declare readonly updatedAt: pulumi.Output<string | undefined>;
 
   /**
+   * A small VM that runs a container image under a versioned configuration.
    * @param name name of the resource in this program
-   * @param args what is declared of it
+   * @param args what is declared of the Machine
    * @param opts options of the resource
    */
   constructor(name: string, args: MachineArgs, opts?: pulumi.CustomResourceOptions) {
-    super(typeToken("Machine"), name, propertiesFor("Machine", name, args, { outputs: ["name","region","fallbackRegions","state","memoryLimitMb","minSecretsVersion","restart","reload","waitForChecks","machineId","version","privateIp","imageRef","placedRegion","hostStatus","createdAt","updatedAt"], secrets: [] }, opts), optionsFor(opts, []));
+    super(typeToken("Machine"), name, propertiesFor("Machine", name, args, { outputs: ["name","region","fallbackRegions","state","memoryLimitMb","minSecretsVersion","restart","reload","waitForChecks","machineId","version","privateIp","imageRef","placedRegion","hostStatus","createdAt","updatedAt"], secrets: [] }, opts), optionsFor("Machine", opts, []));
   }
 }
 
@@ -84,41 +85,29 @@ export interface MachineArgs {
   /** Name, 1 to 63 of `a-z`, `0-9` and `-`, unique among the App's Machines. Generated from the resource's name when left out. Changing it replaces the Machine. */
   name?: pulumi.Input<string> | undefined;
   /** Region code, for example `ams`; the service picks one when left out. Changing it replaces the Machine. */
-  region?: pulumi.Input<string> | undefined;
+  region?: pulumi.Input<"ams" | "arn" | "bom" | "cdg" | "dfw" | "ewr" | "fra" | "gru" | "iad" | "jnb" | "lax" | "lhr" | "nrt" | "ord" | "sin" | "sjc" | "syd" | "yyz" | (string & {})> | undefined;
   /** Regions to try in this order when `region` has no room for the Machine. A Machine stays in the region in which it was created, which is `placedRegion`. */
-  fallbackRegions?: pulumi.Input<pulumi.Input<string>[]> | undefined;
+  fallbackRegions?: pulumi.Input<pulumi.Input<"ams" | "arn" | "bom" | "cdg" | "dfw" | "ewr" | "fra" | "gru" | "iad" | "jnb" | "lax" | "lhr" | "nrt" | "ord" | "sin" | "sjc" | "syd" | "yyz" | (string & {})>[]> | undefined;
   /** Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine. */
   config: pulumi.Input<input.MachineConfig>;
   /** Power state to keep the Machine in. Left out, it is started once and its power is left alone from then on. */
   state?: pulumi.Input<"started" | "stopped" | "suspended"> | undefined;
-  /**
-   * Whether the platform's proxy leaves the Machine out.
-   * @default false
-   */
+  /** Whether the platform's proxy leaves the Machine out. Default: `false`. */
   cordoned?: pulumi.Input<boolean> | undefined;
   /** Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is left alone. */
   memoryLimitMb?: pulumi.Input<number> | undefined;
-  /** Version of the App's secrets that the Machine must see at least: the `version` of AppSecrets. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back. */
-  minSecretsVersion?: pulumi.Input<number> | undefined;
+  /** Version of the App's secrets that the Machine must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back. */
+  minSecretsVersion?: pulumi.Input<number | pulumi.Input<number>[]> | undefined;
   /** Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that. */
   restart?: pulumi.Input<input.RestartTriggers> | undefined;
   /** Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none. */
   reload?: pulumi.Input<input.ReloadTriggers> | undefined;
   /** Whether creation and update wait until all checks pass; true when left out and the configuration has checks. */
   waitForChecks?: pulumi.Input<boolean> | undefined;
-  /**
-   * What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way.
-   * @default "keep"
-   */
+  /** What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way. Default: `"keep"`. */
   onUpdateFailure?: pulumi.Input<"keep" | "rollback"> | undefined;
-  /**
-   * Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done.
-   * @default false
-   */
+  /** Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done. Default: `false`. */
   recreate?: pulumi.Input<boolean> | undefined;
-  /**
-   * Lets the deletion kill the Machine when stopping it fails.
-   * @default false
-   */
+  /** Lets the deletion kill the Machine when stopping it fails. Default: `false`. */
   forceDestroy?: pulumi.Input<boolean> | undefined;
 }

@@ -51,12 +51,14 @@ export class MachineCommand extends pulumi.CustomResource {
   declare readonly exitCode: pulumi.Output<number | undefined>;
 
   /**
+   * Commands that are run in a Machine when this is created, changed and deleted.
+   * A command that ends with another exit code than 0 fails the operation with the end of its output. One whose answer is lost is never run a second time by itself. There is nothing that could be imported.
    * @param name name of the resource in this program
-   * @param args what is declared of it
+   * @param args what is declared of the MachineCommand
    * @param opts options of the resource
    */
   constructor(name: string, args: MachineCommandArgs, opts?: pulumi.CustomResourceOptions) {
-    super(typeToken("MachineCommand"), name, propertiesFor("MachineCommand", name, args, { outputs: ["create","update","delete","triggers","stdin","timeout","container","machineId","commandId","stdout","stderr","exitCode"], secrets: [] }, opts), optionsFor(opts, ["stdout","stderr"]));
+    super(typeToken("MachineCommand"), name, propertiesFor("MachineCommand", name, args, { outputs: ["create","update","delete","triggers","stdin","timeout","container","machineId","commandId","stdout","stderr","exitCode"], secrets: [] }, opts), optionsFor("MachineCommand", opts, ["stdout","stderr"]));
   }
 }
 

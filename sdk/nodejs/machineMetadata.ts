@@ -27,18 +27,20 @@ export class MachineMetadata extends pulumi.CustomResource {
   declare readonly machine: pulumi.Output<string>;
   /** Values by key, none of them empty. Keys that begin with `pulumi-` or `fly_` are not to be set. Keys that are not named here are left alone. */
   declare readonly values: pulumi.Output<{ [key: string]: string }>;
-  /** Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise. */
+  /** Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise. Default: `false`. */
   declare readonly adopt: pulumi.Output<boolean>;
   /** Identifier of the Machine within its App. */
   declare readonly machineId: pulumi.Output<string>;
 
   /**
+   * Metadata keys on a Machine that is managed elsewhere.
+   * It owns only its keys, and creates no new version of the Machine. A Machine resource leaves keys alone that it does not set itself.
    * @param name name of the resource in this program
-   * @param args what is declared of it
+   * @param args what is declared of the MachineMetadata
    * @param opts options of the resource
    */
   constructor(name: string, args: MachineMetadataArgs, opts?: pulumi.CustomResourceOptions) {
-    super(typeToken("MachineMetadata"), name, propertiesFor("MachineMetadata", name, args, { outputs: ["machineId"], secrets: [] }, opts), optionsFor(opts, []));
+    super(typeToken("MachineMetadata"), name, propertiesFor("MachineMetadata", name, args, { outputs: ["machineId"], secrets: [] }, opts), optionsFor("MachineMetadata", opts, []));
   }
 }
 
@@ -50,9 +52,6 @@ export interface MachineMetadataArgs {
   machine: pulumi.Input<string>;
   /** Values by key, none of them empty. Keys that begin with `pulumi-` or `fly_` are not to be set. Keys that are not named here are left alone. */
   values: pulumi.Input<{ [key: string]: pulumi.Input<string> }>;
-  /**
-   * Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise.
-   * @default false
-   */
+  /** Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise. Default: `false`. */
   adopt?: pulumi.Input<boolean> | undefined;
 }

@@ -45,12 +45,14 @@ export class PostgresAttachment extends pulumi.CustomResource {
   declare readonly secretsVersion: pulumi.Output<number>;
 
   /**
+   * Attaches a Postgres cluster to an App, and can set a secret of the App to its connection URI.
+   * An attachment that exists already is adopted, because it is only a record. The secret is set through the connection pool; a Machine sees it from its next update on. An existing secret of that name is overwritten, with a warning.
    * @param name name of the resource in this program
-   * @param args what is declared of it
+   * @param args what is declared of the PostgresAttachment
    * @param opts options of the resource
    */
   constructor(name: string, args: PostgresAttachmentArgs, opts?: pulumi.CustomResourceOptions) {
-    super(typeToken("PostgresAttachment"), name, propertiesFor("PostgresAttachment", name, args, { outputs: ["secretName","uri","user","password","database","attachedAt","secretDigest","secretUpdatedAt","secretsVersion"], secrets: ["uri","password"] }, opts), optionsFor(opts, ["uri","password"]));
+    super(typeToken("PostgresAttachment"), name, propertiesFor("PostgresAttachment", name, args, { outputs: ["secretName","uri","user","password","database","attachedAt","secretDigest","secretUpdatedAt","secretsVersion"], secrets: ["uri","password"] }, opts), optionsFor("PostgresAttachment", opts, ["uri","password"]));
   }
 }
 

@@ -23,7 +23,7 @@ export class PostgresBackup extends pulumi.CustomResource {
 
   /** Cluster to back up: the `id` of a PostgresCluster. Changing it creates another backup. */
   declare readonly cluster: pulumi.Output<string>;
-  /** `full`, `incr` (changes since the last backup) or `diff` (changes since the last full one). Changing it creates another backup. */
+  /** `full`, `incr` (changes since the last backup) or `diff` (changes since the last full one). Changing it creates another backup. Default: `"full"`. */
   declare readonly type: pulumi.Output<"full" | "incr" | "diff">;
   /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is created. */
   declare readonly triggers: pulumi.Output<{ [key: string]: string } | undefined>;
@@ -41,12 +41,14 @@ export class PostgresBackup extends pulumi.CustomResource {
   declare readonly expired: pulumi.Output<boolean | undefined>;
 
   /**
+   * A backup of a Postgres cluster, taken when the resource is created.
+   * The service keeps a backup for as long as it sees fit: deleting the resource leaves it there, and one that has gone shows as `expired`.
    * @param name name of the resource in this program
-   * @param args what is declared of it
+   * @param args what is declared of the PostgresBackup
    * @param opts options of the resource
    */
   constructor(name: string, args: PostgresBackupArgs, opts?: pulumi.CustomResourceOptions) {
-    super(typeToken("PostgresBackup"), name, propertiesFor("PostgresBackup", name, args, { outputs: ["triggers","backupId","status","sizeBytes","startedAt","finishedAt","expired"], secrets: [] }, opts), optionsFor(opts, []));
+    super(typeToken("PostgresBackup"), name, propertiesFor("PostgresBackup", name, args, { outputs: ["triggers","backupId","status","sizeBytes","startedAt","finishedAt","expired"], secrets: [] }, opts), optionsFor("PostgresBackup", opts, []));
   }
 }
 
@@ -54,10 +56,7 @@ export class PostgresBackup extends pulumi.CustomResource {
 export interface PostgresBackupArgs {
   /** Cluster to back up: the `id` of a PostgresCluster. Changing it creates another backup. */
   cluster: pulumi.Input<string>;
-  /**
-   * `full`, `incr` (changes since the last backup) or `diff` (changes since the last full one). Changing it creates another backup.
-   * @default "full"
-   */
+  /** `full`, `incr` (changes since the last backup) or `diff` (changes since the last full one). Changing it creates another backup. Default: `"full"`. */
   type?: pulumi.Input<"full" | "incr" | "diff"> | undefined;
   /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is created. */
   triggers?: pulumi.Input<{ [key: string]: pulumi.Input<string> }> | undefined;

@@ -43,7 +43,7 @@ export class PostgresCluster extends pulumi.CustomResource {
   declare readonly restore: pulumi.Output<output.PostgresClusterRestore | undefined>;
   /** Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster. */
   declare readonly fork: pulumi.Output<output.PostgresClusterFork | undefined>;
-  /** Whether the cluster can be neither deleted nor replaced. To do either, set this to false first. */
+  /** Whether the cluster can be neither deleted nor replaced. To do either, set this to false first. Default: `true`. */
   declare readonly deletionProtection: pulumi.Output<boolean>;
   /** Identifier. */
   declare readonly clusterId: pulumi.Output<string>;
@@ -77,12 +77,14 @@ export class PostgresCluster extends pulumi.CustomResource {
   declare readonly poolerUri: pulumi.Output<string | undefined>;
 
   /**
+   * A managed Postgres cluster: empty, restored from a backup, or a copy of another one.
+   * No setting of a cluster can be changed in place, so every change replaces it, and with it all data: `deletionProtection` has to be switched off first.
    * @param name name of the resource in this program
-   * @param args what is declared of it
+   * @param args what is declared of the PostgresCluster
    * @param opts options of the resource
    */
   constructor(name: string, args?: PostgresClusterArgs, opts?: pulumi.CustomResourceOptions) {
-    super(typeToken("PostgresCluster"), name, propertiesFor("PostgresCluster", name, args, { outputs: ["name","organization","region","plan","diskSizeGb","pgMajorVersion","poolMode","postgisEnabled","restore","fork","clusterId","status","cpuKind","cpus","memoryMb","replicas","createdAt","directHost","directPort","poolerHost","poolerPort","username","password","directUri","poolerUri"], secrets: [] }, opts), optionsFor(opts, ["password","directUri","poolerUri"]));
+    super(typeToken("PostgresCluster"), name, propertiesFor("PostgresCluster", name, args, { outputs: ["name","organization","region","plan","diskSizeGb","pgMajorVersion","poolMode","postgisEnabled","restore","fork","clusterId","status","cpuKind","cpus","memoryMb","replicas","createdAt","directHost","directPort","poolerHost","poolerPort","username","password","directUri","poolerUri"], secrets: [] }, opts), optionsFor("PostgresCluster", opts, ["password","directUri","poolerUri"]));
   }
 }
 
@@ -93,9 +95,9 @@ export interface PostgresClusterArgs {
   /** Slug of the organization that owns the cluster; the provider's `organization` when left out, or that of the cluster it is created from. Changing it replaces the cluster. */
   organization?: pulumi.Input<string> | undefined;
   /** Region code, for example `fra`; it must offer Postgres. Required to create an empty cluster. Changing it replaces the cluster. */
-  region?: pulumi.Input<string> | undefined;
+  region?: pulumi.Input<"ams" | "arn" | "bom" | "cdg" | "dfw" | "ewr" | "fra" | "gru" | "iad" | "jnb" | "lax" | "lhr" | "nrt" | "ord" | "sin" | "sjc" | "syd" | "yyz" | (string & {})> | undefined;
   /** Size, in any case: `basic` (2 shared CPUs, 1 GB), `starter` (2 shared CPUs, 2 GB), `launch` (2 CPUs, 8 GB), `scale` (4 CPUs, 32 GB) or `Performance` (8 CPUs, 64 GB). Required to create an empty cluster. Changing it replaces the cluster. */
-  plan?: pulumi.Input<string> | undefined;
+  plan?: pulumi.Input<"basic" | "starter" | "launch" | "scale" | "Performance" | (string & {})> | undefined;
   /** Disk in GB, 10 to 1000; 10 when left out. Changing it replaces the cluster. */
   diskSizeGb?: pulumi.Input<number> | undefined;
   /** Major version of Postgres, `16` or `17`; `16` when left out. Changing it replaces the cluster. */
@@ -108,9 +110,6 @@ export interface PostgresClusterArgs {
   restore?: pulumi.Input<input.PostgresClusterRestore> | undefined;
   /** Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster. */
   fork?: pulumi.Input<input.PostgresClusterFork> | undefined;
-  /**
-   * Whether the cluster can be neither deleted nor replaced. To do either, set this to false first.
-   * @default true
-   */
+  /** Whether the cluster can be neither deleted nor replaced. To do either, set this to false first. Default: `true`. */
   deletionProtection?: pulumi.Input<boolean> | undefined;
 }

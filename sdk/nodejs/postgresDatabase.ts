@@ -22,16 +22,17 @@ export class PostgresDatabase extends pulumi.CustomResource {
   declare readonly cluster: pulumi.Output<string>;
   /** Name of the database. */
   declare readonly name: pulumi.Output<string>;
-  /** Lets a change that replaces the database destroy its data. */
+  /** Lets a change that replaces the database destroy its data. Default: `false`. */
   declare readonly allowDataLoss: pulumi.Output<boolean>;
 
   /**
+   * A database of a Postgres cluster.
    * @param name name of the resource in this program
-   * @param args what is declared of it
+   * @param args what is declared of the PostgresDatabase
    * @param opts options of the resource
    */
   constructor(name: string, args: PostgresDatabaseArgs, opts?: pulumi.CustomResourceOptions) {
-    super(typeToken("PostgresDatabase"), name, propertiesFor("PostgresDatabase", name, args, { outputs: [], secrets: [] }, opts), optionsFor(opts, []));
+    super(typeToken("PostgresDatabase"), name, propertiesFor("PostgresDatabase", name, args, { outputs: [], secrets: [] }, opts), optionsFor("PostgresDatabase", opts, []));
   }
 }
 
@@ -41,9 +42,6 @@ export interface PostgresDatabaseArgs {
   cluster: pulumi.Input<string>;
   /** Name, 1 to 63 letters, digits, `-` and `_`, unique in the cluster. Changing it replaces the database. */
   name: pulumi.Input<string>;
-  /**
-   * Lets a change that replaces the database destroy its data.
-   * @default false
-   */
+  /** Lets a change that replaces the database destroy its data. Default: `false`. */
   allowDataLoss?: pulumi.Input<boolean> | undefined;
 }

@@ -24,22 +24,23 @@ export class PostgresExtension extends pulumi.CustomResource {
   declare readonly database: pulumi.Output<string>;
   /** Name of the extension, for example `vector`. Changing it replaces the extension. */
   declare readonly name: pulumi.Output<string>;
-  /** Schema to install it in. Changing it replaces the extension. */
+  /** Schema to install it in. Changing it replaces the extension. Default: `"public"`. */
   declare readonly schema: pulumi.Output<string>;
-  /** Whether to create the schema if it does not exist; used at creation. */
+  /** Whether to create the schema if it does not exist; used at creation. Default: `false`. */
   declare readonly createSchema: pulumi.Output<boolean>;
-  /** Lets the removal of the extension also remove everything that depends on it, tables' columns included. */
+  /** Lets the removal of the extension also remove everything that depends on it, tables' columns included. Default: `false`. */
   declare readonly forceDestroy: pulumi.Output<boolean>;
   /** Version that is installed. */
   declare readonly version: pulumi.Output<string | undefined>;
 
   /**
+   * An extension installed in a database of a Postgres cluster.
    * @param name name of the resource in this program
-   * @param args what is declared of it
+   * @param args what is declared of the PostgresExtension
    * @param opts options of the resource
    */
   constructor(name: string, args: PostgresExtensionArgs, opts?: pulumi.CustomResourceOptions) {
-    super(typeToken("PostgresExtension"), name, propertiesFor("PostgresExtension", name, args, { outputs: ["version"], secrets: [] }, opts), optionsFor(opts, []));
+    super(typeToken("PostgresExtension"), name, propertiesFor("PostgresExtension", name, args, { outputs: ["version"], secrets: [] }, opts), optionsFor("PostgresExtension", opts, []));
   }
 }
 
@@ -51,19 +52,10 @@ export interface PostgresExtensionArgs {
   database: pulumi.Input<string>;
   /** Name of the extension, for example `vector`. Changing it replaces the extension. */
   name: pulumi.Input<string>;
-  /**
-   * Schema to install it in. Changing it replaces the extension.
-   * @default "public"
-   */
+  /** Schema to install it in. Changing it replaces the extension. Default: `"public"`. */
   schema?: pulumi.Input<string> | undefined;
-  /**
-   * Whether to create the schema if it does not exist; used at creation.
-   * @default false
-   */
+  /** Whether to create the schema if it does not exist; used at creation. Default: `false`. */
   createSchema?: pulumi.Input<boolean> | undefined;
-  /**
-   * Lets the removal of the extension also remove everything that depends on it, tables' columns included.
-   * @default false
-   */
+  /** Lets the removal of the extension also remove everything that depends on it, tables' columns included. Default: `false`. */
   forceDestroy?: pulumi.Input<boolean> | undefined;
 }

@@ -26,18 +26,19 @@ export class PostgresUser extends pulumi.CustomResource {
   declare readonly role: pulumi.Output<"schema_admin" | "writer" | "reader">;
   /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the user gets a new password. */
   declare readonly rotationTriggers: pulumi.Output<{ [key: string]: string } | undefined>;
-  /** Whether a new password ends the sessions the user has open. */
+  /** Whether a new password ends the sessions the user has open. Default: `false`. */
   declare readonly killSessions: pulumi.Output<boolean>;
   /** The password, drawn by the service. */
   declare readonly password: pulumi.Output<string>;
 
   /**
+   * A user of a Postgres cluster, with a password that the service draws.
    * @param name name of the resource in this program
-   * @param args what is declared of it
+   * @param args what is declared of the PostgresUser
    * @param opts options of the resource
    */
   constructor(name: string, args: PostgresUserArgs, opts?: pulumi.CustomResourceOptions) {
-    super(typeToken("PostgresUser"), name, propertiesFor("PostgresUser", name, args, { outputs: ["rotationTriggers","password"], secrets: [] }, opts), optionsFor(opts, ["password"]));
+    super(typeToken("PostgresUser"), name, propertiesFor("PostgresUser", name, args, { outputs: ["rotationTriggers","password"], secrets: [] }, opts), optionsFor("PostgresUser", opts, ["password"]));
   }
 }
 
@@ -51,9 +52,6 @@ export interface PostgresUserArgs {
   role: pulumi.Input<"schema_admin" | "writer" | "reader">;
   /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the user gets a new password. */
   rotationTriggers?: pulumi.Input<{ [key: string]: pulumi.Input<string> }> | undefined;
-  /**
-   * Whether a new password ends the sessions the user has open.
-   * @default false
-   */
+  /** Whether a new password ends the sessions the user has open. Default: `false`. */
   killSessions?: pulumi.Input<boolean> | undefined;
 }

@@ -5,10 +5,12 @@ import * as pulumi from "@pulumi/pulumi";
 import { getAllResources, unknown } from "@pulumi/pulumi/output.js";
 import {
   ask as askQuestion,
+  askConnection,
   contextKey,
   invoke,
   ownerInProgram,
   questionsOf,
+  unknownKeys,
   warnOfConfiguration,
   type Called,
   type Finding,
@@ -44,7 +46,27 @@ function requireResolvable(): void {
 }
 
 const configuration = (key: string): string | undefined => pulumi.runtime.getConfig(`machines:${key}`);
+
+/** Fails if a key of the stack's `machines:` configuration is misspelt: the resources would silently use its default. */
+function requireKnownConfiguration(): void {
+  const given = Object.keys(pulumi.runtime.allConfig()).flatMap((key) => /^machines:(.*)/.exec(key)?.[1] ?? []);
+  const problems = unknownKeys(given);
+  if (problems.length > 0) throw new pulumi.RunError(problems.join("; "));
+}
+
 const warn = (message: string): void => void pulumi.log.warn(message);
+
+/** Whether the configuration holds a value encrypted. Pulumi's types leave this function out; without it nothing is known. */
+const { isConfigSecret } = pulumi.runtime as { readonly isConfigSecret?: (key: string) => boolean };
+let isPlainTokenReported = false;
+
+/** Warns once of a token that the stack's configuration holds in plain text. A token of the environment is not in any file. */
+function warnOfPlainToken(): void {
+  const key = "machines:token";
+  if (isPlainTokenReported || configuration("token") === undefined || isConfigSecret?.(key) !== false) return;
+  isPlainTokenReported = true;
+  warn(`${key} is in plain text in the stack's configuration: set it again with \`pulumi config set --secret ${key}\``);
+}
 
 /** The properties a resource registers: its arguments, its outputs (unknown until they are known), its provider and context. */
 export function propertiesFor(
@@ -55,7 +77,9 @@ export function propertiesFor(
   opts: pulumi.CustomResourceOptions | undefined,
 ): pulumi.Inputs {
   requireResolvable();
+  requireKnownConfiguration();
   warnOfConfiguration(configuration, warn);
+  warnOfPlainToken();
   const unknown = Object.fromEntries(outputs.map((output) => [output, undefined]));
   const provider = { __provider: providerText(type) };
   if (opts?.id !== undefined) return { ...unknown, ...provider };
@@ -66,12 +90,19 @@ export function propertiesFor(
   return { ...unknown, ...given, ...provider, [contextKey]: contextFor(type, name, given, opts) };
 }
 
-/** The options of a resource, with outputs that are secret by nature marked so. */
+/**
+ * The options of a resource: outputs that are always secret are marked so, and the plugin's type is an alias, so that a
+ * stack of the plugin can change to this binding.
+ */
 export const optionsFor = (
+  type: string,
   opts: pulumi.CustomResourceOptions | undefined,
   secrets: readonly string[],
 ): pulumi.CustomResourceOptions =>
-  secrets.length === 0 ? (opts ?? {}) : pulumi.mergeOptions(opts, { additionalSecretOutputs: [...secrets] });
+  pulumi.mergeOptions(opts, {
+    aliases: [{ type: `machines:index:${type}` }],
+    ...(secrets.length === 0 ? {} : { additionalSecretOutputs: [...secrets] }),
+  });
 
 function contextFor(
   type: string,
@@ -101,7 +132,7 @@ function findingsFor(
   args: Record<string, unknown>,
   owner: Promise<string>,
 ): pulumi.Output<Finding | null>[] {
-  return questionsOf(type).flatMap(({ needs, uses = [] }, index) => {
+  const answers = questionsOf(type).flatMap(({ needs, uses = [] }, index) => {
     if (needs.some((need) => args[need] === undefined || args[need] === null)) return [];
     const wanted = Object.fromEntries([...needs, ...uses].map((path) => [path, valueAt(args, path.split("."))]));
     return [
@@ -112,6 +143,7 @@ function findingsFor(
         ),
     ];
   });
+  return [pulumi.output(askConnection(configuration, warn)), ...answers];
 }
 
 /** The value at a path into arguments: an output if a part of the path is one, so that the rest need not be known. */
@@ -130,6 +162,7 @@ async function ask(
 ): Promise<Called> {
   const done = pulumi.runtime.rpcKeepAlive();
   try {
+    requireKnownConfiguration();
     warnOfConfiguration(get, warn);
     return await invoke(name, { ...args }, get, {
       isPreview: pulumi.runtime.isDryRun(),

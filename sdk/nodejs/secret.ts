@@ -37,12 +37,14 @@ export class Secret extends pulumi.CustomResource {
   declare readonly updatedAt: pulumi.Output<string | undefined>;
 
   /**
+   * One secret of an App.
+   * For several secrets of one App use AppSecrets: it writes them in one request. Machines get a new value with their next update. The value never comes back from the service. A refresh compares its digest to find out whether others changed it, and the next up writes it again. A secret of the name that exists already is overwritten, with a warning. When this resource is deleted, the secret stays set, with a warning, if another resource of the program claims it or something else has written it since. A claimant whose value this one overwrote gets it back.
    * @param name name of the resource in this program
-   * @param args what is declared of it
+   * @param args what is declared of the Secret
    * @param opts options of the resource
    */
   constructor(name: string, args: SecretArgs, opts?: pulumi.CustomResourceOptions) {
-    super(typeToken("Secret"), name, propertiesFor("Secret", name, args, { outputs: ["digest","version","createdAt","updatedAt"], secrets: ["value"] }, opts), optionsFor(opts, ["value","digest"]));
+    super(typeToken("Secret"), name, propertiesFor("Secret", name, args, { outputs: ["digest","version","createdAt","updatedAt"], secrets: ["value"] }, opts), optionsFor("Secret", opts, ["value","digest"]));
   }
 }
 

@@ -29,7 +29,7 @@ export class SecretKey extends pulumi.CustomResource {
   declare readonly type: pulumi.Output<"nacl_auth" | "hs256" | "hs384" | "hs512" | "es256" | "nacl_sign" | "nacl_secretbox" | "xaes256gcm" | "nacl_box">;
   /** The key, base64: 32 bytes; of `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. Drawn by the service, and never known elsewhere, when left out. Leave it out after an import too: the service shows no value, so one that is added later is taken for another key. Changing it replaces the key. */
   declare readonly value: pulumi.Output<string | undefined>;
-  /** Lets a change that replaces the key make all data unusable that was encrypted or signed with it. */
+  /** Lets a change that replaces the key make all data unusable that was encrypted or signed with it. Default: `false`. */
   declare readonly allowDataLoss: pulumi.Output<boolean>;
   /** Public half, base64, of the kinds that have one: `es256`, `nacl_box`, `nacl_sign`. */
   declare readonly publicKey: pulumi.Output<string | undefined>;
@@ -39,12 +39,14 @@ export class SecretKey extends pulumi.CustomResource {
   declare readonly updatedAt: pulumi.Output<string>;
 
   /**
+   * A key of an App that never leaves the service and is used by name.
+   * An existing key of the name is never overwritten: import it. An import knows everything but the value: leave `value` out of the program, and the key stays as it is. When others give the name another key, a refresh notices: a `value` in the program then shows as changed, and putting it back takes `allowDataLoss`, for it destroys the other key.
    * @param name name of the resource in this program
-   * @param args what is declared of it
+   * @param args what is declared of the SecretKey
    * @param opts options of the resource
    */
   constructor(name: string, args: SecretKeyArgs, opts?: pulumi.CustomResourceOptions) {
-    super(typeToken("SecretKey"), name, propertiesFor("SecretKey", name, args, { outputs: ["value","publicKey","createdAt","updatedAt"], secrets: ["value"] }, opts), optionsFor(opts, ["value"]));
+    super(typeToken("SecretKey"), name, propertiesFor("SecretKey", name, args, { outputs: ["value","publicKey","createdAt","updatedAt"], secrets: ["value"] }, opts), optionsFor("SecretKey", opts, ["value"]));
   }
 }
 
@@ -58,9 +60,6 @@ export interface SecretKeyArgs {
   type: pulumi.Input<"nacl_auth" | "hs256" | "hs384" | "hs512" | "es256" | "nacl_sign" | "nacl_secretbox" | "xaes256gcm" | "nacl_box">;
   /** The key, base64: 32 bytes; of `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. Drawn by the service, and never known elsewhere, when left out. Leave it out after an import too: the service shows no value, so one that is added later is taken for another key. Changing it replaces the key. */
   value?: pulumi.Input<string> | undefined;
-  /**
-   * Lets a change that replaces the key make all data unusable that was encrypted or signed with it.
-   * @default false
-   */
+  /** Lets a change that replaces the key make all data unusable that was encrypted or signed with it. Default: `false`. */
   allowDataLoss?: pulumi.Input<boolean> | undefined;
 }

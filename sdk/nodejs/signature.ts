@@ -37,12 +37,14 @@ export class Signature extends pulumi.CustomResource {
   declare readonly signature: pulumi.Output<string>;
 
   /**
+   * The signature of data by a secret key.
+   * It is kept until the data or the key changes. It exists in the state alone: deleting it asks the service for nothing.
    * @param name name of the resource in this program
-   * @param args what is declared of it
+   * @param args what is declared of the Signature
    * @param opts options of the resource
    */
   constructor(name: string, args: SignatureArgs, opts?: pulumi.CustomResourceOptions) {
-    super(typeToken("Signature"), name, propertiesFor("Signature", name, args, { outputs: ["keyUpdatedAt","serial","madeWith","signature"], secrets: ["plaintext"] }, opts), optionsFor(opts, ["plaintext"]));
+    super(typeToken("Signature"), name, propertiesFor("Signature", name, args, { outputs: ["keyUpdatedAt","serial","madeWith","signature"], secrets: ["plaintext"] }, opts), optionsFor("Signature", opts, ["plaintext"]));
   }
 }
 

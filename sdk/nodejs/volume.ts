@@ -26,33 +26,33 @@ export class Volume extends pulumi.CustomResource {
   declare readonly name: pulumi.Output<string>;
   /** Region the volume is in. */
   declare readonly region: pulumi.Output<string | undefined>;
-  /** Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size. */
+  /** Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size. Default: `3`. */
   declare readonly sizeGb: pulumi.Output<number>;
-  /** Whether the volume is encrypted. Changing it replaces the volume. */
+  /** Whether the volume is encrypted. Changing it replaces the volume. Default: `true`. */
   declare readonly encrypted: pulumi.Output<boolean>;
-  /** File system. Changing it replaces the volume. */
+  /** File system. Changing it replaces the volume. Default: `"ext4"`. */
   declare readonly fstype: pulumi.Output<"ext4" | "raw">;
-  /** Days a snapshot is kept, 1 to 60. */
+  /** Days a snapshot is kept, 1 to 60. Default: `5`. */
   declare readonly snapshotRetention: pulumi.Output<number>;
-  /** Whether snapshots are taken every day. */
+  /** Whether snapshots are taken every day. Default: `true`. */
   declare readonly autoBackupEnabled: pulumi.Output<boolean>;
   /** Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `sourceVolumeId`. */
   declare readonly snapshotId: pulumi.Output<string | undefined>;
   /** Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `snapshotId`. */
   declare readonly sourceVolumeId: pulumi.Output<string | undefined>;
-  /** Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation. */
+  /** Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation. Default: `true`. */
   declare readonly requireUniqueZone: pulumi.Output<boolean>;
-  /** Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation. */
+  /** Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation. Default: `false`. */
   declare readonly uniqueZoneAppWide: pulumi.Output<boolean>;
   /** CPU and memory of the Machine that will mount the volume: it is placed where such a Machine fits; used at creation. */
   declare readonly compute: pulumi.Output<output.MachineGuest | undefined>;
   /** Image of that Machine; used at creation. */
   declare readonly computeImage: pulumi.Output<string | undefined>;
-  /** Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then. */
+  /** Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then. Default: `false`. */
   declare readonly restartOnExtend: pulumi.Output<boolean>;
-  /** Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`. */
+  /** Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`. Default: `false`. */
   declare readonly finalSnapshot: pulumi.Output<boolean>;
-  /** Lets a change that replaces the volume destroy its data. */
+  /** Lets a change that replaces the volume destroy its data. Default: `false`. */
   declare readonly allowDataLoss: pulumi.Output<boolean>;
   /** Identifier within the App. */
   declare readonly volumeId: pulumi.Output<string>;
@@ -70,12 +70,13 @@ export class Volume extends pulumi.CustomResource {
   declare readonly createdAt: pulumi.Output<string | undefined>;
 
   /**
+   * Block storage that one Machine at a time can mount.
    * @param name name of the resource in this program
-   * @param args what is declared of it
+   * @param args what is declared of the Volume
    * @param opts options of the resource
    */
   constructor(name: string, args: VolumeArgs, opts?: pulumi.CustomResourceOptions) {
-    super(typeToken("Volume"), name, propertiesFor("Volume", name, args, { outputs: ["name","region","snapshotId","sourceVolumeId","compute","computeImage","volumeId","zone","currentSizeGb","needsRestart","startBeforeGrowth","attachedMachineId","createdAt"], secrets: [] }, opts), optionsFor(opts, []));
+    super(typeToken("Volume"), name, propertiesFor("Volume", name, args, { outputs: ["name","region","snapshotId","sourceVolumeId","compute","computeImage","volumeId","zone","currentSizeGb","needsRestart","startBeforeGrowth","attachedMachineId","createdAt"], secrets: [] }, opts), optionsFor("Volume", opts, []));
   }
 }
 
@@ -86,63 +87,33 @@ export interface VolumeArgs {
   /** Name, 1 to 30 of `a-z`, `0-9` and `_`; several volumes may share one. Generated from the resource's name when left out. Changing it replaces the volume. */
   name?: pulumi.Input<string> | undefined;
   /** Region code, for example `ams`; the service picks one when left out. Changing it replaces the volume. */
-  region?: pulumi.Input<string> | undefined;
-  /**
-   * Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size.
-   * @default 3
-   */
+  region?: pulumi.Input<"ams" | "arn" | "bom" | "cdg" | "dfw" | "ewr" | "fra" | "gru" | "iad" | "jnb" | "lax" | "lhr" | "nrt" | "ord" | "sin" | "sjc" | "syd" | "yyz" | (string & {})> | undefined;
+  /** Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size. Default: `3`. */
   sizeGb?: pulumi.Input<number> | undefined;
-  /**
-   * Whether the volume is encrypted. Changing it replaces the volume.
-   * @default true
-   */
+  /** Whether the volume is encrypted. Changing it replaces the volume. Default: `true`. */
   encrypted?: pulumi.Input<boolean> | undefined;
-  /**
-   * File system. Changing it replaces the volume.
-   * @default "ext4"
-   */
+  /** File system. Changing it replaces the volume. Default: `"ext4"`. */
   fstype?: pulumi.Input<"ext4" | "raw"> | undefined;
-  /**
-   * Days a snapshot is kept, 1 to 60.
-   * @default 5
-   */
+  /** Days a snapshot is kept, 1 to 60. Default: `5`. */
   snapshotRetention?: pulumi.Input<number> | undefined;
-  /**
-   * Whether snapshots are taken every day.
-   * @default true
-   */
+  /** Whether snapshots are taken every day. Default: `true`. */
   autoBackupEnabled?: pulumi.Input<boolean> | undefined;
   /** Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `sourceVolumeId`. */
   snapshotId?: pulumi.Input<string> | undefined;
   /** Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `snapshotId`. */
   sourceVolumeId?: pulumi.Input<string> | undefined;
-  /**
-   * Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation.
-   * @default true
-   */
+  /** Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation. Default: `true`. */
   requireUniqueZone?: pulumi.Input<boolean> | undefined;
-  /**
-   * Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation.
-   * @default false
-   */
+  /** Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation. Default: `false`. */
   uniqueZoneAppWide?: pulumi.Input<boolean> | undefined;
   /** CPU and memory of the Machine that will mount the volume: it is placed where such a Machine fits; used at creation. */
   compute?: pulumi.Input<input.MachineGuest> | undefined;
   /** Image of that Machine; used at creation. */
   computeImage?: pulumi.Input<string> | undefined;
-  /**
-   * Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then.
-   * @default false
-   */
+  /** Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then. Default: `false`. */
   restartOnExtend?: pulumi.Input<boolean> | undefined;
-  /**
-   * Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`.
-   * @default false
-   */
+  /** Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`. Default: `false`. */
   finalSnapshot?: pulumi.Input<boolean> | undefined;
-  /**
-   * Lets a change that replaces the volume destroy its data.
-   * @default false
-   */
+  /** Lets a change that replaces the volume destroy its data. Default: `false`. */
   allowDataLoss?: pulumi.Input<boolean> | undefined;
 }

@@ -45,12 +45,14 @@ export class VolumeSnapshot extends pulumi.CustomResource {
   declare readonly expired: pulumi.Output<boolean>;
 
   /**
+   * A snapshot of a Volume, taken when the resource is created.
+   * The service has no operation that deletes a snapshot: it expires after the days the volume's `snapshotRetention` said when it was taken. Deleting the resource forgets it.
    * @param name name of the resource in this program
-   * @param args what is declared of it
+   * @param args what is declared of the VolumeSnapshot
    * @param opts options of the resource
    */
   constructor(name: string, args: VolumeSnapshotArgs, opts?: pulumi.CustomResourceOptions) {
-    super(typeToken("VolumeSnapshot"), name, propertiesFor("VolumeSnapshot", name, args, { outputs: ["triggers","snapshotId","status","createdAt","size","volumeSize","digest","retentionDays","expired"], secrets: [] }, opts), optionsFor(opts, []));
+    super(typeToken("VolumeSnapshot"), name, propertiesFor("VolumeSnapshot", name, args, { outputs: ["triggers","snapshotId","status","createdAt","size","volumeSize","digest","retentionDays","expired"], secrets: [] }, opts), optionsFor("VolumeSnapshot", opts, []));
   }
 }
 

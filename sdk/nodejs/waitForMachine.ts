@@ -22,10 +22,7 @@ export interface WaitForMachineArgs {
   states?: ("started" | "stopped" | "suspended" | "destroyed" | "failed" | "settled")[] | undefined;
   /** Version of the configuration that must have reached the state; any when left out. */
   version?: string | undefined;
-  /**
-   * Seconds until the wait fails, 1 to 86400.
-   * @default 300
-   */
+  /** Seconds until the wait fails, 1 to 86400. Default: `300`. */
   timeoutSeconds?: number | undefined;
 }
 
@@ -39,10 +36,7 @@ export interface WaitForMachineOutputArgs {
   states?: pulumi.Input<pulumi.Input<"started" | "stopped" | "suspended" | "destroyed" | "failed" | "settled">[]> | undefined;
   /** Version of the configuration that must have reached the state; any when left out. */
   version?: pulumi.Input<string> | undefined;
-  /**
-   * Seconds until the wait fails, 1 to 86400.
-   * @default 300
-   */
+  /** Seconds until the wait fails, 1 to 86400. Default: `300`. */
   timeoutSeconds?: pulumi.Input<number> | undefined;
 }
 

@@ -1,17 +1,30 @@
-// Output of commands on stdout.
+// Output of commands on stdout. Text of others, such as a label of an image, does nothing to the terminal.
+import { styleText } from "node:util";
+import { oneLine, printable } from "../../api/printable.ts";
 
 /** Prints a text and a line break. */
-export const print = (text: string): void => void process.stdout.write(`${text}\n`);
+export const print = (text: string): void => void process.stdout.write(`${printable(text)}\n`);
+
+/** Prints a value as JSON. */
+export const printJson = (value: unknown): void => print(JSON.stringify(value));
+
+/** A cell of a table: a text, and its style in a terminal. */
+export type Cell = string | readonly [text: string, style: "green" | "red" | "yellow" | "dim"];
 
 /** Prints rows in columns, under their headings. */
-export function printTable(headings: readonly string[], rows: readonly (readonly string[])[]): void {
-  const all = [headings, ...rows];
-  const widths = headings.map((_, i) => Math.max(...all.map((row) => row[i]?.length ?? 0)));
-  for (const row of all)
-    print(
-      row
-        .map((cell, i) => cell.padEnd(widths[i] ?? 0))
-        .join("  ")
-        .trimEnd(),
-    );
+export function printTable(headings: readonly string[], rows: readonly (readonly Cell[])[]): void {
+  const all = rows.map((row) =>
+    row.map((cell): readonly [string, string] => {
+      const [text, style] = typeof cell === "string" ? [cell] : cell;
+      const line = oneLine(text);
+      // It adds no style for a pipe, nor where the environment says so.
+      return [line, style === undefined ? line : styleText(style, line)];
+    }),
+  );
+  const heads = headings.map((text): readonly [string, string] => [text, styleText("bold", text)]);
+  const widths = headings.map((text, i) => Math.max(text.length, ...all.map((row) => row[i]?.[0].length ?? 0)));
+  for (const row of [heads, ...all]) {
+    const cells = row.map(([text, styled], i) => styled + " ".repeat((widths[i] ?? 0) - text.length));
+    process.stdout.write(`${cells.join("  ").trimEnd()}\n`);
+  }
 }

@@ -11,7 +11,7 @@ import { report, serve } from "../local/serve.ts";
 import { rateLimitProfiles } from "../http/rateLimits.ts";
 import type { Running } from "../store/lock.ts";
 import { fromEnvironment } from "./environment.ts";
-import { print } from "./print.ts";
+import { print, printJson } from "./print.ts";
 import { sentence } from "./sentence.ts";
 
 const defaultListen = "127.0.0.1:4280";
@@ -29,9 +29,11 @@ interface Flags {
 }
 
 function printReady({ url, pid, data, admin }: Running, json: boolean): void {
-  if (json) return print(JSON.stringify({ url, pid, data, ...(admin === undefined ? {} : { admin }) }));
+  const docs = `${url}/docs`;
+  if (json) return printJson({ url, pid, data, ...(admin === undefined ? {} : { admin }), docs });
   const listener = admin === undefined ? "" : `, admin listener ${admin}`;
   print(`machines-service is ready at ${url} (pid ${pid}, data ${data}${listener})`);
+  print(`every operation, with examples: ${docs}`);
 }
 
 async function start(_: StartFlags, command: Command): Promise<void> {
@@ -77,8 +79,9 @@ function status(_: Flags, command: Command): void {
   const folder = dataFolder(data);
   const running = findRunning(folder);
   if (running) return printReady(running, json);
-  print(json ? JSON.stringify({ running: false, data: folder }) : `machines-service is not running (data ${folder})`);
   process.exitCode = 3;
+  if (json) return printJson({ running: false, data: folder });
+  print(`machines-service is not running (data ${folder})`);
 }
 
 async function stop(_: Flags, command: Command): Promise<void> {

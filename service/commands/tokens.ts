@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { InvalidArgumentError, type Command } from "commander";
 import { parseDuration } from "../../api/schema.ts";
+import { firstIssue } from "../../api/validated.ts";
 import { createIds, systemRandom } from "../ids.ts";
 import { rfc3339 } from "../time/clock.ts";
 import { dataFolder } from "../local/options.ts";
@@ -20,7 +21,8 @@ import {
   revokeTokens,
   type ListedToken,
 } from "../store/tokens.ts";
-import { print, printTable } from "./print.ts";
+import { holderOf, nearestOr } from "./holder.ts";
+import { print, printJson, printTable } from "./print.ts";
 
 interface Flags {
   readonly data?: string;
@@ -46,6 +48,13 @@ async function withStore<T>(command: Command, use: (store: Store) => T): Promise
 }
 
 function printFirst(_: Flags, command: Command): void {
+  const [unknown] = command.args;
+  if (unknown !== undefined) {
+    const names = command.commands.map((inner) => inner.name());
+    throw new Problem(
+      `there is no command token ${unknown}${nearestOr(unknown, names, `; there are ${names.join(", ")}`)}`,
+    );
+  }
   const folder = dataFolder(command.optsWithGlobals<Flags>().data);
   requireStore(folder);
   try {
@@ -53,28 +62,6 @@ function printFirst(_: Flags, command: Command): void {
   } catch {
     throw new Problem(`${tokenFile(folder)} is missing; restart the service to create another token`);
   }
-}
-
-function requireOrg(store: Store, slug: string): OrgRow {
-  const org = findOrg(store, slug);
-  if (!org) throw new Problem(`there is no organization ${slug}; create it with machines-service org create ${slug}`);
-  return org;
-}
-
-interface Holder {
-  readonly slug: string;
-  readonly app?: string;
-}
-
-/** The organization, and the App if one is named, which determines the organization too. */
-function holderOf(store: Store, org: string | undefined, name: string | undefined): Holder {
-  if (name === undefined) return { slug: requireOrg(store, org ?? "personal").slug };
-  const sql = "SELECT a.id AS app, o.slug FROM apps a JOIN orgs o ON o.id = a.org WHERE a.name = ?";
-  const holder = store.get<{ app: string; slug: string }>(sql, name);
-  if (!holder) throw new Problem(`there is no app ${name}`);
-  if (org !== undefined && org !== holder.slug)
-    throw new Problem(`the app ${name} belongs to organization ${holder.slug}, not to ${org}`);
-  return holder;
 }
 
 async function create(_: CreateFlags, command: Command): Promise<void> {
@@ -85,7 +72,10 @@ async function create(_: CreateFlags, command: Command): Promise<void> {
     const expiresAt = expires === undefined ? null : now + expires;
     return addToken(store, token, { ...holderOf(store, org, app), name, readOnly, expiresAt }, now);
   });
-  print(json ? JSON.stringify({ id, token }) : token);
+  if (json) return printJson({ id, token });
+  print(token);
+  // Not on stdout, which a script takes as the token.
+  process.stderr.write(`Its ID is ${id}. To revoke it: npx machines-service token revoke ${id}\n`);
 }
 
 const shown = ({ read_only, created_at, expires_at, ...token }: ListedToken) => ({
@@ -97,7 +87,7 @@ const shown = ({ read_only, created_at, expires_at, ...token }: ListedToken) => 
 
 async function list(_: Flags, command: Command): Promise<void> {
   const tokens = (await withStore(command, (store) => listTokens(store, Date.now()))).map(shown);
-  if (command.optsWithGlobals<Flags>().json) return print(JSON.stringify(tokens));
+  if (command.optsWithGlobals<Flags>().json) return printJson(tokens);
   printTable(
     ["ID", "NAME", "ORG", "APP", "READ-ONLY", "CREATED", "EXPIRES"],
     tokens.map(({ id, name, org, app, read_only, created_at, expires_at }) => [
@@ -117,12 +107,12 @@ async function createOrg(slug: string, { name }: { readonly name?: string }, com
     if (findOrg(store, slug)) throw new Problem(`organization ${slug} exists already`);
     ensureOrg(store, slug, name);
   });
-  print(`created organization ${slug}; create a token for it with machines-service token create --org ${slug}`);
+  print(`created organization ${slug}; create a token for it with \`npx machines-service token create --org ${slug}\``);
 }
 
 async function listOrgs(_: Flags, command: Command): Promise<void> {
   const orgs = await withStore(command, (store) => store.all<OrgRow>("SELECT slug, name FROM orgs ORDER BY id"));
-  if (command.optsWithGlobals<Flags>().json) return print(JSON.stringify(orgs));
+  if (command.optsWithGlobals<Flags>().json) return printJson(orgs);
   printTable(
     ["SLUG", "NAME"],
     orgs.map(({ slug, name }) => [slug, name]),
@@ -137,7 +127,7 @@ function durationMs(text: string): number {
 }
 
 function slugOf(text: string): string {
-  const issue = orgSlug.safeParse(text).error?.issues[0];
+  const issue = firstIssue(orgSlug, text);
   if (issue) throw new InvalidArgumentError(`It ${issue.message}.`);
   return text;
 }
@@ -147,6 +137,7 @@ export function addTokens(program: Command): void {
   const token = program
     .command("token")
     .description("print the first token of organization personal, or manage tokens")
+    .allowExcessArguments()
     .action(printFirst);
   token
     .command("create")

@@ -1,5 +1,5 @@
-// NaCl's public-key encryption as a sealed box: anybody with the public key can encrypt, with a key pair per message;
-// only the service can decrypt. X25519, then XSalsa20 and Poly1305; the nonce is a hash of both public keys, as in libsodium.
+// NaCl's public-key encryption as a sealed box: anyone with the public key can encrypt, with a key pair per message; only
+// the service can decrypt. X25519, then XSalsa20 and Poly1305; the nonce is a hash of both public keys, as in libsodium.
 import { hsalsa, xsalsa20poly1305 } from "@noble/ciphers/salsa.js";
 import { u32 } from "@noble/ciphers/utils.js";
 import { blake2b } from "@noble/hashes/blake2.js";

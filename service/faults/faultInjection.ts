@@ -1,4 +1,4 @@
-// The effects of a fault on the request it meets. faults.ts decides which request that is.
+// The effects of a fault on its request. faults.ts selects the request.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { FastifyReply } from "fastify";
 import type { Operation } from "../../api/operation.ts";
@@ -94,7 +94,7 @@ const isHidden = (context: Context, id: string, ms: number): boolean => {
   return machine !== undefined && context.clock.now() - machine.created_at < ms;
 };
 
-/** Gives the lease of a Machine to another owner, whoever holds it. */
+/** Transfers the lease of a Machine to another owner, whoever has it. */
 function steal(context: Context, id: string, ttl: number): void {
   const machine = findMachine(context, id);
   if (!machine || machine.destroyed_at !== null) return;
@@ -155,7 +155,7 @@ function merged(value: unknown, over: unknown): unknown {
   return out;
 }
 
-/** A Machine as it was that many versions earlier, at the end of that version; the first version if there were fewer. */
+/** A Machine as it was this many versions earlier, at the end of that version; the first version if there were fewer. */
 function asOf(context: Context, machine: unknown, versions: number): unknown {
   if (!isObject(machine)) return machine;
   const id = String(machine["id"]);
@@ -208,7 +208,7 @@ async function answerInstead(fault: Fault, faulted: FaultedRequest): Promise<voi
   });
 }
 
-/** Sends an answer: whole, slowly, or truncated. */
+/** Sends an answer: complete, slowly, or truncated. */
 async function deliver(
   { truncate, drip }: Fault,
   { reply, onDisconnect }: FaultedRequest,

@@ -137,7 +137,7 @@ function contradiction(fault: z.infer<typeof fields>): [field: string, message: 
   return undefined;
 }
 
-/** A fault as it comes from outside. */
+/** A fault in its external form. */
 export const declaredFault = fields.check(({ value, issues }) => {
   const [field, message] = contradiction(value) ?? [];
   if (field !== undefined)

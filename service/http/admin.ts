@@ -5,7 +5,9 @@ import { rmSync } from "node:fs";
 import { isIP, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { z } from "zod";
+import { imageReference } from "../../api/image.ts";
 import { hostname } from "../../api/names.ts";
+import { validated } from "../../api/validated.ts";
 import { createServer, sendError } from "./app.ts";
 import { listenOnLocalhost } from "./connections.ts";
 import { declaredFault, type Faults, type PlannedFault } from "../faults/faults.ts";
@@ -33,7 +35,7 @@ export interface AdminOptions {
   readonly service: Administered;
   /** Address to listen at; it must belong to this computer. Port 0 picks a free one. */
   readonly listen: { readonly host: string; readonly port: number };
-  /** Generated when left out. */
+  /** Generated if omitted. */
   readonly token?: string;
 }
 
@@ -41,7 +43,7 @@ export interface AdminOptions {
 export interface Admin {
   readonly url: string;
   readonly token: string;
-  /** Stops listening and removes the token's file. The service goes on. */
+  /** Stops listening and removes the token's file. The service continues. */
   close(): Promise<void>;
 }
 
@@ -65,7 +67,7 @@ const sameToken = (one: string, other: string): boolean =>
   timingSafeEqual(Buffer.from(hash("sha256", one)), Buffer.from(hash("sha256", other)));
 
 const image = z.strictObject({
-  reference: z.string().min(1),
+  reference: imageReference,
   digest: z.string(),
   labels: z.record(z.string(), z.string()).optional(),
 });
@@ -87,7 +89,7 @@ const auditQuery = z.strictObject({ after: number.default(0), limit: number.min(
 
 /** Parses a value, or refuses it with its field, what it got and what is allowed. */
 function read<S extends z.ZodType>(schema: S, value: unknown): z.infer<S> {
-  const { success, data, error } = schema.safeParse(value);
+  const { success, data, error } = validated(schema, value);
   if (success) return data;
   const [issue] = error.issues;
   if (issue?.code === "unrecognized_keys") throw refuse(400, `unknown ${[...issue.path, issue.keys[0]].join(".")}`);

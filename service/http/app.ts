@@ -37,7 +37,7 @@ declare module "fastify" {
     caller: Caller;
     /** Whether a guarded request holds the lease of its Machine. */
     lease: LeaseStanding | null;
-    /** Ids of the faults injected into it; null when there are none. */
+    /** Ids of the faults injected into it; null if there are none. */
     faults: readonly string[] | null;
   }
   interface FastifyContextConfig {
@@ -100,7 +100,7 @@ export interface LogStream {
 export interface ServerOptions {
   readonly log?: LogStream | undefined;
   readonly requestId: () => string;
-  /** Plain HTTP when left out. */
+  /** Plain HTTP if omitted. */
   readonly tls?: Tls | undefined;
   readonly limits?: ConnectionLimits;
 }

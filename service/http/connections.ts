@@ -57,7 +57,7 @@ export function connectionLimits(given: Partial<ConnectionLimits> = {}): Connect
   return { most, waiting: Math.ceil(most / 2), ...times, ...given };
 }
 
-/** Number of requests that may be held at once: the connections that idle ones leave. */
+/** Number of requests that may be held at once: the connections that remain beside idle ones. */
 export const mostHeld = ({ most, waiting }: ConnectionLimits): number => Math.max(1, most - waiting);
 
 /** A server with these limits; it serves HTTPS when it gets a certificate. */

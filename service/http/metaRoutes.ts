@@ -1,7 +1,10 @@
-// Routes outside of the interface: description, documentation, health and metrics. Only the metrics need a token, because
+// Routes outside of the interface: first page, description, documentation, health and metrics. Only the metrics need a token, because
 // only they reveal something about resources.
-import type { FastifyInstance } from "fastify";
+import type { FastifyInstance, FastifyRequest } from "fastify";
 import { docsPage } from "../openapi/docsPage.ts";
+import { contentPolicy } from "../openapi/html.ts";
+import { rootJson, rootPage } from "../openapi/rootPage.ts";
+import { searchHash } from "../openapi/search.ts";
 import type { Metrics } from "./metrics.ts";
 import { refuse } from "../refusal.ts";
 import { openapi } from "../openapi/openapi.ts";
@@ -46,12 +49,40 @@ function writable(context: Context): () => Promise<boolean> {
   };
 }
 
+/** The weight of a media type in an `Accept` header; 0 when it is not named. */
+function weightOf(type: string, accept: string): number {
+  const [, ...parameters] = accept
+    .split(",")
+    .map((part) => part.split(";").map((text) => text.trim().toLowerCase()))
+    .find(([name]) => name === type) ?? [type, "q=0"];
+  const weight = Number(parameters.find((text) => text.startsWith("q="))?.slice(2) ?? 1);
+  return Number.isNaN(weight) ? 1 : weight;
+}
+
+/** Whether a client is a browser, which names HTML; others accept anything, or name JSON. */
+function wantsHtml({ headers: { accept = "" } }: FastifyRequest): boolean {
+  const weight = weightOf("text/html", accept);
+  return weight > 0 && weight >= weightOf("application/json", accept);
+}
+
+/** The address that a client used. A name that no host has is not repeated. */
+function addressOf({ protocol, headers: { host = "" } }: FastifyRequest): string {
+  return `${protocol}://${/^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d+)?$/i.test(host) ? host : "localhost"}`;
+}
+
 /** Adds the routes. The description and the page are built on their first request. */
 export function addMetaRoutes(app: FastifyInstance, { context, metrics, strict, closing }: MetaRoutes): void {
   const storeWritable = writable(context);
   const open = { config: { open: true as const } };
   let description: string | undefined;
-  let page: string | undefined;
+  let pageFor: ((address: string) => string) | undefined;
+  const html = "text/html; charset=utf-8";
+
+  app.get("/", open, (request, reply) => {
+    reply.header("vary", "accept");
+    if (!wantsHtml(request)) return reply.send(rootJson);
+    return reply.type(html).header("content-security-policy", contentPolicy()).send(rootPage);
+  });
 
   app.get("/healthz", open, () => ({ status: "ok" }));
 
@@ -69,12 +100,13 @@ export function addMetaRoutes(app: FastifyInstance, { context, metrics, strict, 
     reply.type("application/json; charset=utf-8").send((description ??= JSON.stringify(openapi({ strict })))),
   );
 
-  app.get("/docs", open, (_request, reply) =>
-    reply
-      .type("text/html; charset=utf-8")
-      .header("content-security-policy", "default-src 'none'; style-src 'unsafe-inline'")
-      .send((page ??= docsPage(openapi({ strict })))),
-  );
+  app.get("/docs", open, (request, reply) => {
+    pageFor ??= docsPage(openapi({ strict }));
+    return reply
+      .type(html)
+      .header("content-security-policy", contentPolicy(searchHash))
+      .send(pageFor(addressOf(request)));
+  });
 
   // They cover every organization, so they need a token of the first one, which belongs to the operator of the service.
   app.get("/metrics", ({ caller }, reply) => {

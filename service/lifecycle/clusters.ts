@@ -9,7 +9,7 @@ import { clearCluster } from "./removal.ts";
 export const findCluster = (context: Context, id: string): ClusterRow | undefined =>
   context.store.get<ClusterRow>("SELECT * FROM clusters WHERE id = ?", id);
 
-/** A cluster as the engine sees it. */
+/** A cluster in the form of the engine. */
 export const clusterOf = ({ id, name, region, plan, pg_major_version, disk_size_gb, status }: ClusterRow): Cluster => ({
   ...{ id, name, region, plan, status },
   version: pg_major_version,

@@ -56,7 +56,7 @@ export const storedConfig = (
 export const configOf = (context: Context, machine: Pick<MachineRow, "id" | "version">): Readonly<MachineConfig> =>
   storedConfig(context, machine).parsed;
 
-/** A Machine as the runtime sees it. Expensive members are computed on access. */
+/** A Machine in the form of the runtime. Expensive members are computed on access. */
 export function subjectOf(context: Context, machine: MachineRow): Subject {
   const { id, name, region, version, private_ip, state, memory_limit_mb } = machine;
   let config: MachineConfig | undefined;
@@ -176,7 +176,7 @@ export function runtimeEvent(context: Context, about: About, event: RuntimeEvent
 /** States in which the main process is expected to run. */
 const alive: readonly MachineState[] = ["starting", "started", "suspending"];
 
-/** The main process has ended, on request or by itself. */
+/** The main process has exited, on request or by itself. */
 export function exited(context: Context, about: About, exit: Exit): void {
   const machine = current(context, about);
   if (!machine) return;
@@ -188,7 +188,7 @@ export function exited(context: Context, about: About, exit: Exit): void {
   } else if (alive.includes(machine.state)) ended(context, machine, exit);
 }
 
-/** The main process has ended by itself. The configuration decides: destroy, restart, or leave stopped or failed. */
+/** The main process has exited by itself. The configuration decides: destroy, restart, or leave stopped or failed. */
 function ended(context: Context, machine: MachineRow, exit: Exit): void {
   const config = configOf(context, machine);
   const crashed = machine.state === "starting";

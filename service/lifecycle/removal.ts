@@ -1,5 +1,5 @@
 // Deletes Apps and clusters with very many parts in batches, each in a separate transaction, so that no request waits long.
-// What is being removed is hidden at once, and the timer in the store resumes the removal after a kill.
+// The object is hidden at once, and the timer in the store resumes the removal after a kill.
 import { releaseSet } from "../store/secretValues.ts";
 import { touch, type Context } from "../context.ts";
 import { findMachine, subjectOf } from "./machines.ts";

@@ -114,14 +114,14 @@ function spawnService(folder: string, options: LocalOptions): Promise<Running> {
   });
 }
 
-/** Stops the service of a data folder and waits until it has ended. */
+/** Stops the service of a data folder and waits until it has exited. */
 export async function stopLocal(folder: string): Promise<Running | undefined> {
   const running = findRunning(folder);
   if (!running) return undefined;
   try {
     process.kill(running.pid, "SIGTERM");
   } catch (error) {
-    // It ended since the check; only its lock must be waited for.
+    // It exited since the check; only its lock must be waited for.
     if (!(error instanceof Error && "code" in error && error.code === "ESRCH")) throw error;
   }
   for (const end = Date.now() + patience; isLocked(folder); await sleep(pause)) {

@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import type { z } from "zod";
 import { fieldOf, tidy, type Field } from "../../api/schema.ts";
+import { validated } from "../../api/validated.ts";
 import { problemText } from "../validation/validate.ts";
 import { Problem } from "./problem.ts";
 
@@ -34,14 +35,14 @@ export function readJson<S extends z.ZodType>(what: string, file: string, schema
   try {
     json = JSON.parse(text);
   } catch (error) {
-    // The message itself is left out: it quotes the file, which may hold secrets.
+    // The message itself is omitted: it quotes the file, which may contain secrets.
     const place = /\(line \d+ column \d+\)/.exec(String(error))?.[0];
     throw new Problem(`${what}: ${file} is not JSON${place === undefined ? "" : ` ${place}`}`);
   }
   const { value, unknown } = tidy(schema, json);
   const [first] = unknown;
   if (first !== undefined) throw new Problem(`${what}: ${file}: unknown ${first}${knownNames(schema, first)}`);
-  const result = schema.safeParse(value);
+  const result = validated(schema, value);
   const issue = result.error?.issues[0];
   if (issue) throw new Problem(`${what}: ${file}: ${problemText(schema, issue, value)}`);
   return result.data as z.infer<S>;

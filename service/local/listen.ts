@@ -28,11 +28,25 @@ export function parseListen(text: string, option = "--listen"): Address {
 /** The host of an address as written in a URL. */
 export const hostInUrl = (host: string): string => (host.includes(":") ? `[${host}]` : host);
 
+/** Whether a machines-service answers at an address. */
+async function isOurs({ host, port }: Address): Promise<boolean> {
+  try {
+    const answer = await fetch(`http://${hostInUrl(host)}:${port}/`, { signal: AbortSignal.timeout(2000) });
+    return ((await answer.json()) as { readonly name?: unknown } | null)?.name === "machines-service";
+  } catch {
+    return false; // it speaks something else, or nothing
+  }
+}
+
 /** The reason why a server cannot listen, as a sentence. */
-export function listenProblem(error: unknown, listen: string, option = "--listen"): Error {
+export async function listenProblem(error: unknown, listen: string, option = "--listen"): Promise<Error> {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
-  if (code === "EADDRINUSE")
-    return new Problem(`${listen} is in use by another program; choose another address with ${option}`);
+  if (code === "EADDRINUSE") {
+    const address = parseListen(listen, option);
+    const user = (await isOurs(address)) ? "another machines-service, which has other data" : "another program";
+    const free = `${option} ${hostInUrl(address.host)}:0`;
+    return new Problem(`${listen} is in use by ${user}; choose another address, or a free port with \`${free}\``);
+  }
   if (code === "EACCES")
     return new Problem(`${listen} is not allowed for this user; choose a port above 1023 with ${option}`);
   if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND" || code === "EAI_AGAIN")

@@ -1,11 +1,10 @@
 // Fills a service from a seed file. Existing objects, found by name, stay as they are, so seeding can be repeated.
-import { setTimeout as sleep } from "node:timers/promises";
-import { createIds, systemRandom } from "../ids.ts";
 import { isLeaving, type VolumeState } from "../states/volumeStates.ts";
 import { listImage } from "../rules/images.ts";
 import { setDns, type DnsAnswer } from "../runtime/dns.ts";
-import { addToken, ensureOrg, findOrg, revokeTokens } from "../store/tokens.ts";
+import { ensureOrg, findOrg } from "../store/tokens.ts";
 import { reach, type Reached, type Request } from "./client.ts";
+import { withTokens, type SendFor } from "./orgRequests.ts";
 import { Problem } from "./problem.ts";
 import { readSeed, type Seed, type SeedApp } from "./seedFile.ts";
 
@@ -40,26 +39,17 @@ export async function seed(folder: string, file: string): Promise<Tallies> {
   const plan = readSeed(file);
   const tallies = Object.fromEntries(kinds.map((kind) => [kind, { created: 0, existing: 0 }])) as Tallies;
   const service = reach(folder);
-  const tokens = new Map<string, { readonly token: string; readonly id: string }>();
   const { store } = service;
   try {
     await store.write(() => fillStore(store, file, plan, tallies));
-    for (const [i, app] of (plan.apps ?? []).entries()) {
-      const slug = app.org ?? "personal";
-      let mine = tokens.get(slug);
-      if (!mine) {
-        mine = await store.write(() => {
-          const token = createIds(systemRandom()).accessToken();
-          const now = Date.now();
-          return { token, id: addToken(store, token, { slug, name: "seed", expiresAt: now + tokenMs }, now) };
-        });
-        tokens.set(slug, mine);
+    await withTokens(service, { name: "seed", readOnly: false, lifetimeMs: tokenMs }, async (send) => {
+      for (const [i, app] of (plan.apps ?? []).entries()) {
+        const org = app.org ?? "personal";
+        await fillApp(`apps[${i}]`, { ...app, org }, asker(send, org, file), tallies);
       }
-      await fillApp(`apps[${i}]`, { ...app, org: slug }, asker(service, mine.token, file), tallies);
-    }
+    });
     return tallies;
   } finally {
-    await store.write(() => tokens.forEach(({ id }) => revokeTokens(store, id)));
     await service.close();
   }
 }
@@ -85,20 +75,15 @@ function fillStore(store: Reached["store"], file: string, plan: Seed, tallies: T
   }
 }
 
-function asker(service: Reached, token: string, file: string): Ask {
-  const ask: Ask = async (where, request) => {
-    const answer = await service.send(token, request);
-    if (answer.status === 429) {
-      await sleep(Math.max(1, answer.retryAfter) * 1000);
-      return ask(where, request);
-    }
+const asker =
+  (send: SendFor, org: string, file: string): Ask =>
+  async (where, request) => {
+    const answer = await send(org, request);
     if (answer.status < 300 || (request.method === "GET" && (answer.status === 404 || answer.status === 403)))
       return answer;
     const { error } = (answer.body ?? {}) as { readonly error?: string };
     throw new Problem(`seed: ${file}: ${where} was refused with ${answer.status}: ${error ?? "no reason was given"}`);
   };
-  return ask;
-}
 
 async function fillApp(where: string, app: SeedApp & { org: string }, ask: Ask, tallies: Tallies): Promise<void> {
   const { org, name, network, secrets = {}, volumes = [], machines = [] } = app;

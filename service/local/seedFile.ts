@@ -1,6 +1,7 @@
 // Reads the file of `seed`, which describes the contents of a service.
 import { z } from "zod";
 import { createApp } from "../../api/apps.ts";
+import { imageReference } from "../../api/image.ts";
 import { createMachine } from "../../api/machines.ts";
 import { appName, hostname, machineName, secretName, volumeName } from "../../api/names.ts";
 import { optional, required } from "../../api/schema.ts";
@@ -18,7 +19,7 @@ const org = z.object({
 });
 
 const image = z.object({
-  reference: required(z.string().min(1), "Image with its tag."),
+  reference: required(imageReference, "Image with its tag."),
   digest: required(
     z.string().regex(/^sha256:[0-9a-f]{64}$/, "must be sha256: and 64 hexadecimal digits"),
     "Digest of the tag.",

@@ -1,4 +1,4 @@
-// Runs the service in the foreground: listens, reports that it is ready, and ends on a signal.
+// Runs the service in the foreground: listens, reports that it is ready, and exits on a signal.
 import { writeSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import { startAdmin, type Admin } from "../http/admin.ts";
@@ -57,13 +57,13 @@ export async function serve(options: LocalOptions & { readonly listen: string })
     if (address.host === "localhost") await listenOnLocalhost(service.app.server);
   } catch (error) {
     await service.close();
-    throw listenProblem(error, options.listen);
+    throw await listenProblem(error, options.listen);
   }
   try {
     if (adminAddress) admin = await startAdmin({ service, listen: adminAddress });
   } catch (error) {
     await service.close();
-    throw listenProblem(error, options.admin ?? "", "--admin");
+    throw await listenProblem(error, options.admin ?? "", "--admin");
   }
   const bound = service.app.server.address() as AddressInfo;
   const url = `${tls ? "https" : "http"}://${hostInUrl(address.host)}:${bound.port}`;
@@ -79,6 +79,6 @@ export function report(message: Running | { readonly error: string }): void {
   try {
     writeSync(3, `${JSON.stringify(message)}\n`);
   } catch {
-    // The process that started the service has ended; the service continues.
+    // The process that started the service has exited; the service continues.
   }
 }

@@ -1,12 +1,9 @@
-// The description of the service as a page for people: one file without scripts or other resources.
+// The description of the service as a page for people: one file, which loads nothing.
+import { curlOf } from "./curl.ts";
+import { escape, htmlPage, prose } from "./html.ts";
 import type { JsonSchema } from "./jsonSchema.ts";
+import { searchScript } from "./search.ts";
 import type { Described, DescribedOperation, OpenApi, Parameter } from "./types.ts";
-
-const entities: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
-const escape = (text: string): string => text.replace(/[&<>"]/g, (character) => entities[character] ?? character);
-
-/** Plain text with `code` in it. */
-const prose = (text: string): string => escape(text).replace(/`([^`]+)`/g, "<code>$1</code>");
 
 const nameOf = (ref: unknown): string => String(ref).split("/").at(-1) ?? "";
 const isSchema = (value: unknown): value is JsonSchema => typeof value === "object" && value !== null;
@@ -28,6 +25,9 @@ function typeText(schema: JsonSchema): string {
     safe(minimum) || safe(maximum) ? ` (${safe(minimum) ? minimum : ""}…${safe(maximum) ? maximum : ""})` : "";
   return escape(`${words === "" ? "anything" : words}${typeof format === "string" ? ` (${format})` : ""}${range}`);
 }
+
+/** Stands for the address of the service while the page is built. No text contains it. */
+const addressMark = "\0address\0";
 
 const row = (cells: readonly string[]): string => `<tr>${cells.map((cell) => `<td>${cell}</td>`).join("")}</tr>`;
 
@@ -70,15 +70,16 @@ function operation(path: string, method: string, described: DescribedOperation):
   const { operationId, summary, description, parameters = [], requestBody, responses } = described;
   const asked = Object.values(requestBody?.content ?? {})[0];
   const parts = [
-    `<p>${prose([summary, description].filter((text) => text !== undefined).join(" "))}</p>`,
+    description === undefined ? "" : `<p>${prose(description)}</p>`,
     parameters.length > 0
       ? `<h4>Parameters</h4>${table(["name", "in", "type", "", ""], parameters.map(parameterRow))}`
       : "",
     asked ? `<h4>Body${requestBody?.required ? "" : " (may be left out)"}</h4>${body(asked.schema)}` : "",
     asked?.example === undefined ? "" : `<pre>${escape(JSON.stringify(asked.example, null, 2))}</pre>`,
+    `<h4>Example</h4><pre>${escape(curlOf(addressMark, path, method, described))}</pre>`,
     `<h4>Answers</h4>${table(["status", "", "body"], Object.entries(responses).map(answerRow))}`,
   ];
-  return `<details id="${operationId}"><summary><b>${method.toUpperCase()}</b> <code>${escape(path)}</code> <span>${operationId}</span></summary>${parts.join("")}</details>`;
+  return `<details id="${operationId}"><summary><b>${method.toUpperCase()}</b> <code>${escape(path)}</code> <i>${operationId}</i><span>${prose(summary)}</span></summary>${parts.join("")}</details>`;
 }
 
 function schemaPart([name, schema]: [string, JsonSchema]): string {
@@ -87,18 +88,10 @@ function schemaPart([name, schema]: [string, JsonSchema]): string {
   return `<details id="${name}"><summary><code>${name}</code></summary>${body(schema)}${shown}</details>`;
 }
 
-const style = `
-:root { color-scheme: light dark; }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 75rem; margin: 2rem auto; padding: 0 1rem; }
-table { border-collapse: collapse; margin: .5rem 0; } th { text-align: left; }
-th, td { padding: .15rem .9rem .15rem 0; vertical-align: top; border-bottom: 1px solid #8884; }
-details { border: 1px solid #8886; border-radius: 4px; margin: .4rem 0; padding: .3rem .7rem; overflow-x: auto; }
-summary { cursor: pointer; } summary b { display: inline-block; width: 4.5rem; } summary span { opacity: .65; float: right; }
-code, pre { font: 13px/1.45 ui-monospace, monospace; } pre { background: #8882; padding: .6rem; overflow-x: auto; }
-`;
+const search = `<p hidden><input id="search" type="search" placeholder="Search, for example: create volume" aria-label="Search"> <span id="found" role="status"></span></p>`;
 
-/** The page. */
-export function docsPage({ info, tags, paths, components }: OpenApi): string {
+/** The page, for the address that it is requested at. */
+export function docsPage({ info, tags, paths, components }: OpenApi): (address: string) => string {
   const all = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, described]) => ({ path, method, described })),
   );
@@ -108,17 +101,19 @@ export function docsPage({ info, tags, paths, components }: OpenApi): string {
     return `<section><h2 id="${name}">${name}</h2><p>${prose(description)}</p>${parts.join("\n")}</section>`;
   });
   const contents = tags.map(({ name }) => `<a href="#${name}">${name}</a>`).join(" · ");
-  return `<!doctype html>
-<html lang="en">
-<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${escape(String(info["title"]))}</title><style>${style}</style></head>
-<body>
-<h1>${escape(String(info["title"]))} ${escape(String(info["version"]))}</h1>
-<p>Every request carries <code>Authorization: Bearer TOKEN</code>. For programs, the same is at <a href="/openapi.json">/openapi.json</a>.</p>
+  const title = `${String(info["title"])} ${String(info["version"])}`;
+  const page = htmlPage(
+    title,
+    `<h1>${escape(title)}</h1>
+<p>Every request carries an access token. The examples take it from a variable of the shell:</p>
+<pre>TOKEN=$(npx machines-service token)</pre>
+<p>For programs, the same is at <a href="/openapi.json">/openapi.json</a>.</p>
+${search}
 <nav>${contents} · <a href="#schemas">schemas</a></nav>
 ${groups.join("\n")}
 <section><h2 id="schemas">schemas</h2>${Object.entries(components.schemas).map(schemaPart).join("\n")}</section>
-</body>
-</html>
-`;
+<script>${searchScript}</script>`,
+  );
+  const parts = page.split(addressMark);
+  return (address) => parts.join(escape(address));
 }

@@ -1,4 +1,4 @@
-// Examples for the description of the service. A test holds every one against its schema, and sends the requests.
+// Examples for the description of the service. A test validates each against its schema, and sends the requests.
 
 const app = "web";
 const machine = "3d8d413b29d089";
@@ -76,6 +76,12 @@ export const requestExamples: Readonly<Record<string, unknown>> = {
   "postgres.createBackup": { type: "full" },
   "postgres.restore": { backup_id: "bk_5vgk4m9qpr2x7dzw", name: "orders-before" },
   "postgres.fork": { name: "orders-copy" },
+};
+
+/** Smaller bodies for operations whose example shows more than is required. */
+export const smallestRequests: Readonly<Record<string, unknown>> = {
+  "machines.create": { config: { image: config.image } },
+  "machines.update": { config: { image: "registry.example.com/web:v4" } },
 };
 
 const event = {

@@ -1,12 +1,13 @@
-// JSON Schemas of the rows of the contract: exactly the requests that the service accepts and the answers that it gives.
+// JSON Schemas of the rows of the contract: exactly the requests that the service accepts and the answers that it sends.
 import { z } from "zod";
+import { imagePattern } from "../../api/image.ts";
 import { fieldOf, type Field, type Shape } from "../../api/schema.ts";
 import { limitsOf } from "../validation/bodyLimits.ts";
 
 /** A JSON Schema. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
-/** The direction of a value. Requests may hold values that are tidied before validation; answers may not. */
+/** The direction of a value. Requests may contain values that are tidied before validation; answers may not. */
 export type Side = "request" | "answer";
 
 /** The named schemas. */
@@ -56,6 +57,7 @@ function leaf(field: Field, schema: z.ZodType, side: Side): JsonSchema {
   if (secret && json["type"] === "string") json["format"] = "password";
   if (format === "bytes") json["contentEncoding"] = "base64";
   if (side === "answer") return json;
+  if (format === "image") json["pattern"] = imagePattern.source;
   const { characters, items } = limitsOf(field);
   const taken = characters === undefined ? json : withLength(json, characters);
   const byte = { type: "integer", minimum: 0, maximum: 255 };

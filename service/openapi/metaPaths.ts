@@ -16,8 +16,8 @@ const status = {
 };
 const well = { description: "Done.", content: { "application/json": { schema: status } } };
 
-/** Their paths, including those of the description itself, which it leaves out. */
-export const metaPaths = ["/healthz", "/readyz", "/metrics", "/openapi.json", "/docs"] as const;
+/** Their paths, including those of the pages and the description itself, which it leaves out. */
+export const metaPaths = ["/", "/healthz", "/readyz", "/metrics", "/openapi.json", "/docs"] as const;
 
 /** Their descriptions. */
 export const metaOperations: Readonly<Record<string, Readonly<Record<string, DescribedOperation>>>> = {
@@ -25,7 +25,7 @@ export const metaOperations: Readonly<Record<string, Readonly<Record<string, Des
     get: {
       ...open,
       operationId: "service.health",
-      summary: "Whether the process serves.",
+      summary: "Answers while the process serves requests.",
       responses: { 200: well, 403: foreign },
     },
   },
@@ -33,7 +33,7 @@ export const metaOperations: Readonly<Record<string, Readonly<Record<string, Des
     get: {
       ...open,
       operationId: "service.ready",
-      summary: "Whether the service accepts requests: its store can be written, and it is not closing.",
+      summary: "Shows whether the service accepts requests: its store can be written, and it is not closing.",
       responses: {
         200: well,
         403: foreign,
@@ -45,7 +45,7 @@ export const metaOperations: Readonly<Record<string, Readonly<Record<string, Des
     get: {
       operationId: "service.metrics",
       tags: ["service"],
-      summary: "Metrics for Prometheus; needs a token of organization `personal`.",
+      summary: "Shows metrics for Prometheus; needs a token of organization `personal`.",
       responses: {
         200: { description: "Done.", content: { "text/plain": { schema: { type: "string" } } } },
         401: { description: "no token, or an unknown one", ...refused },

@@ -1,4 +1,4 @@
-// The description of the service for programs: OpenAPI 3.1, built from the rows of the contract.
+// The machine-readable description of the service: OpenAPI 3.1, built from the rows of the contract.
 import type { z } from "zod";
 import { app, createApp } from "../../api/apps.ts";
 import {
@@ -299,7 +299,7 @@ function described(row: Operation, components: Components): DescribedOperation {
   };
 }
 
-/** The description of the service. A `strict` one refuses fields that are not known. */
+/** The description of the service. A `strict` one refuses unknown fields. */
 export function openapi({ strict }: { readonly strict: boolean }): OpenApi {
   const names = new Map(Object.entries(named).map(([name, schema]) => [schema.def as unknown, name]));
   const components: Components = { names, schemas: { ...errors }, strict };

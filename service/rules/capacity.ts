@@ -12,7 +12,7 @@ interface Use {
 const useOf = (context: Context, region: string): Use[] =>
   context.store.all<Use>("SELECT cpu_kind, machines FROM region_use WHERE region = ?", region);
 
-/** Number of Machines of a kind that a region has room for, regardless of other kinds. */
+/** Number of Machines of a kind for which a region has capacity, regardless of other kinds. */
 export const capacityFor = (context: Context, region: Region, kind: Kind): number =>
   capacityLeft(region, kind, useOf(context, region.code));
 

@@ -36,14 +36,14 @@ export function liveClusterOf(asking: Asking): ClusterRow {
   return row;
 }
 
-/** The Apps that a cluster is attached to. */
+/** The Apps to which a cluster is attached. */
 export const attachedApps = (context: Context, id: string): { name: string }[] =>
   context.store.all<{ name: string }>(
     "SELECT a.name FROM attachments t JOIN apps a ON a.id = t.app WHERE t.cluster = ? AND a.deleting < 2 ORDER BY t.attached_at, a.name",
     id,
   );
 
-/** A cluster as in answers. */
+/** A cluster in the form of answers. */
 export function clusterAnswer(context: Context, row: ClusterRow, org: OrgRow) {
   const { id, name, region, plan, status, disk_size_gb, pg_major_version, endpoints, storage_used_bytes } = row;
   return {

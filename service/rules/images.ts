@@ -1,4 +1,5 @@
 // Parses image references, and looks up digests of tags in the table of images.
+import { imageProblem, parseImageReference } from "../../api/image.ts";
 import { refuse } from "../refusal.ts";
 import type { Store } from "../store/database.ts";
 
@@ -12,19 +13,13 @@ export interface Image {
 
 /** Parses a reference. Without a tag and a digest it means the tag `latest`. */
 export function parseImage(image: string): Image {
-  const [reference = "", digest] = image.split("@", 2);
-  const slash = reference.indexOf("/");
-  const first = slash < 0 ? "" : reference.slice(0, slash);
-  const hosted = first.includes(".") || first.includes(":") || first === "localhost";
-  const path = hosted ? reference.slice(slash + 1) : reference;
-  const colon = path.lastIndexOf(":");
-  const named = colon > path.lastIndexOf("/");
-  const tag = named ? path.slice(colon + 1) : digest === undefined ? "latest" : undefined;
-  const repository = named ? path.slice(0, colon) : path;
+  const reference = parseImageReference(image);
+  if (!reference) throw refuse(400, `invalid image, got ${JSON.stringify(image.slice(0, 80))}, ${imageProblem(image)}`);
+  const { registry, repository, tag, digest } = reference;
   return {
-    registry: hosted ? first : "docker.io",
-    repository: hosted || repository.includes("/") ? repository : `library/${repository}`,
-    tag,
+    registry: registry ?? "docker.io",
+    repository: registry !== undefined || repository.includes("/") ? repository : `library/${repository}`,
+    tag: tag ?? (digest === undefined ? "latest" : undefined),
     digest,
   };
 }

@@ -1,4 +1,5 @@
-// Machines (docs/interface.md#machine and docs/interface.md#create-and-update): create, show, update, destroy.
+// The rules of Machines (docs/interface.md#machine, docs/interface.md#create-and-update): list, create, show, update and cordon.
+// power.ts has the rule of their destruction.
 import { sizeOf } from "../../api/machineConfig.ts";
 import type { machines as rows } from "../../api/machines.ts";
 import { configOf, enter, findMachine, operate, record, schedule } from "../lifecycle/machines.ts";
@@ -40,8 +41,8 @@ import { power } from "./power.ts";
 import { Pieces, Reply, Text, textOfChunks, type Chunk, type Input, type Rules } from "./rule.ts";
 import { wait } from "./wait.ts";
 
-/** The columns of a Machine that a new version changes. */
-function versionOf(context: Context, { config, metadataText }: Accepted) {
+/** The columns of a Machine's row that a new version changes. */
+function versionColumns(context: Context, { config, metadataText }: Accepted) {
   const { image, guest, standbys } = config;
   return {
     version: context.ids.ulid(context.clock.now()),
@@ -49,16 +50,16 @@ function versionOf(context: Context, { config, metadataText }: Accepted) {
     brief: JSON.stringify({ image, guest }),
     standby: standbys === undefined ? 0 : 1,
     cpu_kind: sizeOf(config).kind,
-    // ASSUMED: a memory limit set through the balloon device ends with its version.
+    // ASSUMED: a new version has no memory limit, even if the balloon device set one for the previous version.
     memory_limit_mb: null,
     metadata: metadataText,
   };
 }
 
-// ASSUMED: the latest 100 versions of a Machine are kept, fewer when their configurations together have more than 8 Mi
-// characters, because one answer shows all of them.
-const versionsKept = 100;
-const versionsSize = 8 * 2 ** 20;
+// ASSUMED: the service keeps the latest 100 versions of a Machine. It keeps fewer if their configurations together have more than
+// 8 Mi characters, because one answer contains all of them.
+const maxVersions = 100;
+const maxVersionsSize = 8 * 2 ** 20;
 
 function addVersion(
   context: Context,
@@ -72,15 +73,23 @@ function addVersion(
   context.configs.set(`${machine} ${version}`, new StoredConfig(configText, config));
 }
 
+/** Deletes the oldest versions of a Machine that exceed the limits. The current version is always kept. */
 function pruneVersions(context: Context, machine: string): void {
   const sql = "SELECT version, size FROM machine_versions WHERE machine = ? ORDER BY version DESC";
-  let sum = 0;
-  const all = context.store.all<Pick<VersionRow, "version" | "size">>(sql, machine);
-  const last = all.find(({ size }, i) => ((sum += size) > versionsSize ? i > 0 : i >= versionsKept));
-  if (last) context.store.run("DELETE FROM machine_versions WHERE machine = ? AND version <= ?", machine, last.version);
+  let totalSize = 0;
+  const newestFirst = context.store.all<Pick<VersionRow, "version" | "size">>(sql, machine);
+  const newestToDelete = newestFirst.find(({ size }, i) =>
+    (totalSize += size) > maxVersionsSize ? i > 0 : i >= maxVersions,
+  );
+  if (newestToDelete)
+    context.store.run(
+      "DELETE FROM machine_versions WHERE machine = ? AND version <= ?",
+      machine,
+      newestToDelete.version,
+    );
 }
 
-/** The answer of create and update: with the nonce when `lease_ttl` took a lease. */
+/** The answer of create and update. It contains the nonce if `lease_ttl` requested a lease. */
 function answerFor(context: Context, machine: MachineRow, lease: LeaseRow | undefined): Text {
   return new Text(withMembers(machineText(context, machine.id), lease ? { nonce: lease.nonce } : {}));
 }
@@ -92,31 +101,31 @@ const machineNamed = (context: Context, app: string, name: string): { id: string
     name,
   );
 
-/** The requested name or a generated one; unique among the App's live Machines. */
-function nameFor(context: Context, app: string, asked: string | undefined): string {
-  if (asked === undefined) {
+/** The requested name, or a generated one. It is unique among the App's Machines that are not destroyed. */
+function nameFor(context: Context, app: string, requested: string | undefined): string {
+  if (requested === undefined) {
     let generated = context.ids.machineName();
     while (machineNamed(context, app, generated)) generated = context.ids.machineName();
     return generated;
   }
-  const other = machineNamed(context, app, asked);
+  const other = machineNamed(context, app, requested);
   if (other)
     throw refuse(
       409,
-      `already_exists: unique machine name violation, machine ID ${other.id} already exists with name "${asked}"`,
+      `already_exists: unique machine name violation, machine ID ${other.id} already exists with name "${requested}"`,
     );
-  return asked;
+  return requested;
 }
 
-// A list up to this length is one text, as nearly all are; a longer one is sent in pieces of about this length.
-const longestText = 2 ** 19;
+/** Length in characters up to which a list is one text. A longer list is sent in pieces of about this length. */
+const maxPieceLength = 2 ** 19;
 
 /**
- * A list of Machines as JSON text, or in pieces when it is long. Other requests are served between two pieces, so a Machine may
- * be gone when its piece is built; it is then left out.
+ * A list of Machines as one JSON text, or as pieces if it is long. The service handles other requests between two pieces. They
+ * may delete a Machine before its piece is built, and the list then leaves it out.
  */
 function listed(ids: Iterable<string>, chunksOf: (id: string) => readonly Chunk[] | undefined): Text | Pieces {
-  let isWhole = false;
+  let isComplete = false;
   function* inPieces(): Generator<readonly Chunk[]> {
     let [piece, text, length, comma]: [Chunk[], string, number, string] = [[], "[", 0, ""];
     for (const id of ids) {
@@ -132,16 +141,16 @@ function listed(ids: Iterable<string>, chunksOf: (id: string) => readonly Chunk[
           text = "";
         }
       }
-      if (length < longestText) continue;
+      if (length < maxPieceLength) continue;
       yield [...piece, text];
       [piece, text, length] = [[], "", 0];
     }
-    isWhole = true;
+    isComplete = true;
     yield [...piece, `${text}]`];
   }
   const pieces = inPieces();
   const first = pieces.next().value as readonly Chunk[];
-  if (isWhole) return new Text(textOfChunks(first));
+  if (isComplete) return new Text(textOfChunks(first));
   return new Pieces(
     (function* () {
       yield first;
@@ -155,7 +164,8 @@ function list(input: Input<typeof rows.list>): Text | Pieces | Reply {
   const app = appOf(input);
   const states = query.state === undefined ? null : JSON.stringify([...new Set(query.state.split(","))]);
   const pairs = Object.entries(query.metadata ?? {});
-  // The texts of most Machines are cached; reading whole rows would be most of the work.
+  // The JSON texts of most Machines are cached. So this query reads only the columns that it needs: whole rows would take most of
+  // the time.
   const found = context.store.all<Pick<MachineRow, "id" | "created_at" | "metadata">>(
     `SELECT id, created_at${pairs.length > 0 ? ", metadata" : ""} FROM machines
      WHERE app = ?1 AND (?2 OR destroyed_at IS NULL) AND (?3 IS NULL OR region = ?3)
@@ -168,16 +178,16 @@ function list(input: Input<typeof rows.list>): Text | Pieces | Reply {
   const body = listed(ids, (id) => {
     const machine = query.summary ? findMachine(context, id) : undefined;
     const chunks = query.summary ? machine && [summaryText(machine)] : findMachineChunks(context, id);
-    const last = chunks?.at(-1);
-    if (!chunks || typeof last !== "string" || !query.include_leases) return chunks;
-    return [...chunks.slice(0, -1), withMembers(last, leaseMember(liveLease(context, id)))];
+    const lastChunk = chunks?.at(-1);
+    if (!chunks || typeof lastChunk !== "string" || !query.include_leases) return chunks;
+    return [...chunks.slice(0, -1), withMembers(lastChunk, leaseMember(liveLease(context, id)))];
   });
   return next === undefined ? body : new Reply(body, { headers: { "fly-next-cursor": next, "svc-next-cursor": next } });
 }
 
 /**
- * ASSUMED: a `min_secrets_version` that does not exist yet is 412. With one store every version is visible at once, so waiting
- * would be useless.
+ * ASSUMED: the answer to a `min_secrets_version` that does not exist is 412. This service has one store, where every version is
+ * visible at once, so waiting would not help.
  */
 function requireSecrets({ secrets_version }: AppRow, minimum: number | undefined): void {
   if (minimum !== undefined && minimum > secrets_version)
@@ -206,7 +216,7 @@ function create(input: Input<typeof rows.create>): Text {
     region: region.code,
     state: "created",
     private_ip: context.ids.privateIp(),
-    ...versionOf(context, accepted),
+    ...versionColumns(context, accepted),
     cordoned: body.skip_service_registration ? 1 : 0,
     launch: body.skip_launch ? 0 : 1,
     restarts: 0,
@@ -235,21 +245,21 @@ function update(input: Input<typeof rows.update>): Text {
     throw refuse(409, "aborted: machine version mismatch");
   requireSecrets(app, body.min_secrets_version);
   const accepted = accept(context, body.config);
-  const [before, after] = [mountedIn(configOf(context, old))[0], mountedIn(accepted.config)[0]];
-  // ASSUMED: an update may add or remove the mount of a volume; replacing it by another volume is 400.
-  if (before !== undefined && after !== undefined && before !== after) {
+  const [oldVolume, newVolume] = [mountedIn(configOf(context, old))[0], mountedIn(accepted.config)[0]];
+  // ASSUMED: an update may add or remove the mount of a volume. The answer is 400 if it mounts another volume instead.
+  if (oldVolume !== undefined && newVolume !== undefined && oldVolume !== newVolume) {
     throw refuse(
       400,
-      `invalid config.mounts[0].volume, got ${JSON.stringify(after)}, the volume of a machine cannot be changed by update`,
+      `invalid config.mounts[0].volume, got ${JSON.stringify(newVolume)}, the volume of a machine cannot be changed by update`,
     );
   }
   if (accepted.noCapacity || !hasCapacityFor(context, old, accepted)) throw noCapacityOnHost();
   const volumes = volumesFor(context, app, mountedIn(accepted.config), old);
   requireSameRegion(old.region, volumes);
-  // ASSUMED: `skip_service_registration` cordons; an update without it keeps a cordon.
+  // ASSUMED: `skip_service_registration` cordons the Machine. An update without it changes no cordon.
   const cordoned = body.skip_service_registration ? 1 : old.cordoned;
   const changes = {
-    ...versionOf(context, accepted),
+    ...versionColumns(context, accepted),
     cordoned,
     launch: body.skip_launch ? 0 : 1,
     secret_set: body.skip_secrets ? null : currentSet(context, app),
@@ -273,18 +283,18 @@ function get(input: Input<typeof rows.get>): Text {
   const sql = "SELECT config, metadata FROM machine_versions WHERE machine = ? AND version = ?";
   const version = context.store.get<Pick<VersionRow, "config" | "metadata">>(sql, machine.id, query.version);
   if (!version) throw refuse(404, "not_found: machine version not found");
-  // ASSUMED: GET with an old `version` shows its configuration and the state `replaced`
+  // ASSUMED: GET with an old `version` shows the configuration of that version, and the state `replaced`
   // (docs/interface.md#machine-states).
-  const now = JSON.parse(machineText(context, machine.id)) as Record<string, unknown>;
-  const then = {
-    ...now,
+  const current = JSON.parse(machineText(context, machine.id)) as Record<string, unknown>;
+  const replaced = {
+    ...current,
     state: "replaced",
     version: query.version,
     instance_id: query.version,
     config: JSON.parse(withMetadata(version.config, version.metadata)),
     ...lease,
   };
-  return new Text(JSON.stringify(then));
+  return new Text(JSON.stringify(replaced));
 }
 
 function cordon(input: Input, cordoned: 0 | 1) {
@@ -298,7 +308,7 @@ function cordon(input: Input, cordoned: 0 | 1) {
   return { ok: true };
 }
 
-/** The rules of the Machine operations. */
+/** The rules of all operations on Machines. */
 export const machines: Rules<typeof rows> = {
   list,
   create,
@@ -324,9 +334,9 @@ export const machines: Rules<typeof rows> = {
   versions(input) {
     const { id } = machineOf(input);
     const sql = "SELECT version, config, metadata FROM machine_versions WHERE machine = ? ORDER BY version DESC";
-    const found = input.context.store.all<VersionRow>(sql, id).map(({ version, config, metadata: then }) => {
-      return `{"version":"${version}","user_config":${withMetadata(config, then)}}`;
+    const versions = input.context.store.all<VersionRow>(sql, id).map(({ version, config, metadata: metadataText }) => {
+      return `{"version":"${version}","user_config":${withMetadata(config, metadataText)}}`;
     });
-    return new Text(`[${found.join(",")}]`);
+    return new Text(`[${versions.join(",")}]`);
   },
 };

@@ -1,4 +1,4 @@
-// Lists of an organization, page by page (docs/interface.md#organization-lists).
+// Paged lists of an organization (docs/interface.md#organization-lists).
 import type { contract } from "../../api/index.ts";
 import { rfc3339 } from "../time/clock.ts";
 import { deletePath } from "../states/volumeStates.ts";
@@ -67,7 +67,7 @@ interface ListedVolume extends VolumeRow {
   readonly app_name: string;
 }
 
-/** A time as {@link rfc3339} writes it. */
+/** A time in the format of {@link rfc3339}. */
 const time = (name: string): string => `strftime('%FT%TZ', t.${name} / 1000, 'unixepoch')`;
 
 // The store builds the text: reading the columns and building it here would take several times as long. Identifiers of the

@@ -86,13 +86,13 @@ export function requireSameRegion(region: string, volumes: readonly VolumeRow[])
     if (volume.region !== region) {
       throw refuse(
         400,
-        `invalid config.mounts[${i}].volume, ${volume.id} is in region ${volume.region}, the machine in ${region}`,
+        `invalid config.mounts[${i}].volume, got ${JSON.stringify(volume.id)}, which is in region ${volume.region}, must be a volume in the machine's region ${region}`,
       );
     }
   }
 }
 
-/** Refuses a Machine when no host has room; with a volume, only the host of the volume counts. */
+/** Refuses a Machine if no host has capacity; with a volume, only the host of the volume counts. */
 export function requireCapacity(
   context: Context,
   region: Region,
@@ -103,7 +103,7 @@ export function requireCapacity(
   throw noHost(volume?.id);
 }
 
-/** No host has room for a new Machine, or not the one with its volume. */
+/** No host has capacity for a new Machine, or not the one with its volume. */
 export const noHost = (volume: string | undefined): Refusal =>
   volume === undefined
     ? refuse(422, "could not find a candidate host", "insufficient_capacity")
@@ -113,14 +113,14 @@ export const noHost = (volume: string | undefined): Refusal =>
         "volume_placement_capacity",
       );
 
-/** The host of a Machine has no room for its new size. */
+/** The host of a Machine has no capacity for its new size. */
 export const noCapacityOnHost = (): Refusal =>
   refuse(
     409,
     "aborted: could not reserve resource for machine: insufficient memory available to fulfill request on the current host",
   );
 
-/** Whether the region has room for the new size of a Machine; with the same kind of CPU it keeps its place. */
+/** Whether the region has capacity for the new size of a Machine; with the same kind of CPU it keeps its place. */
 export function hasCapacityFor(context: Context, machine: MachineRow, { config }: Accepted): boolean {
   const { kind } = sizeOf(config);
   const region = context.regions.get(machine.region);

@@ -110,7 +110,7 @@ export const placements: Rule<Placements> = (input: Input<Placements>) => {
   };
   if (count === 0) for (const candidate of candidates) candidate.count = candidate.room;
   else place(candidates, count, weights);
-  // A region without room, or without a Machine, is absent (docs/interface.md#placements).
+  // A full region, or one without a Machine, is omitted (docs/interface.md#placements).
   return {
     regions: candidates
       .filter((candidate) => candidate.count > 0)

@@ -2,6 +2,7 @@
 // postgresContents.ts for their contents and postgresBackups.ts for their backups.
 import type { contract } from "../../api/index.ts";
 import { postgresPlan } from "../../api/postgres.ts";
+import { meantAmong } from "../../api/validated.ts";
 import { rfc3339 } from "../time/clock.ts";
 import { changeCluster, clusterOf } from "../lifecycle/clusters.ts";
 import { refuse } from "../refusal.ts";
@@ -39,7 +40,7 @@ function create(input: Input<Group["create"]>) {
   if (plan === undefined)
     throw refuse(
       422,
-      `invalid plan, got ${JSON.stringify(body.plan?.slice(0, 40)) ?? "nothing"}, allowed are ${postgresPlan.options.join(", ")}`,
+      `invalid plan, got ${JSON.stringify(body.plan?.slice(0, 40)) ?? "nothing"}, allowed are ${postgresPlan.options.join(", ")}${meantAmong(body.plan, postgresPlan.options)}`,
     );
   const row = newCluster(context, org.id, {
     name: body.name || undefined,

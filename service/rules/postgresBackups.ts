@@ -12,7 +12,7 @@ import { Reply, type Rules } from "./rule.ts";
 
 type BackupRules = Pick<Rules<typeof contract.postgres>, "listBackups" | "createBackup" | "restore" | "fork">;
 
-/** The contents of a cluster at one moment; passwords stay sealed under their cluster. */
+/** The contents of a cluster at one time; passwords stay encrypted for their cluster. */
 interface Contents {
   readonly databases: readonly { readonly name: string; readonly created_at: number }[];
   readonly extensions: readonly {

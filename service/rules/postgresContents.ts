@@ -42,7 +42,7 @@ const reservedUsers: readonly string[] = ["postgres", "repmgr", "replication", "
 const mostDatabases = 100;
 const mostUsers = 100;
 
-/** Name under which a password is sealed. */
+/** Name for the encryption of a password. */
 export const passwordName = (cluster: string, user: string): string => `cluster/${cluster}/${user}`;
 
 /** The cluster of the path, which must be ready. ASSUMED: requests for the contents of a cluster that is not ready are 503. */

@@ -30,7 +30,7 @@ const find = (context: Context, app: AppRow, name: string): SecretRow | undefine
 
 type Listed = Omit<SecretRow, "value"> & Partial<Pick<SecretRow, "value">>;
 
-/** All secrets of an App; values are only read to be shown. */
+/** All secrets of an App; values are only read if they are shown. */
 const all = (context: Context, app: AppRow, withValues = false): Listed[] =>
   context.store.all<Listed>(
     `SELECT app, name, digest, created_at, updated_at${withValues ? ", value" : ""} FROM secrets WHERE app = ? ORDER BY name`,

@@ -83,7 +83,10 @@ function create(input: Input<Group["create"]>) {
   return volumeAnswer(walk(context, volume, volumePaths[source.origin]));
 }
 
-/** A zone without the volumes that the new one must be separate from. ASSUMED: a region never runs out of zones; after a hundred tries two volumes share one. */
+/**
+ * A zone without the volumes that the new one must be separate from. ASSUMED: a region never runs out of zones; after a
+ * hundred tries two volumes share one.
+ */
 function zoneFor(
   context: Context,
   app: AppRow,

@@ -10,21 +10,21 @@ interface End {
   readonly oom: boolean;
 }
 
-/** The behaviour of a Machine; without any member it behaves well. */
+/** The behaviour of a Machine; without any member it runs normally. */
 export interface Behaviour {
-  /** No host has room for it. */
+  /** No host has capacity for it. */
   readonly noCapacity?: true;
-  /** Milliseconds that it takes to start. */
+  /** Milliseconds until it has started. */
   readonly startMs?: number;
-  /** It never becomes ready and never ends. */
+  /** It never becomes ready and never exits. */
   readonly hang?: true;
-  /** Its process ends before it is ready. */
+  /** Its process exits before it is ready. */
   readonly crash?: End;
-  /** Its process ends soon after the start. */
+  /** Its process exits soon after the start. */
   readonly exit?: End;
   /** Its checks never pass. */
   readonly checksFail?: true;
-  /** It ends only when it is killed. */
+  /** It exits only when it is killed. */
   readonly deaf?: true;
 }
 

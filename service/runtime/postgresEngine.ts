@@ -3,7 +3,7 @@
 import type { Delays } from "../time/delays.ts";
 import type { Timers } from "../time/timers.ts";
 
-/** A cluster as an engine sees it. */
+/** A cluster in the form of an engine. */
 export interface Cluster {
   readonly id: string;
   readonly name: string;
@@ -46,7 +46,7 @@ export interface SlowQuery {
   readonly mean_ms: number;
 }
 
-/** A change inside a cluster. Passwords are in clear text: the engine has to set them. */
+/** A change inside a cluster. Passwords are in plain text, because the engine has to set them. */
 export type ClusterChange =
   | { readonly kind: "createDatabase" | "dropDatabase"; readonly database: string }
   | {
@@ -90,7 +90,7 @@ export interface PostgresEngine {
   due?(id: string): void;
 }
 
-/** The service as an engine sees it. */
+/** The service in the form of an engine. */
 export interface EngineHost {
   readonly timers: Timers;
   readonly delays: Delays;

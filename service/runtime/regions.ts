@@ -1,9 +1,10 @@
 // The regions of the service and their capacities.
+import type { knownRegions } from "../../api/names.ts";
 
 // ASSUMED: a region has room for 100,000 Machines by default.
 const room = 100_000;
 
-/** A region as platform.regions answers it (docs/interface.md#regions). */
+/** A region in the answer of platform.regions (docs/interface.md#regions). */
 export interface Region {
   readonly code: string;
   readonly name: string;
@@ -20,7 +21,7 @@ export interface Region {
 /** Kinds of CPU. */
 export const cpuKinds = ["shared", "performance"] as const;
 
-/** Number of Machines that a region has room for: of each kind, and of all together. */
+/** Number of Machines for which a region has capacity: of each kind, and of all together. */
 export type Capacity = Readonly<Record<(typeof cpuKinds)[number] | "total", number>>;
 
 /** A capacity with defaults for absent members. */
@@ -46,7 +47,13 @@ const gateways = new Set([
   "syd",
   "yyz",
 ]);
-const place = (code: string, name: string, geo_region: string, latitude: number, longitude: number): Region => ({
+const place = (
+  code: (typeof knownRegions)[number],
+  name: string,
+  geo_region: string,
+  latitude: number,
+  longitude: number,
+): Region => ({
   code,
   name,
   geo_region,

@@ -6,7 +6,7 @@ import type { Clock } from "../time/clock.ts";
 import type { Delays } from "../time/delays.ts";
 import type { Timers } from "../time/timers.ts";
 
-/** A Machine as a runtime sees it. */
+/** A Machine in the form of a runtime. */
 export interface Subject {
   readonly id: string;
   readonly app: string;
@@ -22,13 +22,13 @@ export interface Subject {
   readonly secrets: () => Readonly<Record<string, string>>;
 }
 
-/** How the main process ended. */
+/** How the main process exited. */
 export interface Exit {
   readonly code: number;
-  /** Number of the signal that ended it; 0 when none did. */
+  /** Number of the signal that ended it; 0 if there was none. */
   readonly signal: number;
   readonly oom: boolean;
-  /** Whether it ended on request. */
+  /** Whether it exited on request. */
   readonly requested: boolean;
 }
 
@@ -56,7 +56,7 @@ export interface Outcome {
   readonly exitSignal: number;
 }
 
-/** A process of a Machine, as `ps` answers it. */
+/** A process of a Machine, in the format of `ps`. */
 export interface Process {
   readonly pid: number;
   readonly command: string;
@@ -82,7 +82,7 @@ export interface RuntimeEvents {
   /** The image is available, so the Machine can be started. */
   prepared(machine: About): void;
   started(machine: About): void;
-  /** The main process has ended. */
+  /** The main process has exited. */
   exited(machine: About, exit: Exit): void;
   suspended(machine: About): void;
   destroyed(machine: About): void;
@@ -97,7 +97,7 @@ export interface RuntimeEvents {
 export interface Runtime {
   /** The reason why this runtime cannot run a configuration, as the field and a sentence; undefined when it can. */
   problem(config: MachineConfig): { readonly field: string; readonly message: string } | undefined;
-  /** Whether a host has room for a Machine with this configuration, in addition to the region's capacity. */
+  /** Whether a host has capacity for a Machine with this configuration, in addition to the region's capacity. */
   hasRoom(config: MachineConfig): boolean;
   /** Prepares a new Machine or a new version for its start; reports `prepared`. */
   create(machine: Subject): void;
@@ -111,7 +111,7 @@ export interface Runtime {
   destroy(machine: Subject): void;
   /** Sends a signal to the main process; reports `exited` if the process ends. */
   signal(machine: Subject, signal: SignalName): void;
-  /** Runs a command; undefined when it did not end in time. */
+  /** Runs a command; undefined if it did not exit in time. */
   exec(machine: Subject, command: Command): Promise<Outcome | undefined>;
   processes(machine: Subject): Promise<readonly Process[]>;
   /** The memory of the Machine and its limit. */
@@ -125,7 +125,7 @@ export interface Runtime {
 /** Timers of runtimes. They are stored, so that they survive a restart. */
 export type RuntimeTimer = "runtime.step" | "runtime.exit" | "runtime.checks";
 
-/** The service as a runtime sees it. */
+/** The service in the form of a runtime. */
 export interface RuntimeHost {
   readonly clock: Clock;
   readonly delays: Delays;

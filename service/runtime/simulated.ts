@@ -130,7 +130,7 @@ export class SimulatedRuntime implements Runtime {
     else if (state === "destroying") events.destroyed(machine);
   }
 
-  /** Sets the timers of a started process: the result of its checks, and its end if it has one. */
+  /** Sets the timers of a started process: the result of its checks, and its exit if it has one. */
   #live({ id, config }: Subject): void {
     const { timers, delays } = this.#host;
     timers.after(delays.checks, "runtime.checks", id);

@@ -74,7 +74,7 @@ const commands: Readonly<Record<string, Run>> = {
   },
 };
 
-/** Runs a command in a simulated Machine; undefined when it does not end in time. */
+/** Runs a command in a simulated Machine; undefined if it does not exit in time. */
 export async function run(machine: Subject, command: Command, clock: Clock): Promise<Outcome | undefined> {
   const [path = "", ...args] = command.words;
   const name = path.replace(/^\/(usr\/)?bin\//, "");

@@ -1,5 +1,5 @@
-// The states of a Machine as data (docs/interface.md#machine-states): the effect of each operation, and the steps that follow
-// by themselves.
+// The states of a Machine as data (docs/interface.md#machine-states): the effect of each operation, and the automatic
+// steps.
 import type { Refusal } from "../refusal.ts";
 import { refuse } from "../refusal.ts";
 
@@ -148,7 +148,7 @@ export type RuntimeCall = "create" | "start" | "stop" | "suspend" | "destroy";
 /** Reports of a runtime about a Machine (runtime/runtime.ts). */
 export type RuntimeEvent = "prepared" | "started" | "exited" | "suspended" | "destroyed";
 
-/** The step that follows a state by itself. */
+/** The automatic step after a state. */
 export interface Step {
   /** The call to the runtime. */
   readonly call: RuntimeCall;
@@ -161,7 +161,7 @@ export interface Step {
   readonly event: string;
 }
 
-/** The step after each state. Unexpected ends of processes are not listed (lifecycle/machines.ts). */
+/** The step after each state. Unexpected exits of processes are not listed (lifecycle/machines.ts). */
 export const steps: Readonly<Partial<Record<MachineState, Step>>> = {
   created: { call: "create", on: "prepared", become: "starting", atRest: "stopped", event: "launch" },
   starting: { call: "start", on: "started", become: "started", event: "start" },

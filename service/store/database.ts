@@ -178,8 +178,8 @@ export class Store {
   }
 
   /**
-   * Takes the savepoint of the running part before its first write: taking and releasing one costs as much as many statements.
-   * Outer parts that have written nothing yet share it, because it restores the same state for them.
+   * Takes the savepoint of the running part before its first write, because taking and releasing one costs as much as many
+   * statements. Outer parts that have written nothing yet share it, because it restores the same state for them.
    */
   #protect(): void {
     let at = this.#parts.length;
@@ -269,10 +269,10 @@ export function open(file: string): DatabaseSync {
     if (!begun && mark !== undefined) throw missing(file);
     if (file !== ":memory:") makePrivate(file);
     db = new DatabaseSync(file);
+    db.exec(`PRAGMA busy_timeout = ${lockPatience}`);
+    useLog(db);
     // A checkpoint every 16 MB: with SQLite's default of 4 MB a busy service would copy pages all the time.
-    db.exec(
-      "PRAGMA busy_timeout = 5000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -32000; PRAGMA wal_autocheckpoint = 4000",
-    );
+    db.exec("PRAGMA synchronous = FULL; PRAGMA cache_size = -32000; PRAGMA wal_autocheckpoint = 4000");
     // Otherwise a migration that replaces a table would delete the rows that refer to it.
     db.exec("PRAGMA foreign_keys = OFF");
     if (begun) requireContents(db, file);
@@ -289,6 +289,19 @@ export function open(file: string): DatabaseSync {
       throw new StoreError(`${file} cannot be written. Check that its folder exists and is yours.`);
     throw error;
   }
+}
+
+/** Milliseconds that a process waits for another one that opens the same store. */
+const lockPatience = 5000;
+
+/** Switches to a write-ahead log. SQLite does not wait by itself for the lock that this needs. */
+function useLog(db: DatabaseSync): void {
+  for (const end = performance.now() + lockPatience; ; Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10))
+    try {
+      return db.exec("PRAGMA journal_mode = WAL");
+    } catch (error) {
+      if (sqliteCode(error) !== 5 || performance.now() > end) throw error;
+    }
 }
 
 const isFileError = (error: unknown): boolean => error instanceof Error && "syscall" in error;

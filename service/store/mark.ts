@@ -23,8 +23,8 @@ export function readMark(file: string): number | undefined {
 }
 
 /**
- * Counts in the store, and in the file once that is durable: the file may be behind, but never ahead. At most one commit per
- * second is counted, beginning with the first.
+ * Counts in the store, and in the file once that is durable: the file may lag behind, but is never ahead. At most one
+ * commit per second is counted, beginning with the first.
  */
 export class Mark {
   readonly #store: Store;

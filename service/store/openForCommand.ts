@@ -8,7 +8,8 @@ import { migrations } from "./schema.ts";
 /** Path of the store of a data folder. Throws a StoreError when there is none. */
 export function requireStore(folder: string): string {
   const file = storeFile(folder);
-  if (!existsSync(file)) throw new StoreError(`there is no service in ${folder} yet; run machines-service start first`);
+  if (!existsSync(file))
+    throw new StoreError(`there is no service in ${folder} yet; run \`npx machines-service start --detach\` first`);
   return file;
 }
 

@@ -24,7 +24,7 @@ export interface AppRow {
   readonly created_at: number;
 }
 
-/** A Machine, also a destroyed one for a while. */
+/** A Machine; also a destroyed one, for a while. */
 export interface MachineRow {
   readonly id: string;
   readonly app: string;
@@ -37,7 +37,7 @@ export interface MachineRow {
   /** JSON; separate from the configuration, because it changes without a new version. */
   readonly metadata: string | null;
   readonly cordoned: number;
-  /** Whether it is to run after it is created or updated. */
+  /** Whether it runs after it is created or updated. */
   readonly launch: number;
   /** Number of restarts by its restart policy. */
   readonly restarts: number;
@@ -73,7 +73,7 @@ export interface VersionRow {
   readonly version: string;
   /** Number of characters of the following columns. */
   readonly size: number;
-  /** JSON: the metadata the version came with. */
+  /** JSON: the metadata that the version was created with. */
   readonly metadata: string | null;
   /** JSON, without the metadata. */
   readonly config: string;

@@ -1,6 +1,6 @@
-// The tables. A change appends a step; a file written by a newer service is refused (store/database.ts).
+// The tables. A change appends a step; a file of a newer service is refused (store/database.ts).
 
-/** Steps that bring a data folder's database up to date; `PRAGMA user_version` counts those done. */
+/** Steps that upgrade a data folder's database; `PRAGMA user_version` is the number of completed ones. */
 export const migrations: readonly string[] = [
   `
   CREATE TABLE orgs (

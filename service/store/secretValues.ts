@@ -1,5 +1,5 @@
-// Decrypts the values of an App's secrets for code that needs them in clear text. A Machine keeps the values of its last
-// update: the secrets of a version are sealed as one set, which all its Machines share.
+// Decrypts the values of an App's secrets for code that needs them in plain text. A Machine keeps the values of its last
+// update: the secrets of a version are encrypted as one set, which all its Machines share.
 import type { AppRow, MachineRow, SecretRow } from "./rows.ts";
 import type { Store } from "./database.ts";
 import type { Vault } from "./vault.ts";

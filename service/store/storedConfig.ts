@@ -1,4 +1,4 @@
-// A configuration as the caches hold it.
+// A configuration in the form of the caches.
 import type { MachineConfig } from "../../api/machineConfig.ts";
 
 // Longer ones are parsed each time they are needed: an object takes several times the memory of its text.
@@ -20,7 +20,7 @@ export class StoredConfig {
     return parsed;
   }
 
-  /** About how many characters of memory it takes. */
+  /** Its approximate size in characters of memory. */
   get weight(): number {
     return this.text.length <= longestParsed ? 4 * this.text.length : this.text.length;
   }

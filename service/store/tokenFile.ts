@@ -1,4 +1,4 @@
-// The token that the first start creates: only the user can read its file, and only the file has it in clear text.
+// The token that the first start creates: only the user can read its file, and only the file has it in plain text.
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Ids } from "../ids.ts";

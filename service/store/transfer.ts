@@ -29,6 +29,8 @@ const readIfThere = (file: string): string | null => (existsSync(file) ? readFil
 /** An error of the disk as a sentence; other errors are returned as they are. */
 function fileProblem(error: unknown, file: string, what: string): unknown {
   if (!(error instanceof Error) || (sqliteCode(error) === undefined && !("syscall" in error))) return error;
+  if ("path" in error && error.path === file && "code" in error && error.code === "ENOENT")
+    return new StoreError(`there is no file ${file}`);
   return new StoreError(`${file} cannot be ${what}: ${sqliteCode(error) === 13 ? "the disk is full" : error.message}`);
 }
 

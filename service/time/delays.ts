@@ -9,13 +9,13 @@ const believable = {
   /** Replacing the old version with the new one. */
   replace: 100,
   destroy: 200,
-  /** From the end of a Machine until its volume is released. */
+  /** From the destruction of a Machine until its volume is released. */
   unbind: 300,
   /** From the start until the checks have a result. */
   checks: 500,
   /** How long a simulated process runs before it exits. */
   run: 1000,
-  /** Before a process that failed is started again. */
+  /** Before a failed process is restarted. */
   retry: 500,
   /** ASSUMED: `restart.policy: always` has no limit and pauses a second between two attempts. */
   retryAlways: 1000,

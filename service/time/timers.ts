@@ -115,7 +115,7 @@ export class Timers {
   /** Runs the timers that are due, in order, and writes changed timers to the store; the last part of a transaction. */
   runDue(): void {
     try {
-      // Hardly any timer fails, and a savepoint for each would cost more than the timer.
+      // Timers rarely fail, and a savepoint for each would cost more than the timer.
       this.#store.attempt(() => this.#runAll((timer) => this.#run(timer)));
     } catch (error) {
       if (!this.#store.db.isTransaction) throw error;

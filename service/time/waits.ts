@@ -1,5 +1,5 @@
-// Requests that are held until a change. The commit of the change wakes them, without polling. Thousands may be held at once:
-// each takes little memory, and one turn of the event loop answers only some of them.
+// Long polls: requests that are held until a change. The commit of the change wakes them, without polling. Thousands may be
+// held at once: each takes little memory, and one turn of the event loop answers only some of them.
 import type { Clock } from "./clock.ts";
 import { DueQueue } from "./dueQueue.ts";
 import { Refusal } from "../refusal.ts";
@@ -22,7 +22,7 @@ interface Waiter {
   readonly hold: Hold<unknown>;
   readonly resolve: (answer: unknown) => void;
   readonly reject: (reason: unknown) => void;
-  /** Whether it is queued to look again. */
+  /** Whether it is queued for another check. */
   isWoken: boolean;
   done: boolean;
 }
@@ -42,7 +42,7 @@ export class Waits {
   readonly #deadlines = new DueQueue<Waiter>();
   readonly #most: number;
   readonly #unsettled: () => Promise<void> | undefined;
-  /** Waiters that are queued to look again. */
+  /** Waits that are queued for another check. */
   #woken: Waiter[] = [];
   #isLooking = false;
   #armed: { readonly due: number; readonly cancel: () => void } | undefined;

@@ -2,7 +2,7 @@
 // serves all clients from one thread.
 import { isUtf8 } from "node:buffer";
 import type { Operation } from "../../api/operation.ts";
-import { fieldOf, isObject, type Field } from "../../api/schema.ts";
+import { fieldOf, formProblem, isObject, type Field } from "../../api/schema.ts";
 import { refuse, type Refusal } from "../refusal.ts";
 import { badStatus } from "./validationMessages.ts";
 
@@ -122,10 +122,10 @@ export const namesOf = (fields: readonly string[]): string[] => fields.slice(0, 
 
 const isNumber = (value: unknown): boolean => typeof value === "number";
 
-/** Refuses a body beyond the limits. True when one of its entries is named `__proto__`. */
-export function requireBodyLimits({ id }: Operation, schema: Parameters<typeof fieldOf>[0], body: unknown): boolean {
+/** Refuses a body beyond the limits, or with a text that is not of the form of its field. True when one of its entries is named `__proto__`. */
+export function requireBodyRules({ id }: Operation, schema: Parameters<typeof fieldOf>[0], body: unknown): boolean {
   let [values, hasProto] = [0, false];
-  const overLimit = (path: readonly PropertyKey[], got: string, allowed: string): Refusal =>
+  const invalid = (path: readonly PropertyKey[], got: string, allowed: string): Refusal =>
     refuse(badStatus(id), `invalid ${path.length === 0 ? "body" : pathText(path)}, got ${got}, ${allowed}`);
   // One path for the whole walk: it is only read for a refusal, and most bodies are within the limits.
   const path: PropertyKey[] = [];
@@ -135,25 +135,27 @@ export function requireBodyLimits({ id }: Operation, schema: Parameters<typeof f
     path.pop();
   };
   const walk = (field: Field | undefined, value: unknown): void => {
-    if (++values > mostValues) throw overLimit([], `more than ${mostValues} values`, `must be at most ${mostValues}`);
+    if (++values > mostValues) throw invalid([], `more than ${mostValues} values`, `must be at most ${mostValues}`);
     const { characters: longest = Number.POSITIVE_INFINITY, items, properties } = limitsOf(field ?? undescribed);
     if (typeof value === "string") {
       const characters = value.length > longest ? charactersIn(value) : 0;
       if (characters > longest)
-        throw overLimit(path, `${characters} characters`, `must not be longer than ${longest} characters`);
+        throw invalid(path, `${characters} characters`, `must not be longer than ${longest} characters`);
+      const problem = field && formProblem(field, value);
+      if (problem !== undefined) throw invalid(path, JSON.stringify(shortName(value)), problem);
       return;
     }
     const shape = field?.shape;
     if (Array.isArray(value)) {
       const isBytes = field?.meta.format === "bytes" && value.every(isNumber);
-      if (value.length > items) throw overLimit(path, `${value.length} entries`, `must be at most ${items}`);
+      if (value.length > items) throw invalid(path, `${value.length} entries`, `must be at most ${items}`);
       const item = shape?.kind === "array" ? shape.item : undefined;
       if (!isBytes) for (const [i, one] of value.entries()) walkAt(i, item, one);
       return;
     }
     if (!isObject(value)) return;
     const names = Object.keys(value);
-    if (names.length > properties) throw overLimit(path, `${names.length} entries`, `must be at most ${properties}`);
+    if (names.length > properties) throw invalid(path, `${names.length} entries`, `must be at most ${properties}`);
     for (const name of names) {
       if (name === "__proto__") hasProto = true;
       const member = shape?.kind === "object" && Object.hasOwn(shape.fields, name) ? shape.fields[name] : undefined;

@@ -2,18 +2,12 @@
 import type { z } from "zod";
 import type { Operation } from "../../api/operation.ts";
 import { define, fieldOf, isObject, tidy, type Field, type Shape } from "../../api/schema.ts";
-import { namesOf, pathText, requireShortQuery, requireBodyLimits } from "./bodyLimits.ts";
+import { firstIssue, meantText, valueAtIssue } from "../../api/validated.ts";
+import { namesOf, pathText, requireShortQuery, requireBodyRules } from "./bodyLimits.ts";
 import { refuse, Refusal } from "../refusal.ts";
 import { badStatus, validationMessages } from "./validationMessages.ts";
 
 type Issue = z.core.$ZodIssue;
-
-const at = (value: unknown, path: readonly PropertyKey[]): unknown =>
-  path.reduce<unknown>(
-    (inner, part) =>
-      typeof inner === "object" && inner !== null ? (inner as Record<PropertyKey, unknown>)[part] : undefined,
-    value,
-  );
 
 // ASSUMED: the error for a bad value is one sentence: the field, what it got, what is allowed. For a value of the wrong type it
 // names only the type, because the value may be a misplaced secret.
@@ -30,10 +24,6 @@ function allowed(issue: Issue): string {
   if (issue.code === "invalid_value")
     return `allowed are ${issue.values.map((value) => JSON.stringify(value)).join(", ")}`;
   if (issue.code === "invalid_type") return `must be of type ${issue.expected === "int" ? "integer" : issue.expected}`;
-  if (issue.code === "invalid_union") return "is none of the types allowed";
-  if (issue.code === "too_small" && issue.origin !== "string") return `must be at least ${issue.minimum}`;
-  if (issue.code === "too_big" && issue.origin !== "array" && issue.origin !== "string")
-    return `must be at most ${issue.maximum}`;
   return issue.message;
 }
 
@@ -57,7 +47,9 @@ export function problemText(schema: z.ZodType, issue: Issue, whole: unknown): st
     return `invalid name in ${pathText(issue.path.slice(0, -1))}, got ${name}, ${issue.issues[0]?.message ?? "is not allowed"}`;
   }
   const path = pathText(issue.path);
-  return `invalid ${path === "" ? "body" : path}, got ${received(issue, at(whole, issue.path), isSecretAt(schema, issue.path))}, ${allowed(issue)}`;
+  const [value, hidden] = [valueAtIssue(issue, whole), isSecretAt(schema, issue.path)];
+  const meant = hidden ? "" : meantText(issue, value);
+  return `invalid ${path === "" ? "body" : path}, got ${received(issue, value, hidden)}, ${allowed(issue)}${meant}`;
 }
 
 /** Checks entries named `__proto__`, which zod skips in maps. */
@@ -69,9 +61,8 @@ function checkProto({ shape }: Field, value: unknown, path: readonly PropertyKey
     const field = shape.kind === "record" ? shape.value : fieldAt(shape, name);
     if (!field) return undefined;
     const within = [...path, name];
-    const result =
-      name === "__proto__" && !(field.nullable && inner === null) ? field.shape.schema.safeParse(inner) : undefined;
-    const issue = result?.error?.issues[0];
+    const issue =
+      name === "__proto__" && !(field.nullable && inner === null) ? firstIssue(field.shape.schema, inner) : undefined;
     return issue ? { ...issue, path: [...within, ...issue.path] } : checkProto(field, inner, within);
   });
 }
@@ -85,12 +76,10 @@ function firstOf<T, Found>(items: readonly T[], find: (item: T, i: number) => Fo
 }
 
 function check(row: Operation, schema: z.ZodType, value: unknown, hasProto = true): unknown {
-  const result = schema.safeParse(value);
-  const missed = (): Issue | undefined => (hasProto ? checkProto(fieldOf(schema), value, []) : undefined);
-  const issue = result.success ? missed() : result.error.issues[0];
+  const issue = firstIssue(schema, value) ?? (hasProto ? checkProto(fieldOf(schema), value, []) : undefined);
   if (!issue) return value;
   throw (
-    validationMessages[row.id]?.(issue.path, at(value, issue.path)) ??
+    validationMessages[row.id]?.(issue.path, valueAtIssue(issue, value)) ??
     refuse(badStatus(row.id), problemText(schema, issue, value))
   );
 }
@@ -112,7 +101,7 @@ export function validate(row: Operation, params: unknown, query: unknown, body: 
   if (!row.body) return { params, query: queried, body: undefined, unknown };
   const present = body === undefined && row.bodyOptional === true ? {} : body;
   if (present === undefined) throw refuse(400, "invalid body, got nothing, must be a JSON object");
-  const hasProto = requireBodyLimits(row, row.body, present);
+  const hasProto = requireBodyRules(row, row.body, present);
   const tidied = tidy(row.body, present);
   unknown.push(...tidied.unknown);
   return { params, query: queried, body: check(row, row.body, tidied.value, hasProto), unknown };
@@ -180,8 +169,7 @@ function queryValue(row: Operation, name: string, { shape }: Field, value: unkno
 export function checkAnswer(row: Operation, status: number, text: string | undefined): void {
   if (!row.answer) return;
   const value: unknown = text === undefined ? undefined : JSON.parse(text);
-  const result = row.answer.safeParse(value);
-  const issue = result.error?.issues[0];
+  const issue = firstIssue(row.answer, value);
   const unknown = tidy(row.answer, value).unknown.filter((path) => !/(^|\.)config\.|user_config\./.test(path));
   const mistake = issue
     ? problemText(row.answer, issue, value)

@@ -8,7 +8,7 @@ import { arbitraryOf } from "../support/arbitrary.ts";
 const config = arbitraryOf(fieldOf(machineConfig));
 
 describe("case conversion", () => {
-  test("there and back is the same for every configuration", () => {
+  test("converting there and back returns every configuration unchanged", () => {
     fc.assert(
       fc.property(config, (wire) => {
         expect(toWire(machineConfig, fromWire(machineConfig, wire))).toEqual(wire);
@@ -16,7 +16,7 @@ describe("case conversion", () => {
     );
   });
 
-  test("what the wire's schema accepts, the camelCase one accepts", () => {
+  test("the camelCase schema accepts whatever the wire's schema accepts", () => {
     const camel = camelSchema(machineConfig);
     fc.assert(
       fc.property(config, (wire) => {
@@ -25,7 +25,7 @@ describe("case conversion", () => {
     );
   });
 
-  test("keys of maps are the user's and stay", () => {
+  test("keys of maps belong to the user and are not converted", () => {
     const wire = {
       image: "x",
       env: { SNAKE_CASE: "1", a_b: "2" },
@@ -40,7 +40,7 @@ describe("case conversion", () => {
     });
   });
 
-  test("fields the schema does not know keep their own names", () => {
+  test("fields that the schema does not know keep their names", () => {
     expect(fromWire(machineConfig, { image: "x", new_thing: { in_it: 1 }, guest: { odd_one: 2 } })).toEqual({
       image: "x",
       new_thing: { in_it: 1 },
@@ -62,7 +62,7 @@ describe("case conversion", () => {
 });
 
 describe("tidy", () => {
-  test("a null that stands for a field left out is dropped", () => {
+  test("a null that stands for an omitted field is dropped", () => {
     expect(tidy(machineConfig, { image: "x", env: null, init: { exec: null, tty: true } }).value).toEqual({
       image: "x",
       init: { tty: true },
@@ -76,7 +76,7 @@ describe("tidy", () => {
     });
   });
 
-  test("unknown fields are kept and named", () => {
+  test("unknown fields are kept and listed", () => {
     const { value, unknown } = tidy(machineConfig, {
       image: "x",
       new_field: 1,
@@ -88,7 +88,7 @@ describe("tidy", () => {
 });
 
 describe("durations", () => {
-  test("what is written is read as the same time", () => {
+  test("a formatted duration parses to the same time", () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 10 ** 7 }), (milliseconds) => {
         expect(parseDuration(formatDuration(milliseconds * 1e6))).toBe(milliseconds * 1e6);
@@ -96,7 +96,7 @@ describe("durations", () => {
     );
   });
 
-  test.each(["", "15", "1.5.5s", "s", "-1s", "1d"])("%j is none", (text) =>
+  test.each(["", "15", "1.5.5s", "s", "-1s", "1d"])("%j is not a duration", (text) =>
     expect(parseDuration(text)).toBeUndefined(),
   );
 });

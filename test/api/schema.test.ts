@@ -1,12 +1,18 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
+import { knownRegions } from "../../api/names.ts";
 import { fieldOf } from "../../api/schema.ts";
+import { regions } from "../../service/runtime/regions.ts";
 
 test.each([
   ["a text", z.string()],
-  ["a text of a pattern", z.string().regex(/a/)],
+  ["a string with a pattern", z.string().regex(/a/)],
   ["a time", z.iso.datetime({ offset: true })],
   ["an address", z.email().optional()],
 ])("%s is a string", (_, schema) => {
   expect(fieldOf(schema).shape).toMatchObject({ kind: "leaf", type: "string" });
+});
+
+test("the regions that editors complete are those of the service", () => {
+  expect(knownRegions).toEqual(regions.map(({ code }) => code));
 });

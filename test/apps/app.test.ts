@@ -20,7 +20,7 @@ describe("App", () => {
   beforeAll(async () => (service = await startService()));
   afterAll(() => service.close());
 
-  test("its deletion is refused, with a list, while it holds what this program did not make", async () => {
+  test("deletion is refused while the App contains objects that this program did not create, and lists them", async () => {
     const app = bind("App", service);
     const { inputs } = await app.check({}, { name: "held" });
     const { id, state } = await app.create(inputs);
@@ -37,7 +37,7 @@ describe("App", () => {
     expect(await app.read(id, state)).toBeUndefined();
   });
 
-  test("a name that is taken says so", async () => {
+  test("the error says that a name is taken", async () => {
     await makeApp(service, "taken");
     const app = bind("App", service);
     const { inputs } = await app.check({}, { name: "taken" });
@@ -46,7 +46,7 @@ describe("App", () => {
     );
   });
 
-  test("network: the one asked for, the default one when left out, and another one replaces", async () => {
+  test("network: the requested one, or the default if omitted; changing it replaces the App", async () => {
     const app = bind("App", service);
     const { inputs } = await app.check({}, { name: "on-default" });
     const { id, state } = await app.create(inputs);
@@ -59,7 +59,7 @@ describe("App", () => {
     expect(await send(service, "GET", "/v1/apps/on-blue")).toMatchObject({ network: "blue" });
   });
 
-  test("one with a made name is replaced in another network or organization before the old one goes", async () => {
+  test("an App with a generated name is replaced before the old one is deleted, when its network or organization changes", async () => {
     const app = bind("App", service);
     const program = { __context: { name: "made", owner: "made-1" } };
     const { inputs } = await app.check({}, program);
@@ -70,7 +70,7 @@ describe("App", () => {
     }
   });
 
-  test("organization: the one asked for, the provider's when left out, and one that is not ours is refused", async () => {
+  test("organization: the requested one, or the provider's if omitted; a foreign one is refused", async () => {
     const app = bind("App", service);
     const { inputs } = await app.check({}, { name: "ours", organization: "personal" });
     expect((await app.create(inputs)).state).toMatchObject({ organization: "personal" });
@@ -81,18 +81,18 @@ describe("App", () => {
     await expect(abroad.create(left.inputs)).rejects.toThrow(/apps\.create answered 40[34]/);
   });
 
-  test("get of an App that does not exist says so", async () => {
-    // In a run that has seen no App yet: there is nothing a get could forget.
+  test("get of an App that does not exist reports that", async () => {
+    // This run has seen no App yet, so a get can forget nothing.
     const first = bind("App", service, { requestTimeoutSeconds: "25" });
     await expect(first.read("never-was", {})).rejects.toThrow('there is no App "never-was"');
   });
 
-  test("where every App of the run is missing nothing is forgotten (R8)", async () => {
+  test("nothing is forgotten when every App of the run is missing (R8)", async () => {
     const app = bind("App", service, { requestTimeoutSeconds: "29" });
     const { inputs } = await app.check({}, { name: "once-here" });
     const { id, state } = await app.create(inputs);
     await send(service, "DELETE", "/v1/apps/once-here");
-    // A client that has seen no App yet, as in a new run.
+    // The client has seen no App yet, as in a new run.
     const next = bind("App", service, { requestTimeoutSeconds: "28" });
     await expect(next.read(id, state)).rejects.toThrow(/knows neither App once-here nor any other App of this run/);
     await expect(

@@ -16,21 +16,21 @@ describe.each(callings)("functions about Apps, $name binding", ({ start }) => {
     await service.close();
   });
 
-  test("getApp tells of an App, and of one that is not there says so", async () => {
+  test("getApp returns an App, and reports one that does not exist", async () => {
     const { answer, isSecret } = await calling.call("getApp", { name: "one" });
     expect(answer).toMatchObject({ name: "one", status: "pending", machineCount: 0, volumeCount: 0 });
     expect(isSecret).toBe(false);
     await expect(calling.call("getApp", { name: "none" })).rejects.toThrow(/apps.get answered 404/);
   });
 
-  test("getApps lists all of them, in a preview too", async () => {
+  test("getApps lists all of them, also in a preview", async () => {
     for (const isPreview of [false, true]) {
       const { answer } = await calling.call("getApps", {}, { isPreview });
       expect((answer["apps"] as { name: string }[]).map(({ name }) => name).sort()).toEqual(["one", "three", "two"]);
     }
   });
 
-  test("arguments that cannot work are refused by name, before anything is sent", async () => {
+  test("invalid arguments are refused by name before anything is sent", async () => {
     const before = service.requests.length;
     await expect(calling.call("getApp", { nam: "one" })).rejects.toThrow(
       /getApp: nam: there is no such property; did you mean name\?; name: is required/,
@@ -38,7 +38,7 @@ describe.each(callings)("functions about Apps, $name binding", ({ start }) => {
     expect(service.requests.length).toBe(before);
   });
 
-  test("a function there is not has a nearest one", async () => {
+  test("the error for an unknown function names the nearest one", async () => {
     await expect(calling.call("getAp")).rejects.toThrow(/getAp/);
   });
 });

@@ -69,7 +69,7 @@ describe("IpAssignment", () => {
     expect(await ip.read(found)).toBeUndefined();
   });
 
-  test("addresses of one App cost one request a refresh", async () => {
+  test("a refresh reads all addresses of an App with one request", async () => {
     const found = [];
     for (let i = 0; i < 4; i++) found.push(await ip.create({ app: "web", type: "v6" }));
     const before = sent("ipAssignments.list");
@@ -77,13 +77,13 @@ describe("IpAssignment", () => {
     expect(sent("ipAssignments.list") - before).toBe(1);
   });
 
-  test("one that a list lacks is looked for again before it counts as gone", async () => {
+  test("an address that a list lacks is looked up again before it counts as gone", async () => {
     const found = await ip.create({ app: "web", type: "v4" });
     service.fail({ operation: "ipAssignments.list", list: { keep: 0 } });
     expect(await ip.read(found)).toEqual(found.state);
   });
 
-  test("half of a pair that was released outside shows as another type; deleting takes what is left", async () => {
+  test("a pair with one half released outside shows as another type; deletion releases the rest", async () => {
     const found = await ip.create({ app: "web", type: "egress_pair" });
     await send(service, "DELETE", `${at}/${String(found.state["v4"])}`);
     const state = await ip.read(found);
@@ -96,20 +96,23 @@ describe("IpAssignment", () => {
     await ip.delete(found);
   });
 
-  test.each(["v4", "shared_v4", "egress_pair"])("an answer lost after a %s was assigned: it is found", async (type) => {
-    await send(service, "POST", at, { type: "v4" });
-    for (const status of [503, "reset"] as const) {
-      const before = await addresses();
-      service.fail({ operation: "ipAssignments.assign", when: "after", status });
-      const found = await ip.create({ app: "web", type });
-      const fresh = (await addresses()).filter((one) => !before.includes(one));
-      expect(found.id).toBe(`web/${fresh.join(",")}`);
-      expect(fresh).toHaveLength(type === "egress_pair" ? 2 : 1);
-      await ip.delete(found);
-    }
-  });
+  test.each(["v4", "shared_v4", "egress_pair"])(
+    "a lost answer after a %s was assigned: the address is found",
+    async (type) => {
+      await send(service, "POST", at, { type: "v4" });
+      for (const status of [503, "reset"] as const) {
+        const before = await addresses();
+        service.fail({ operation: "ipAssignments.assign", when: "after", status });
+        const found = await ip.create({ app: "web", type });
+        const fresh = (await addresses()).filter((one) => !before.includes(one));
+        expect(found.id).toBe(`web/${fresh.join(",")}`);
+        expect(fresh).toHaveLength(type === "egress_pair" ? 2 : 1);
+        await ip.delete(found);
+      }
+    },
+  );
 
-  test("a lost one is found where the list says nothing of its region", async () => {
+  test("an address whose answer was lost is found even if the list omits its region", async () => {
     const { id } = await ip.create({ app: "web", type: "v4" });
     const nowhere = (body: unknown) => ({
       ips: (body as { ips: object[] }).ips.map((one) => ({ ...one, region: "" })),
@@ -120,7 +123,7 @@ describe("IpAssignment", () => {
     expect((await addresses()).map((one) => `web/${one}`)).toEqual([id, found.id]);
   });
 
-  test("a request lost before it was applied is sent again after a look that shows nothing", async () => {
+  test("a request lost before it was applied is sent again after a read that shows nothing", async () => {
     service.fail({ operation: "ipAssignments.assign", when: "before", status: 503 });
     const { id } = await ip.create({ app: "web", type: "v4" });
     expect((await addresses()).map((one) => `web/${one}`)).toEqual([id]);
@@ -129,7 +132,7 @@ describe("IpAssignment", () => {
     expect(await addresses()).toHaveLength(1);
   });
 
-  test("an address of another kind, region or service that others assign meanwhile is not taken for ours", async () => {
+  test("an address of another kind, region or service, assigned by others meanwhile, is not adopted", async () => {
     const { opened, open } = gate();
     service.fail({ operation: "ipAssignments.assign", when: "after", status: 503, until: () => opened });
     const creating = ip.create({ app: "web", type: "v4", serviceName: "api" });
@@ -142,7 +145,7 @@ describe("IpAssignment", () => {
     expect((await creating).id).toBe(`web/${String(ours)}`);
   });
 
-  test("where others assigned the same at the same time, none is taken, and the error names them", async () => {
+  test("if others assigned the same kind at the same time, none is adopted, and the error lists them", async () => {
     const { opened, open } = gate();
     service.fail({ operation: "ipAssignments.assign", when: "after", status: 503, until: () => opened });
     const creating = ip.create({ app: "web", type: "v4" });
@@ -153,7 +156,7 @@ describe("IpAssignment", () => {
     await expect(creating).rejects.toThrow(new RegExp(`${(await addresses()).join(", ")}.*release or import`));
   });
 
-  test("creates of one run side by side never take each other's address", async () => {
+  test("concurrent creates of one run never adopt each other's address", async () => {
     service.fail({ operation: "ipAssignments.assign", when: "after", status: 503, times: 3 });
     const found = await Promise.all(Array.from({ length: 6 }, () => ip.create({ app: "web", type: "v6" })));
     expect(new Set(found.map(({ id }) => id)).size).toBe(6);
@@ -170,7 +173,7 @@ describe("IpAssignment", () => {
     if (bound.preview) {
       const message = `type: App web has a shared address already, ${String(state["ip"])}, and no App has two; import that one`;
       await expect(bound.preview.create(second.inputs)).rejects.toThrow(message);
-      // What is to replace it is previewed as a create, and takes its place.
+      // A replacement is previewed as a create, and the address it replaces does not count.
       const next = await bound.check(inputs, { ...program, region: "fra" });
       expect(await bound.diff(id, state, next.inputs)).toBe("delete-replace");
       const replacement = await bound.check({}, { ...program, region: "fra" });
@@ -181,12 +184,12 @@ describe("IpAssignment", () => {
     await close();
   });
 
-  test("a region that does not exist is told at preview; global is one", async () => {
+  test("a region that does not exist is reported at preview; global is valid", async () => {
     const { bound, close } = await bindPlugin("IpAssignment", service);
-    const told = async (region: string) =>
+    const previewed = async (region: string) =>
       bound.preview?.create((await bound.check({}, { app: "web", type: "v4", region })).inputs);
-    await expect(told("zzz")).rejects.toThrow(/there is no region "zzz"/);
-    await expect(told("global")).resolves.toBeDefined();
+    await expect(previewed("zzz")).rejects.toThrow(/there is no region "zzz"/);
+    await expect(previewed("global")).resolves.toBeDefined();
     await close();
   });
 });

@@ -8,7 +8,7 @@ import { currentCertificate } from "../support/certificates.ts";
 lifecycle("AcmeCertificate", {
   given: async (service) => {
     await makeApp(service, "other-acme");
-    // Its DNS is never as it should be: nothing is issued meanwhile.
+    // Its DNS is never configured correctly, so no certificate is issued.
     return { app: await makeApp(service, "life-acme"), hostname: "www.example.invalid" };
   },
   changes: () =>
@@ -43,7 +43,7 @@ describe("AcmeCertificate", () => {
   const shown = (host: string) =>
     send<{ acme_requested: boolean; certificates: { source: string }[] }>(service, "GET", path(host));
 
-  test("dnsRecords are what the DNS needs, in a stable order", async () => {
+  test("dnsRecords lists the required DNS records in a stable order", async () => {
     const first = await make(acme, { hostname: "records.example.com" });
     const values = async () => (await acme.read(first.id, first.state))?.state["dnsRecords"];
     const proofs = [
@@ -65,7 +65,7 @@ describe("AcmeCertificate", () => {
     expect(await values()).toEqual(await values());
   });
 
-  test("a refresh shows that it was issued", async () => {
+  test("a refresh shows that the certificate was issued", async () => {
     const { id, state } = await make(acme, { hostname: "issued.example.com" });
     await expect
       .poll(async () => (await acme.read(id, state))?.state)
@@ -77,7 +77,7 @@ describe("AcmeCertificate", () => {
       });
   });
 
-  test("a hostname that has one already is refused, and how to import it is told", async () => {
+  test("a hostname that already has a certificate is refused, and the error says how to import it", async () => {
     const { id } = await make(acme, { hostname: "twice.example.com" });
     await expect(make(acme, { hostname: "twice.example.com" })).rejects.toThrow(
       /pulumi import machines:index:AcmeCertificate <name> 'app\/twice.example.com'/,
@@ -85,7 +85,7 @@ describe("AcmeCertificate", () => {
     await acme.delete(id, {});
   });
 
-  test("one that was never made is not taken for made", async () => {
+  test("a certificate that was never created is not mistaken for one", async () => {
     service.fail({ operation: "certificates.createAcme", when: "before", status: 503, times: 3 });
     await expect(make(acme, { hostname: "unmade.example.com" })).rejects.toThrow(/503/);
     await expect(shown("unmade.example.com")).rejects.toThrow(/404/);
@@ -94,7 +94,7 @@ describe("AcmeCertificate", () => {
   test.each([
     ["acme first", "AcmeCertificate"],
     ["custom first", "CustomCertificate"],
-  ])("both kinds live on one hostname, and each deletion takes its own: %s", async (_, first) => {
+  ])("both kinds coexist on one hostname, and each deletion removes only its own: %s", async (_, first) => {
     const hostname = `${first.toLowerCase()}.example.com`;
     const makers = {
       AcmeCertificate: () => make(acme, { hostname }),
@@ -112,7 +112,7 @@ describe("AcmeCertificate", () => {
     await expect(shown(hostname)).rejects.toThrow(/404/);
   });
 
-  test("what the answer of a deletion leaves out is not taken for gone", async () => {
+  test("a certificate that a deletion's answer omits is not assumed to be gone", async () => {
     const hostname = "terse.example.com";
     const a = await make(acme, { hostname });
     const b = await make(custom, { hostname, ...files(hostname) });
@@ -124,7 +124,7 @@ describe("AcmeCertificate", () => {
     await expect(shown(hostname)).rejects.toThrow(/404/);
   });
 
-  test("both deleted at once are both done, and the hostname is gone", async () => {
+  test("when both are deleted at once, both finish, and the hostname is gone", async () => {
     for (let i = 0; i < 5; i++) {
       const hostname = `race-${i}.example.com`;
       const a = await make(acme, { hostname });
@@ -134,7 +134,7 @@ describe("AcmeCertificate", () => {
     }
   });
 
-  test("an interrupted deletion before the hostname went is finished by the next", async () => {
+  test("a deletion interrupted before the hostname was removed is finished by the next one", async () => {
     const { id, state } = await make(acme, { hostname: "cut.example.com" });
     await send(service, "DELETE", `${path("cut.example.com")}/acme`);
     expect(await acme.read(id, state)).toBeUndefined();

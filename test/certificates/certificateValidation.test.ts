@@ -11,7 +11,7 @@ const ask = (service: TestService, app: string, hostname: string) =>
   send(service, "POST", `/v1/apps/${app}/certificates/acme`, { hostname });
 
 lifecycle("CertificateValidation", {
-  // The hostname stays as it is.
+  // The hostname is not changed.
   survives: true,
   writeOnly: ["triggers"],
   given: async (service) => {
@@ -53,14 +53,14 @@ describe("CertificateValidation", () => {
     api.within({ at: clock.now() + minutes * 60_000, allowed: `${minutes}m` });
   const asked = (sent: readonly string[]) => sent.filter((request) => request.includes("check")).length;
 
-  test("what is wrong and what to do is the reason when the time is over, and nothing is made", async () => {
+  test("on timeout the error says what is wrong and what to do, and nothing is created", async () => {
     await ask(service, "app", "www.example.invalid");
     await expect(wait("www.example.invalid", "2s")).rejects.toThrow(
       /www\.example\.invalid of App app did not become active within 2s: it is pending_validation\. www\.example\.invalid does not lead to the app\. Create a CNAME record .* Nothing was created/,
     );
   });
 
-  test("it waits until somebody makes the DNS right, and then has it checked itself", async () => {
+  test("it waits until the DNS is corrected, and then requests a check itself", async () => {
     const hostname = "later.example.com";
     const { store } = service.service.context;
     setDns(store, hostname, {});
@@ -78,18 +78,20 @@ describe("CertificateValidation", () => {
     expect(asked(client.sent)).toBe(2);
   });
 
-  test("in half an hour it has the DNS checked no more than five times", async () => {
+  test("it requests at most five DNS checks in half an hour", async () => {
     const hostname = "never.example.invalid";
     await ask(service, "app", hostname);
     const client = jumpingClient(service);
     const waiting = untilActive({ api: within(client, 30), progress: () => undefined }, key(hostname));
-    await expect(waiting).rejects.toThrow(/within 30m/);
+    await expect(waiting).rejects.toThrow(
+      /cannot become active in time: .*The 30m that this operation may take end before/s,
+    );
     expect(asked(client.sent)).toBeLessThanOrEqual(5);
-    // Until then it looks every few seconds: somebody else may have had it checked.
+    // Until then it reads every few seconds, because another client may have requested a check.
     expect(client.sent.length).toBeGreaterThan(asked(client.sent) * 10);
   });
 
-  test("while the service asks for a pause it is not asked to check, and the time is told", async () => {
+  test("no check is requested while the service demands a pause, and the message says how long", async () => {
     const hostname = "limited.example.invalid";
     await ask(service, "app", hostname);
     for (let i = 0; i < 4; i++) await send(service, "POST", `/v1/apps/app/certificates/${hostname}/check`);
@@ -97,7 +99,7 @@ describe("CertificateValidation", () => {
     await expect(untilActive({ api: within(short, 30), progress: () => undefined }, key(hostname))).rejects.toThrow(
       /The service is not asked again before \d{4}-.*Z\./,
     );
-    // Beyond the deadline: there is nothing to wait for.
+    // The pause ends after the deadline, so waiting is pointless.
     expect(short.clock.slept).toEqual([]);
     const long = jumpingClient(service);
     const until = long.clock.now() + 55 * 60_000;
@@ -118,7 +120,7 @@ describe("CertificateValidation", () => {
     expect(atCheck.slice(1).every((at) => at > until)).toBe(true);
   });
 
-  test("one that is no longer active is gone, and the next up waits again", async () => {
+  test("a validation whose certificate is no longer active is gone, and the next up waits again", async () => {
     const hostname = "lapsed.example.com";
     await ask(service, "app", hostname);
     const { id, state } = await wait(hostname, "20s");
@@ -127,7 +129,7 @@ describe("CertificateValidation", () => {
     expect(await validation.read(id, state)).toBeUndefined();
   });
 
-  test("its deletion asks for nothing", async () => {
+  test("deletion sends no request", async () => {
     const before = service.requests.length;
     await validation.delete("app/www.example.com", {});
     expect(service.requests.length).toBe(before);

@@ -33,7 +33,7 @@ lifecycle("CustomCertificate", {
     ]),
   drift: [
     {
-      meddle: (service, { app, hostname }) => uploadAnother(service, app, hostname),
+      interfere: (service, { app, hostname }) => uploadAnother(service, app, hostname),
       shows: { fullchain: undefined },
     },
   ],
@@ -76,7 +76,7 @@ describe("CustomCertificate", () => {
     ],
     ["below the wildcard's names", { hostname: "a.b.example.com" }, /not for a\.b\.example\.com/],
     ["another wildcard", { hostname: "*.www.example.com" }, /not for \*\.www\.example\.com/],
-  ])("check refuses %s, whatever is not known yet, and quotes no key", async (_, wrong, says) => {
+  ])("check refuses %s even while other inputs are unknown, and quotes no key", async (_, wrong, says) => {
     for (const app of ["app", "04da6b54-80e4-46f7-96ec-b56ff0331ba9"]) {
       const { failures } = await custom.check({}, { app, hostname: host, ...leaf, ...wrong });
       expect(failures).toHaveLength(1);
@@ -85,13 +85,13 @@ describe("CustomCertificate", () => {
     }
   });
 
-  test.each([host, "any.example.com", "*.example.com"])("check takes a whole chain for %s", async (hostname) => {
+  test.each([host, "any.example.com", "*.example.com"])("check accepts a complete chain for %s", async (hostname) => {
     const fullchain = `a note\n${leaf.fullchain}\n\n${ca.fullchain}`;
     const news = { app: "app", hostname, fullchain, privateKey: leaf.privateKey };
     expect((await custom.check({}, news)).failures).toEqual([]);
   });
 
-  test("what is not known yet is not judged", async () => {
+  test("unknown values are not checked", async () => {
     const unknown = "04da6b54-80e4-46f7-96ec-b56ff0331ba9";
     for (const open of ["hostname", "fullchain", "privateKey"]) {
       const news = { app: "app", hostname: "www.example.org", ...other, fullchain: leaf.fullchain, [open]: unknown };
@@ -100,7 +100,7 @@ describe("CustomCertificate", () => {
     }
   });
 
-  test("dates are judged by the clock that is handed in", () => {
+  test("dates are compared with the given clock", () => {
     const at = (text: string) => Date.parse(text);
     const [from, until] = [new Date("2026-01-01T00:00:00Z"), new Date("2026-03-01T00:00:00Z")];
     const { fullchain } = files({ hosts, from, until });
@@ -110,7 +110,7 @@ describe("CustomCertificate", () => {
     expect(datesProblem(leaf.fullchain + fullchain, at("2027-02-01T00:00:00Z"))).toMatch(/^certificate [12] expired/);
   });
 
-  test("a preview refuses a new one that has expired; an old one stops no other change", async () => {
+  test("a preview refuses a new certificate that has expired; an old one blocks no other change", async () => {
     const { bound, close } = await bindPlugin("CustomCertificate", service);
     const expired = files({ hosts, from: new Date(Date.now() - 9 * day), until: new Date(Date.now() - day) });
     const { inputs, failures } = await bound.check({}, { app: "app", hostname: host, ...expired });
@@ -120,14 +120,14 @@ describe("CustomCertificate", () => {
     await close();
   });
 
-  test("a hostname that has one already is refused, and how to import it is told", async () => {
+  test("a hostname that already has a certificate is refused, and the error says how to import it", async () => {
     await make("twice.example.com");
     await expect(make("twice.example.com")).rejects.toThrow(
       /pulumi import machines:index:CustomCertificate <name> 'app\/twice.example.com'/,
     );
   });
 
-  test("a change by others that is seen twice is still repaired", async () => {
+  test("a change by others is repaired even after two refreshes", async () => {
     const { id, inputs, state } = await make(host, files({ hosts }));
     await uploadAnother(service, "app", host);
     const once = await custom.read(id, state);

@@ -1,4 +1,4 @@
-// What functions tell of certificates and IP addresses.
+// What the functions return about certificates and IP addresses.
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { makeApp, send } from "../support/around.ts";
 import { callings, type Calling } from "../support/functions.ts";
@@ -21,7 +21,7 @@ describe.each(callings)("functions about hostnames and addresses, $name binding"
     await service.close();
   });
 
-  test("getCertificate tells of a hostname by name or id, wildcards too", async () => {
+  test("getCertificate finds a hostname by name or id, including wildcards", async () => {
     const { answer } = await calling.call("getCertificate", { app: "site", hostname: "site/www.example.invalid" });
     expect(answer).toMatchObject({
       id: "site/www.example.invalid",
@@ -36,7 +36,7 @@ describe.each(callings)("functions about hostnames and addresses, $name binding"
     expect(wildcard.answer["hostname"]).toBe("*.example.invalid");
   });
 
-  test("getCertificates lists them to the last page, or those that hold a text", async () => {
+  test("getCertificates lists all pages, or only hostnames that contain a text", async () => {
     const names = async (args: object = {}) => {
       const { answer } = await calling.call("getCertificates", { app: "site", ...args });
       return (answer["certificates"] as { id: string; hostname: string }[]).map(({ id }) => id).sort();
@@ -52,13 +52,13 @@ describe.each(callings)("functions about hostnames and addresses, $name binding"
     ]);
   });
 
-  test("checkCertificate looks at the DNS; in a preview it does not", async () => {
+  test("checkCertificate checks the DNS, but not in a preview", async () => {
     const args = { app: "site", hostname: "www.example.invalid" };
     const before = service.requests.length;
-    const told = await calling.call("checkCertificate", args, { isPreview: true });
+    const previewed = await calling.call("checkCertificate", args, { isPreview: true });
     const asked = service.requests.slice(before).map(({ operation }) => operation);
-    if (name === "dynamic") expect([told.isKnown, asked]).toEqual([false, []]);
-    else expect([told.answer["hostname"], asked]).toEqual([args.hostname, ["certificates.get"]]);
+    if (name === "dynamic") expect([previewed.isKnown, asked]).toEqual([false, []]);
+    else expect([previewed.answer["hostname"], asked]).toEqual([args.hostname, ["certificates.get"]]);
     const { answer } = await calling.call("checkCertificate", args);
     expect(answer).toMatchObject({ id: "site/www.example.invalid", dnsRecords: { a: [] } });
     expect((answer["validationErrors"] as object[]).length).toBeGreaterThan(0);
@@ -79,7 +79,7 @@ describe.each(callings)("functions about hostnames and addresses, $name binding"
   });
 
   test.each(["getCertificate", "checkCertificate", "getCertificates", "getIpAssignments"])(
-    "%s in an App that does not exist is the service's 404",
+    "%s in an App that does not exist returns the service's 404",
     async (called) => {
       const hostname = called.endsWith("Certificate") ? { hostname: "www.example.invalid" } : {};
       await expect(calling.call(called, { app: "nowhere", ...hostname })).rejects.toThrow(
@@ -88,7 +88,7 @@ describe.each(callings)("functions about hostnames and addresses, $name binding"
     },
   );
 
-  test("a hostname the App does not have is the service's 404", async () => {
+  test("a hostname that the App does not have returns the service's 404", async () => {
     const args = { app: "site", hostname: "none.example.invalid" };
     await expect(calling.call("getCertificate", args)).rejects.toThrow(/certificates.get answered 404/);
   });

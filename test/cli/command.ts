@@ -1,25 +1,26 @@
-// What the tests run the pulumi-machines command with: a process of its own.
+// Runs the pulumi-machines command for tests, in its own process.
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import type { TestService } from "../support/startService.ts";
 
-const main = join(__dirname, "../../cli/main.ts");
+/** The command in its sources. */
+export const main = join(__dirname, "../../cli/main.ts");
 
-/** What a run came to. */
+/** The result of a run. */
 export interface Ran {
   readonly code: number | null;
   readonly out: string;
   readonly err: string;
 }
 
-/** How it is run. */
+/** Options of a run. */
 export interface Run {
   readonly stdin?: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
 }
 
-/** Runs the command to its end; the service is told by the environment. */
+/** Runs the command until it exits; the environment tells it which service to use. */
 export function command(
   service: Pick<TestService, "url" | "token">,
   args: readonly string[],
@@ -33,19 +34,20 @@ export function command(
     let [out, err] = ["", ""];
     child.stdout.setEncoding("utf8").on("data", (text: string) => (out += text));
     child.stderr.setEncoding("utf8").on("data", (text: string) => (err += text));
-    // It may end before it has read what it is told.
+    // It may exit before it has read its standard input.
     child.stdin.on("error", () => undefined).end(stdin);
     child.on("error", reject).on("close", (code) => resolve({ code, out, err }));
   });
 }
 
-/** An orphan as `--json` tells it. */
+/** An orphan as `--json` prints it. */
 export interface OrphanJson {
   readonly type: string;
   readonly id: string;
   readonly name: string | null;
   readonly createdAt: string | null;
   readonly madeBy: string;
+  readonly belongsTo: string | null;
   readonly urn: string | null;
   readonly inState: readonly string[];
   readonly remark: string | null;
@@ -65,6 +67,12 @@ export interface ReportJson {
     readonly provider: string | null;
   }[];
   readonly orphans: readonly OrphanJson[];
+  readonly heldElsewhere: readonly {
+    readonly type: string;
+    readonly id: string;
+    readonly stack: string;
+    readonly endpoint: string | null;
+  }[];
   readonly missing: readonly { readonly type: string; readonly id: string; readonly urn: string }[];
   readonly notes: readonly string[];
   readonly failures: readonly string[];

@@ -1,28 +1,28 @@
-// Exports of stacks as `pulumi stack export` writes them, in the shape of either binding.
+// Stack exports as `pulumi stack export` writes them, in the format of either binding.
 import type { Values } from "../../provider/core/resource.ts";
 
-/** The two shapes of a state. */
+/** The two formats of a state. */
 export const shapes = ["dynamic", "plugin"] as const;
 export type Shape = (typeof shapes)[number];
 
-/** A resource of ours in an export. */
+/** One of our resources in an export. */
 export interface Exported {
   readonly type: string;
   readonly name: string;
-  /** Left out while its creation is pending. */
+  /** Omitted while its creation is pending. */
   readonly id?: string;
   readonly inputs?: Values;
   readonly outputs?: Values;
   readonly external?: boolean;
-  /** Whether it waits for its deletion. */
+  /** Whether its deletion is pending. */
   readonly delete?: boolean;
-  /** Name of the provider that the program made for it. */
+  /** Name of the program's explicit provider. */
   readonly provider?: string;
-  /** Name of the component around it. */
+  /** Name of the component that contains it. */
   readonly within?: string;
 }
 
-/** A secret, as an export without `--show-secrets` has it. */
+/** A secret in an export without `--show-secrets`. */
 export const sealed = { "4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270", ciphertext: "v1:xyz" };
 
 const root = "urn:pulumi:dev::shop::pulumi:pulumi:Stack::shop-dev";
@@ -31,7 +31,7 @@ const providerUrn = (name: string): string => `urn:pulumi:dev::shop::pulumi:prov
 const tokenOf = (shape: Shape, type: string): string =>
   shape === "dynamic" ? `pulumi-nodejs:dynamic/machines:${type}` : `machines:index:${type}`;
 
-/** The engine's name of a resource. */
+/** The URN of a resource. */
 export const urnOf = (shape: Shape, type: string, name: string, within?: string): string =>
   `urn:pulumi:dev::shop::${within === undefined ? "" : "my:index:Tier$"}${tokenOf(shape, type)}::${name}`;
 
@@ -52,14 +52,14 @@ function entry(shape: Shape, { type, name, within, provider, inputs = {}, output
   };
 }
 
-/** What else is in an export. */
+/** Other options of an export. */
 export interface Around {
   readonly pending?: readonly Exported[];
-  /** Inputs of providers the program made, by name. */
+  /** Inputs of the program's explicit providers, by name. */
   readonly providers?: Readonly<Record<string, Values>>;
 }
 
-/** The text of an export. */
+/** The JSON text of an export. */
 export function exportOf(
   shape: Shape,
   resources: readonly Exported[],

@@ -1,4 +1,4 @@
-// What the service has and no state holds, by kind, by who made it, in both shapes of a state.
+// Objects of the service that are in no state, by kind and by creator, in both formats of a state.
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -25,7 +25,7 @@ afterEach(async () => {
   await service.close();
 });
 
-/** Runs the command on an export and answers what it printed as JSON. */
+/** Runs the command on an export and returns what it printed as JSON. */
 async function look(state: string, args: readonly string[] = [], run: Run = {}) {
   const { code, out, err } = await command(service, ["orphans", "--state", "-", "--json", ...args], {
     stdin: state,
@@ -37,7 +37,7 @@ async function look(state: string, args: readonly string[] = [], run: Run = {}) 
 
 const ids = (orphans: readonly OrphanJson[]): string[] => orphans.map(({ type, id }) => `${type} ${id}`);
 const shop: Exported = { type: "App", name: "shop", id: "shop" };
-/** What the state of the stack under test is called, and that of another one. */
+/** The id of the state under test, and that of another one. */
 const [ours, theirs] = ["0123456789ab", "ba9876543210"];
 const marked = (resource: Exported): Exported => ({ ...resource, outputs: { __context: { stack: ours } } });
 
@@ -59,7 +59,7 @@ const make = {
   },
 };
 
-/** One object of every kind in App shop and a cluster, and the resource that would hold it. */
+/** One object of every kind in App shop and a cluster, with the resource that would manage it. */
 async function everything() {
   await makeApp(service, "shop");
   const machine = await makeMachine(service, "shop", { name: "web", config: image });
@@ -101,7 +101,7 @@ const asResource = (line: string, index: number): Exported => {
 };
 
 describe.each(shapes)("a state of the %s binding", (shape) => {
-  test("every kind of object is found where no resource holds it, and none where one does", async () => {
+  test("every kind of object is reported if no resource manages it, and not reported if one does", async () => {
     const { roots, inside, timed } = await everything();
     const before = service.requests.length;
     const state = (lines: readonly string[]) => exportOf(shape, lines.map(asResource));
@@ -116,13 +116,13 @@ describe.each(shapes)("a state of the %s binding", (shape) => {
     const none = await look(state([...roots, ...inside, ...timed]), ["--snapshots"]);
     expect(none).toMatchObject({ code: 0, err: "", report: { orphans: [], missing: [], notes: [], failures: [] } });
 
-    // A state that is lost: everything of the organization is nobody's.
+    // The state is lost, so nothing in the organization is managed.
     const all = await look(exportOf(shape, []), ["--all-apps", "--snapshots"]);
     expect(ids(all.report.orphans)).toEqual([...roots, ...inside, ...timed].sort());
     expect(service.requests.slice(before).filter(isWrite), "it only reads").toEqual([]);
   });
 
-  test("ids of the state that the service no longer has are told, once they are looked for twice", async () => {
+  test("ids of the state that the service no longer has are reported after a second lookup", async () => {
     const { roots, inside, timed } = await everything();
     const all = [...roots, ...inside, ...timed];
     const gone = all.map((line, i) => ({
@@ -135,7 +135,7 @@ describe.each(shapes)("a state of the %s binding", (shape) => {
       ...stray.map((one) => ({ ...one, name: `${one.name}-gone` })),
     ]);
     const { code, report } = await look(state, ["--snapshots"]);
-    // Snapshots and backups end by themselves.
+    // Snapshots and backups expire by themselves.
     const expected = stray.filter(({ type }) => type !== "VolumeSnapshot" && type !== "PostgresBackup");
     expect(code).toBe(1);
     expect(report.orphans).toEqual([]);
@@ -144,7 +144,7 @@ describe.each(shapes)("a state of the %s binding", (shape) => {
     );
   });
 
-  test("a list that lacks what is there makes nothing missing (F14)", async () => {
+  test("an object that a list lacks is not reported as missing (F14)", async () => {
     await makeApp(service, "shop");
     const machine = await makeMachine(service, "shop", { config: image });
     const volume = await makeVolume(service, "shop", "ams");
@@ -156,7 +156,7 @@ describe.each(shapes)("a state of the %s binding", (shape) => {
     expect(await look(exportOf(shape, [shop, ...held]))).toMatchObject({ code: 0, report: { missing: [] } });
   });
 
-  test("Machines are told apart by who made them", async () => {
+  test("Machines are distinguished by who created them", async () => {
     await makeApp(service, "shop");
     const tagged = (owner: string | undefined, stack: string | undefined = ours) =>
       makeMachine(service, "shop", {
@@ -193,14 +193,14 @@ describe.each(shapes)("a state of the %s binding", (shape) => {
         inState: [`shop/${web}`],
         remark: `It was created for ${webUrn}, for which the state holds shop/${web}.`,
         look: `GET /v1/apps/shop/machines/${double}`,
-        delete: `DELETE /v1/apps/shop/machines/${double}`,
+        delete: `npx pulumi-machines orphans --delete shop/${double}`,
       },
       [`shop/${begun}`]: {
         madeBy: "stack",
         urn: workerUrn,
         inState: [],
         remark: `It was created for ${workerUrn}, whose creation was interrupted.`,
-        delete: `DELETE /v1/apps/shop/machines/${begun}`,
+        delete: `npx pulumi-machines orphans --delete shop/${begun}`,
       },
       [`shop/${foreign}`]: { madeBy: "pulumi", urn: null, delete: null },
       [`shop/${anonymous}`]: { madeBy: "pulumi", urn: null, delete: null },
@@ -208,7 +208,7 @@ describe.each(shapes)("a state of the %s binding", (shape) => {
     });
     expect(report.orphans).toHaveLength(5);
 
-    // The other stack's export says whose it is; what that one holds is no orphan.
+    // The other stack's export identifies its objects, and what it manages is no orphan.
     const other = (id: string) => {
       const file = join(folder, "other.json");
       writeFileSync(file, exportOf(shape, [{ type: "Machine", name: "web", id }]).replaceAll(":dev:", ":prod:"));
@@ -223,7 +223,7 @@ describe.each(shapes)("a state of the %s binding", (shape) => {
     expect(held.report.orphans.map(({ id }) => id)).not.toContain(`shop/${foreign}`);
   });
 
-  test("F45: a Machine of a stack of the same name elsewhere is not this stack's, and what may be is no more than that", async () => {
+  test("F45: a Machine of another stack with the same name is not claimed for this stack, only as possibly its own", async () => {
     await makeApp(service, "shop");
     const ownerIn = (name: string) =>
       shape === "plugin"
@@ -244,7 +244,7 @@ describe.each(shapes)("a state of the %s binding", (shape) => {
       begun: await made("worker", theirs),
       removed: await made("gone", ours),
     };
-    const told = async (held: readonly Exported[], ...args: string[]) => {
+    const reported = async (held: readonly Exported[], ...args: string[]) => {
       const { code, report } = await look(exportOf(shape, held, around), args);
       expect(code).toBe(1);
       return Object.fromEntries(
@@ -252,7 +252,7 @@ describe.each(shapes)("a state of the %s binding", (shape) => {
       );
     };
 
-    const known = await told([marked(shop), web]);
+    const known = await reported([marked(shop), web]);
     const [webUrn, workerUrn] = [urnOf(shape, "Machine", "web"), urnOf(shape, "Machine", "worker")];
     expect(known).toMatchObject({
       namesake: { madeBy: "namesake", urn: webUrn, import: null, delete: null },
@@ -262,13 +262,15 @@ describe.each(shapes)("a state of the %s binding", (shape) => {
     });
     expect(known["namesake"]?.remark).toMatch(/of the same name in another backend or organization/);
     expect(known["older"]?.remark).toMatch(/which cannot be distinguished\.$/);
-    expect(known["removed"]?.remark).toMatch(/^This stack created it for a resource that it no longer has/);
+    expect(known["removed"]?.remark).toMatch(
+      /^This stack created it for a resource that its state no longer has under the same name\.$/,
+    );
     expect(Object.values(known).map((one) => one?.look)).toEqual(
       Object.values(others).map((id) => `GET /v1/apps/shop/machines/${id}`),
     );
 
-    // A state that was written before there were ids tells no two stacks apart.
-    const unknown = await told([shop, web]);
+    // A state written before ids existed cannot distinguish two stacks.
+    const unknown = await reported([shop, web]);
     expect(unknown).toMatchObject({
       namesake: { madeBy: "perhaps", delete: null },
       older: { madeBy: "perhaps", delete: null },
@@ -281,11 +283,11 @@ describe.each(shapes)("a state of the %s binding", (shape) => {
     });
     expect(code).toBe(1);
     expect(out).toMatch(/another of its name\n/);
-    expect(out).not.toMatch(/DELETE|delete: /);
+    expect(out).not.toMatch(/DELETE|--delete shop|delete: /);
     expect(out).toContain("Read it first");
   });
 
-  test("F45: an App or a cluster in which a resource lies is no orphan, whoever made it", async () => {
+  test("F45: an App or cluster that contains a managed resource is no orphan, whoever created it", async () => {
     const { inside, timed, cluster } = await everything();
     for (const line of [...inside, ...timed]) {
       const [type = "", id = ""] = line.split(" ");
@@ -306,7 +308,7 @@ describe.each(shapes)("a state of the %s binding", (shape) => {
     expect(await roots(exportOf(shape, [], { pending }), "--also", other)).toEqual([]);
   });
 
-  test("F45: nothing that carries no tag is offered for deletion", async () => {
+  test("F45: an object without a tag is never offered for deletion", async () => {
     await everything();
     const { report } = await look(exportOf(shape, []), ["--all-apps", "--snapshots"]);
     expect(report.orphans.length).toBeGreaterThan(10);
@@ -320,7 +322,7 @@ describe.each(shapes)("a state of the %s binding", (shape) => {
     }
   });
 
-  test("what an interrupted creation may have created is reported with its resource", async () => {
+  test("objects that an interrupted create may have left are reported with their resource", async () => {
     await makeApp(service, "shop");
     await makeApp(service, "shop-1a2b3c4");
     const volume = await makeVolume(service, "shop", "ams");
@@ -357,7 +359,7 @@ describe.each(shapes)("a state of the %s binding", (shape) => {
     ).toEqual(Array(5).fill(null));
   });
 
-  test("a Machine that a run on this computer was about to make is told so", async () => {
+  test("a Machine that a run on this computer was about to create is reported as such", async () => {
     await makeApp(service, "shop");
     const op = "f".repeat(32);
     const owner = "0".repeat(32);
@@ -366,7 +368,7 @@ describe.each(shapes)("a state of the %s binding", (shape) => {
     const intents = join(folder, "machines/intents");
     mkdirSync(intents, { recursive: true });
     const intent = { owner, op, endpoint: service.url, place: "shop", name: "web" };
-    // Of a process that cannot be alive.
+    // A note of a process that cannot be alive.
     writeFileSync(join(intents, "4194399-4194398-0.jsonl"), `${JSON.stringify(intent)}\n`);
     const { report } = await look(exportOf(shape, [shop]), [], { env: { PULUMI_HOME: folder } });
     expect(report.orphans).toMatchObject([{ id: `shop/${machine}`, madeBy: "stack", urn: null }]);
@@ -374,7 +376,7 @@ describe.each(shapes)("a state of the %s binding", (shape) => {
     expect(readFileSync(join(intents, "4194399-4194398-0.jsonl"), "utf8"), "the note is still there").toContain(op);
   });
 
-  test("secrets that an AppSecrets or an attachment sets are held, and names the state hides are not guessed", async () => {
+  test("secrets set by AppSecrets or an attachment count as managed, and names that the state hides are not guessed", async () => {
     await makeApp(service, "shop");
     for (const name of ["A", "DATABASE_URL", "STRAY"]) await make.secret(name);
     const secrets = (values: object): Exported => ({
@@ -398,7 +400,7 @@ describe.each(shapes)("a state of the %s binding", (shape) => {
     ]);
   });
 
-  test("in an App that the stack only uses, nothing but what was made for the stack is told", async () => {
+  test("in an App that the stack only uses, only objects created for the stack are reported", async () => {
     await makeApp(service, "shared");
     const owner = shape === "plugin" ? ownerOf(urnOf(shape, "Machine", "web")) : undefined;
     const mine = owner ?? dynamicOwnerOf({ project: "shop", stack: "dev", type: "Machine", parent: "", name: "web" });
@@ -410,13 +412,13 @@ describe.each(shapes)("a state of the %s binding", (shape) => {
     ];
     const state = exportOf(shape, [{ type: "Machine", name: "web", id: `shared/${web}` }]);
     expect(ids((await look(state)).report.orphans)).toEqual([`Machine shared/${double}`]);
-    // The App itself is in use, and so none of them.
+    // The App itself is in use, so none of them is reported.
     expect(ids((await look(state, ["--app", "shared"])).report.orphans)).toEqual(
       [`Machine shared/${byOthers}`, `Machine shared/${double}`].sort(),
     );
   });
 
-  test("what is leaving, what the platform made for itself, and what destroyed itself is neither orphan nor missing", async () => {
+  test("objects being deleted, created by the platform or destroyed by themselves are neither orphans nor missing", async () => {
     await makeApp(service, "shop");
     await send(service, "POST", "/v1/apps", { name: "pg-app", org_slug: "personal", app_role_id: "postgres_cluster" });
     const volume = await makeVolume(service, "shop", "ams");
@@ -431,13 +433,13 @@ describe.each(shapes)("a state of the %s binding", (shape) => {
       code: 0,
       report: { orphans: [], missing: [] },
     });
-    // In the state the same things are missing.
+    // The state has the same objects, and none counts as missing.
     const held = [`Machine shop/${machine}`, `Volume shop/${volume}`, `PostgresCluster ${cluster}`].map(asResource);
     const { report } = await look(exportOf(shape, [shop, ...held]));
     expect(report.missing.map(({ type }) => type)).toEqual(["Machine", "PostgresCluster", "Volume"]);
   });
 
-  test("a hostname that lost its last certificate is told, and is nothing to import", async () => {
+  test("a hostname that lost its last certificate is reported, but not offered for import", async () => {
     await makeApp(service, "shop");
     await make.acme("www.example.com");
     await send(service, "DELETE", "/v1/apps/shop/certificates/www.example.com/acme");
@@ -452,7 +454,7 @@ describe.each(shapes)("a state of the %s binding", (shape) => {
     ]);
   });
 
-  test("with an App goes all that was in it, once others prove that the service is the right one (R8)", async () => {
+  test("a missing App includes everything in it, once other Apps prove that the service is the right one (R8)", async () => {
     await makeApp(service, "shop");
     const lost = [
       { type: "App", name: "old", id: "old-shop" },
@@ -467,7 +469,7 @@ describe.each(shapes)("a state of the %s binding", (shape) => {
     expect(alone.err).toMatch(/^Not compared: the service knows neither App old-shop nor any other App of this run/);
   });
 
-  test("of a cluster that is not ready its attachments are compared alone", async () => {
+  test("only the attachments of a cluster that is not ready are compared", async () => {
     await makeApp(service, "shop");
     const cluster = await makeCluster(service, "is-simulate-stuck");
     await send(service, "POST", `/v1/postgres/${cluster}/attachments`, { app_name: "shop" });
@@ -475,7 +477,7 @@ describe.each(shapes)("a state of the %s binding", (shape) => {
     expect([code, ids(report.orphans)]).toEqual([1, [`PostgresAttachment ${cluster}/shop`]]);
   });
 
-  test("a pair of addresses holds both, and is missing when both are gone", async () => {
+  test("a pair of addresses covers both, and is missing when both are gone", async () => {
     await makeApp(service, "shop");
     const { ip_pair: pair } = await send<{ ip_pair: { v4: string; v6: string } }>(
       service,

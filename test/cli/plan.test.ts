@@ -10,7 +10,7 @@ const step = (op: string, type: string, name: string, inputs: PreviewStep["after
   after: inputs,
 });
 
-test("steps have the types of ours, of either binding, and leave out what is Pulumi's own", () => {
+test("steps have our types in either binding, and omit Pulumi's own", () => {
   const event = (type: string, name: string) => ({
     sequence: 1,
     timestamp: 1,
@@ -29,14 +29,17 @@ test("steps have the types of ours, of either binding, and leave out what is Pul
   ]);
 });
 
-test.each(["App", "Volume", "PostgresCluster", "PostgresDatabase"])("a %s is neither deleted nor replaced", (type) => {
-  for (const op of ["delete", "replace", "create-replacement", "delete-replaced", "discard", "import-replacement"])
-    expect(destructive([step("update", "Machine", "web"), step(op, type, "data")])).toMatchObject([{ name: "data" }]);
-  for (const op of ["same", "create", "update", "import", "read", "refresh"])
-    expect(destructive([step(op, type, "data")])).toEqual([]);
-});
+test.each(["App", "Volume", "PostgresCluster", "PostgresDatabase"])(
+  "deletion or replacement of a %s is refused",
+  (type) => {
+    for (const op of ["delete", "replace", "create-replacement", "delete-replaced", "discard", "import-replacement"])
+      expect(destructive([step("update", "Machine", "web"), step(op, type, "data")])).toMatchObject([{ name: "data" }]);
+    for (const op of ["same", "create", "update", "import", "read", "refresh"])
+      expect(destructive([step(op, type, "data")])).toEqual([]);
+  },
+);
 
-test("what is replaced in several steps is told of once, and Machines may be replaced", () => {
+test("a replacement in several steps is reported once, and Machines may be replaced", () => {
   const steps = ["create-replacement", "replace", "delete-replaced"].flatMap((op) => [
     step(op, "Volume", "data"),
     step(op, "Machine", "web"),
@@ -44,7 +47,7 @@ test("what is replaced in several steps is told of once, and Machines may be rep
   expect(destructive(steps)).toMatchObject([{ type: "Volume", name: "data" }]);
 });
 
-test("an image is used where a Machine has it, and may be where its inputs are secret", () => {
+test("an image counts as used if a Machine has it, and as possibly used if its inputs are secret", () => {
   const image = "registry.example.com/shop:1@sha256:aa";
   expect(usesImage([step("update", "Machine", "web", { config: { image } })], image)).toBe(true);
   expect(usesImage([step("update", "Machine", "web", { config: "[secret]" })], image)).toBe(true);
@@ -52,7 +55,7 @@ test("an image is used where a Machine has it, and may be where its inputs are s
   expect(usesImage([step("update", "Volume", "data", { image })], image)).toBe(false);
 });
 
-test("costs are those before and after, of a replacement once", () => {
+test("costs are given before and after, and count a replacement once", () => {
   const volume = { sizeGb: 10 };
   const { before, after } = costsOf([step("same", "Volume", "a", volume)]);
   expect(before).toBeGreaterThan(0);

@@ -1,11 +1,11 @@
-// Undoing a replacement in a state: whatever the state, it stays one that the engine takes.
+// Undoing a replacement in a state: the result is always a state that the engine accepts.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { changedBack, chosen, replacementsIn, undone, type DeploymentEntry } from "../../cli/orphans/replacements.ts";
 import { contextOf, type Values } from "../../provider/core/resource.ts";
 import { sealed, shapes, urnOf, type Shape } from "./exports.ts";
 
-/** Why the engine would refuse a list of resources (`VerifyIntegrity`); nothing where it takes it. */
+/** Why the engine would refuse a list of resources (`VerifyIntegrity`), or undefined if it accepts the list. */
 function problemsOf(entries: readonly DeploymentEntry[]): string[] {
   const seen = new Set<string>();
   const own = new Set<string>();
@@ -31,13 +31,13 @@ interface Drawn {
   readonly type: (typeof types)[number];
   readonly name: string;
   readonly isOriginal: boolean;
-  /** How each of what came before is used. */
+  /** How each earlier resource is used. */
   readonly uses: readonly number[];
   readonly taint: boolean;
   readonly protect: boolean;
 }
 
-/** Lists of resources the engine takes: each uses only what came before, and one of a URN at most is no original. */
+/** Lists of resources that the engine accepts: each uses only earlier ones, and a URN has at most one original. */
 const drawnLists = fc.array(
   fc.record<Drawn>({
     type: fc.constantFrom(...types),
@@ -58,7 +58,7 @@ function entriesOf(shape: Shape, drawn: readonly Drawn[]): DeploymentEntry[] {
   drawn.forEach(({ type, name, isOriginal, uses, taint, protect }, i) => {
     const urn = urnOf(shape, type, name);
     const found = (use: number): string[] => entries.flatMap((one, at) => (uses[at % 14] === use ? [one.urn] : []));
-    // Providers are replaced too.
+    // Providers can be replaced too.
     const provider = uses[0] === 6 && i > 0 ? `p${i}` : undefined;
     if (provider) entries.push({ urn: providerUrn, id: provider, type: "pulumi:providers:machines", delete: true });
     const from = entries.filter((one) => one.urn === providerUrn).at(-1)?.id;
@@ -85,14 +85,14 @@ function entriesOf(shape: Shape, drawn: readonly Drawn[]): DeploymentEntry[] {
 }
 
 describe.each(shapes)("%s", (shape) => {
-  test("a state stays valid, whatever is undone, and nothing is lost or made up", () => {
+  test("the state stays valid after any undo, and nothing is lost or invented", () => {
     let swaps = 0;
     fc.assert(
       fc.property(drawnLists, fc.infiniteStream(fc.nat(3)), (drawn, picks) => {
         const before = entriesOf(shape, drawn);
         expect(problemsOf(before)).toEqual([]);
         const all = replacementsIn({ resources: before });
-        // One original at most of each resource.
+        // Each resource has at most one original.
         const undoing = [...new Set(all.map(({ entry }) => entry.urn))].flatMap((urn) => {
           const rivals = all.filter(({ entry }) => entry.urn === urn);
           return rivals[Number(picks.next().value)] ?? [];
@@ -124,7 +124,7 @@ describe.each(shapes)("%s", (shape) => {
     expect(swaps).toBeGreaterThan(100);
   });
 
-  test("undoing an undo has the resources as they were", () => {
+  test("undoing an undo restores the resources", () => {
     fc.assert(
       fc.property(drawnLists, (drawn) => {
         const before = entriesOf(shape, drawn);
@@ -155,7 +155,7 @@ const entry = (type: string, name: string, id: string, rest: Values = {}): Deplo
   ...rest,
 });
 
-describe("the order, by which the engine deletes", () => {
+describe("the order in which the engine deletes", () => {
   const uses = (...urns: string[]): Values => ({ dependencies: urns });
   const [app, data, logs] = [
     urnOf("plugin", "App", "app"),
@@ -165,7 +165,7 @@ describe("the order, by which the engine deletes", () => {
   const after = (entries: readonly DeploymentEntry[]) =>
     undone(entries, replacementsIn({ resources: entries })).map(({ id }) => id);
 
-  test("an original comes before what uses its resource", () => {
+  test("an original comes before the resources that use it", () => {
     const entries = [
       entry("App", "app", "app"),
       entry("Volume", "data", "app/new", uses(app)),
@@ -176,7 +176,7 @@ describe("the order, by which the engine deletes", () => {
     expect(after(entries)).toEqual(["app", "app/old", "app/new", "app/web", "app/was"]);
   });
 
-  test("and after what it needs itself, its provider among that", () => {
+  test("an original comes after what it needs, including its provider", () => {
     const provider = (id: string): DeploymentEntry => ({ urn: providerUrn, id, type: "pulumi:providers:machines" });
     const through = (id: string): Values => ({ provider: `${providerUrn}::${id}` });
     const entries = [
@@ -204,7 +204,7 @@ describe("which replacements are undone", () => {
     ...both("Volume", "data", "shop/vol_1", "shop/vol_2"),
     ...both("Machine", "shop", "shop/m1", "shop/m2"),
     ...both("PostgresCluster", "main", "c1", "c2"),
-    // Nobody has another object than the original: it is gone from the program, or the two are one.
+    // No replacement exists: the resource was removed from the program, or both are the same object.
     entry("Volume", "left", "shop/vol_3", original),
     ...both("SecretKey", "key", "shop/KEY", "shop/KEY"),
     ...both("Ciphertext", "sealed", "1", "2"),
@@ -212,13 +212,13 @@ describe("which replacements are undone", () => {
   const all = replacementsIn({ resources: state });
   const ids = (names: readonly string[], of = all) => chosen(of, names).map(({ original: { id } }) => id);
 
-  test("without a name those with data, and Apps", () => {
+  test("without a name: those that contain data, and Apps", () => {
     expect(ids([])).toEqual(["shop", "shop/vol_1", "c1"]);
     expect(all.map(({ original: { id } }) => id)).toEqual(["shop", "shop/vol_1", "shop/m1", "c1"]);
   });
 
   test.each([["data"], ["shop/vol_1"], [urnOf("plugin", "Volume", "data")], ["data#shop/vol_1"]])(
-    "%s names one",
+    "%s selects one",
     (name) => {
       expect(ids([name, "data"])).toEqual(["shop/vol_1"]);
     },
@@ -231,11 +231,11 @@ describe("which replacements are undone", () => {
     ],
     ["left", /names no original/],
     ["key", /names no original/],
-  ])("%s is an error that lists what there is", (name, message) => {
+  ])("%s is an error that lists the choices", (name, message) => {
     expect(() => ids([name])).toThrow(message);
   });
 
-  test("a name of several resources is an error that lists them; an id goes before it", () => {
+  test("a name that several resources share is an error that lists them; an id is unambiguous", () => {
     const machines = replacementsIn({
       resources: [...both("App", "web", "a1", "a2"), ...both("Machine", "web", "a1/m1", "a1/m2")],
     });
@@ -244,7 +244,7 @@ describe("which replacements are undone", () => {
     expect(ids(["shop"])).toEqual(["shop"]);
   });
 
-  test("of several originals of one resource one is named by its id", () => {
+  test("one of several originals of a resource is selected by its id", () => {
     const volume = (id: string, rest: Values = {}) => entry("Volume", "data", id, rest);
     const resources = [volume("shop/vol_3"), volume("shop/vol_1", original), volume("shop/vol_2", original)];
     const several = replacementsIn({ resources });
@@ -257,26 +257,26 @@ describe("which replacements are undone", () => {
       ["shop/vol_3", true, true],
       ["shop/vol_2", true, true],
     ]);
-    // Done again, nothing is left to undo; only by its id is one taken that was given up.
+    // Undoing again finds nothing; a replaced object is selected only by its id.
     const again = replacementsIn({ resources: after });
     expect(ids([], again)).toEqual([]);
     expect(() => ids(["data"], again)).toThrow(/names no original.*given up before for shop\/vol_1/s);
     expect(ids(["shop/vol_2"], again)).toEqual(["shop/vol_2"]);
   });
 
-  test("what the program has to say again is told, and nothing that is secret or was made up", () => {
+  test("the inputs that the program must set again are listed, without secrets or generated values", () => {
     const pair = (type: string, before: Values, now: Values) =>
       replacementsIn({
         resources: [entry(type, "x", "n/2", { inputs: now }), entry(type, "x", "n/1", { ...original, inputs: before })],
       });
-    const told = (type: string, before: Values, now: Values) => pair(type, before, now).flatMap(changedBack);
-    expect(told("App", { name: "a" }, { name: "b" })).toEqual([{ input: "name", before: '"a"' }]);
-    expect(told("App", { name: "a" }, { name: "b", __context: { autonamed: true } })).toEqual([]);
-    expect(told("App", { name: sealed }, { name: "b" })).toEqual([]);
-    expect(told("Volume", { app: "a", region: "ams", encrypted: true }, { app: "b", region: "fra" })).toEqual([
+    const reported = (type: string, before: Values, now: Values) => pair(type, before, now).flatMap(changedBack);
+    expect(reported("App", { name: "a" }, { name: "b" })).toEqual([{ input: "name", before: '"a"' }]);
+    expect(reported("App", { name: "a" }, { name: "b", __context: { autonamed: true } })).toEqual([]);
+    expect(reported("App", { name: sealed }, { name: "b" })).toEqual([]);
+    expect(reported("Volume", { app: "a", region: "ams", encrypted: true }, { app: "b", region: "fra" })).toEqual([
       { input: "region", before: '"ams"' },
     ]);
-    expect(told("SecretKey", { type: "hs256", value: "QQ==" }, { type: "hs384", value: "Qg==" })).toEqual([
+    expect(reported("SecretKey", { type: "hs256", value: "QQ==" }, { type: "hs384", value: "Qg==" })).toEqual([
       { input: "type", before: '"hs256"' },
       { input: "value", before: "the value of before" },
     ]);

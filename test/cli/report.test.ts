@@ -1,9 +1,9 @@
-// What the orphans command says, writes and refuses.
+// What the orphans command prints, writes and refuses.
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { ownerOf } from "../../provider/core/owner.ts";
+import { dynamicOwnerOf, ownerOf } from "../../provider/core/owner.ts";
 import { ManualClock, seededRandom } from "../../service/index.ts";
 import { makeApp, makeMachine, makeVolume, send } from "../support/around.ts";
 import { startService, type TestService } from "../support/startService.ts";
@@ -11,7 +11,7 @@ import { command, type ReportJson, type Run } from "./command.ts";
 import { exportOf, sealed, urnOf, type Exported } from "./exports.ts";
 
 const image = { image: "registry.example.com/shop:1" };
-/** What the state of `shop` is called, there and on the Machines made for it. */
+/** The id of the state of `shop`, in the export and on the Machines created for it. */
 const stack = "0123456789ab";
 const shop: Exported = { type: "App", name: "shop", id: "shop", outputs: { __context: { stack } } };
 
@@ -41,7 +41,7 @@ const write = (name: string, text: string): string => {
   return file;
 };
 
-/** A stack that a run and somebody else have left things beside. */
+/** A stack with objects left over by a run and by another user. */
 async function leftovers(shape: "dynamic" | "plugin") {
   await makeApp(service, "shop");
   const make = (name: string, owner: string) =>
@@ -65,7 +65,7 @@ async function leftovers(shape: "dynamic" | "plugin") {
   return write("state.json", exportOf(shape, held));
 }
 
-/** The blocks of docs/orphans.md in a language. */
+/** The code blocks of docs/orphans.md in a language. */
 const documented = (language: string): string[] =>
   [...readFileSync(join(__dirname, "../../docs/orphans.md"), "utf8").matchAll(/```(\w+)\n(.*?)```/gs)].flatMap(
     ([, found, text = ""]) => (found === language ? [text] : []),
@@ -73,7 +73,7 @@ const documented = (language: string): string[] =>
 
 const anywhere = (text: string): string => text.replaceAll(service.url, "https://machines.example.com");
 
-describe("the examples of docs/orphans.md are what the command prints", () => {
+describe("the examples of docs/orphans.md match the command's output", () => {
   test("on the plugin", async () => {
     const state = await leftovers("plugin");
     const { code, out, err } = await run(["orphans", "--state", state]);
@@ -87,12 +87,12 @@ describe("the examples of docs/orphans.md are what the command prints", () => {
     expect(JSON.parse(anywhere(out))).toEqual(JSON.parse(documented("json")[0] ?? ""));
   });
 
-  test("dynamic resources are said not to be importable, and what to do instead", async () => {
+  test("dynamic resources cannot be imported, and the report says what to do instead", async () => {
     const state = await leftovers("dynamic");
     const { code, out } = await run(["orphans", "--state", state]);
     expect(code).toBe(1);
     expect(out).not.toContain("import:");
-    expect(anywhere(out)).toContain(documented("text")[1]);
+    expect(anywhere(out)).toContain(documented("text")[2]);
     const refused = await run(["orphans", "--state", state, "--import", "import.json"]);
     expect(refused).toMatchObject({ code: 2, out: "" });
     expect(refused.err).toMatch(/^pulumi-machines: --import: .* cannot be imported\. Change over to the plugin first/);
@@ -101,7 +101,7 @@ describe("the examples of docs/orphans.md are what the command prints", () => {
 });
 
 describe("the file of --import", () => {
-  test("has every object once, under a name of its own, in the place in the program that waits for it", async () => {
+  test("contains every object once, with a unique name and the parent that waits for it", async () => {
     await makeApp(service, "shop");
     const tagged = (name: string, resource: string, within?: string) =>
       makeMachine(service, "shop", {
@@ -114,7 +114,8 @@ describe("the file of --import", () => {
     const state = exportOf("plugin", [shop, { type: "Machine", name: "web", id: `shop/${web}` }], {
       pending: [{ type: "Machine", name: "worker", within: "tier", inputs: { app: "shop" } }],
     });
-    const { code, err } = await run(["orphans", "--state", "-", "--import", "import.json"], { stdin: state });
+    const { code, out, err } = await run(["orphans", "--state", "-", "--import", "import.json"], { stdin: state });
+    expect(out, "a file is written").not.toContain("Nothing was changed");
     expect([code, err]).toEqual([
       1,
       "import.json is written. Take out what is not to be taken over, then run: pulumi import --file import.json\n",
@@ -135,7 +136,49 @@ describe("the file of --import", () => {
     expect(nameTable).toEqual({ "tier-1": "urn:pulumi:dev::shop::my:index:Tier::tier" });
   });
 
-  test("is not written where it is already, nor when there is nothing to import", async () => {
+  test("names a Machine that the state has lost as its resource, if that name is free", async () => {
+    await makeApp(service, "shop");
+    const lost = (name: string, owner: string, stateId = stack) =>
+      makeMachine(service, "shop", {
+        name,
+        config: { ...image, metadata: { "pulumi-owner": owner, "pulumi-stack": stateId } },
+      });
+    const urn = (name: string, within?: string) => urnOf("plugin", "Machine", name, within);
+    const worker = await lost("worker-cef12ed", ownerOf(urn("worker")));
+    const copy = await lost("worker-cef12ee", ownerOf(urn("worker")));
+    const inTier = await lost("my-web-0a1b2c3", ownerOf(urn("my-web", "tier")));
+    const renamed = await lost("cron-1234567", ownerOf(urn("job")));
+    const dynamic = { project: "shop", stack: "dev", type: "Machine", parent: "", name: "mail" };
+    const mail = await lost("mail-7654321", dynamicOwnerOf(dynamic));
+    const foreign = await lost("other-7654321", ownerOf(urn("other")), "ba9876543210");
+    const state = exportOf("plugin", [
+      shop,
+      { type: "Volume", name: "worker", id: "shop/vol_1" },
+      { type: "Secret", name: "key", id: "shop/KEY", within: "tier" },
+    ]);
+    const { out } = await run(["orphans", "--state", "-", "--json", "--only", "Machine"], { stdin: state });
+    const { orphans: found } = JSON.parse(out) as ReportJson;
+    const adopts = Object.fromEntries(found.map(({ id, import: way }) => [id, way]));
+    const tier = " --parent parent=urn:pulumi:dev::shop::my:index:Tier::tier";
+    expect([worker, copy].map((id) => adopts[`shop/${id}`]).sort()).toEqual([
+      expect.stringMatching(/^pulumi import machines:index:Machine worker shop\/\w+$/),
+      expect.stringMatching(/^pulumi import machines:index:Machine worker-cef12e[de] shop\/\w+$/),
+    ] as string[]);
+    expect(adopts).toMatchObject({
+      [`shop/${inTier}`]: `pulumi import machines:index:Machine my-web shop/${inTier}${tier}`,
+      [`shop/${renamed}`]: `pulumi import machines:index:Machine cron-1234567 shop/${renamed}`,
+      [`shop/${mail}`]: `pulumi import machines:index:Machine mail shop/${mail}`,
+      [`shop/${foreign}`]: `pulumi import machines:index:Machine other-7654321 shop/${foreign}`,
+    });
+    expect(found.find(({ id }) => id === `shop/${inTier}`)).toMatchObject({
+      madeBy: "perhaps",
+      urn: urn("my-web", "tier"),
+      delete: null,
+      remark: `This stack created it for ${urn("my-web", "tier")}, which its state no longer has.`,
+    });
+  });
+
+  test("is never overwritten, and not written when there is nothing to import", async () => {
     const state = await leftovers("plugin");
     write("import.json", "mine");
     const again = await run(["orphans", "--state", state, "--import", "import.json"]);
@@ -150,12 +193,12 @@ describe("the file of --import", () => {
   });
 });
 
-describe("providers the program made", () => {
+describe("providers declared in the program", () => {
   const staging = (inputs: object) =>
     exportOf("plugin", [{ ...shop, provider: "staging" }], { providers: { staging: { ...inputs } } });
   const endpoints = (out: string) => (JSON.parse(out) as ReportJson).places;
 
-  test("lead to their own place, and imports go through them", async () => {
+  test("lead to their own endpoint, and imports use them", async () => {
     await makeApp(service, "shop");
     const volume = await makeVolume(service, "shop", "ams");
     const state = staging({ endpoint: `${service.url}/v1`, organization: "personal" });
@@ -178,7 +221,7 @@ describe("providers the program made", () => {
     });
   });
 
-  test("a token that the state has encrypted is asked for, and that of the environment goes nowhere by itself", async () => {
+  test("a token that is encrypted in the state must be given, and the environment's token is not sent there by default", async () => {
     await makeApp(service, "shop");
     const state = staging({ endpoint: service.url, token: sealed });
     const before = service.requests.length;
@@ -198,7 +241,7 @@ describe("providers the program made", () => {
     });
   });
 
-  test("what one provider holds is no orphan to another one of the same service, and is one elsewhere", async () => {
+  test("an object of one provider is no orphan for another provider, however its endpoint is spelled", async () => {
     await makeApp(service, "shop");
     await makeApp(service, "blog");
     const state = (endpoint: string) =>
@@ -209,13 +252,16 @@ describe("providers the program made", () => {
       run(["orphans", "--state", "-", "--all-apps", "--only", "App", "--json"], { stdin: text });
     expect(await all(state(service.url))).toMatchObject({ code: 0, err: "" });
     const elsewhere = await all(state("http://127.0.0.1:1"));
-    expect(elsewhere.code).toBe(1);
-    expect((JSON.parse(elsewhere.out) as ReportJson).orphans.map(({ id }) => id)).toEqual(["blog"]);
+    expect(elsewhere.code).toBe(2);
+    expect(JSON.parse(elsewhere.out)).toMatchObject({
+      orphans: [],
+      heldElsewhere: [{ type: "App", id: "blog", stack: "dev", endpoint: "http://127.0.0.1:1" }],
+    });
     expect(elsewhere.err).toMatch(/^Not compared: .*127\.0\.0\.1:1/);
   });
 });
 
-describe("what cannot work is said in a sentence, with exit code 2", () => {
+describe("errors are one sentence, with exit code 2", () => {
   const empty = exportOf("plugin", []);
   test.each<[string, readonly string[], string, RegExp, Run?]>([
     [
@@ -225,8 +271,8 @@ describe("what cannot work is said in a sentence, with exit code 2", () => {
       /^pulumi-machines: standard input is no export of a stack; `pulumi stack export --file state\.json` writes one\n$/,
     ],
     ["no export", ["--state", "-"], "[]", /is no export of a stack/],
-    ["a file that is not there", ["--state", "none.json"], "", /none\.json cannot be read: ENOENT/],
-    ["another one that is not there", ["--state", "-", "--also", "none.json"], empty, /none\.json cannot be read/],
+    ["a missing file", ["--state", "none.json"], "", /none\.json cannot be read: ENOENT/],
+    ["a missing second file", ["--state", "-", "--also", "none.json"], empty, /none\.json cannot be read/],
     [
       "an empty state",
       ["--state", "-"],
@@ -239,14 +285,14 @@ describe("what cannot work is said in a sentence, with exit code 2", () => {
       empty,
       /--only Machin: no such type is compared; did you mean Machine\?/,
     ],
-    ["a type that is nothing by itself", ["--state", "-", "--only", "Signature"], empty, /no such type is compared/],
+    ["a type that cannot be compared", ["--state", "-", "--only", "Signature"], empty, /no such type is compared/],
     [
       "an unknown option",
       ["--everything"],
       "",
       /^error: unknown option '--everything'\n\(add --help for the options\)\n$/,
     ],
-    ["a folder that is not there", ["--cwd", "nowhere"], "", /--cwd nowhere: ENOENT/],
+    ["a missing folder", ["--cwd", "nowhere"], "", /--cwd nowhere: ENOENT/],
     [
       "no endpoint",
       ["--state", "-", "--all-apps"],
@@ -272,7 +318,7 @@ describe("what cannot work is said in a sentence, with exit code 2", () => {
       "no Pulumi CLI",
       [],
       "",
-      /the Pulumi CLI was not found: put pulumi on PATH, or give an export with --state\n$/,
+      /^pulumi-machines: the Pulumi CLI was not found: install it \(https:.*\) and put `pulumi` on your PATH\n$/,
       { env: { PATH: "/nowhere" } },
     ],
   ])("%s", async (_, args, stdin, sentence, more = {}) => {
@@ -284,13 +330,13 @@ describe("what cannot work is said in a sentence, with exit code 2", () => {
     expect(err, "no stack of ours").not.toMatch(/\n +at /);
   });
 
-  test("an App that is not there is no clean bill", async () => {
+  test("a missing App is an incomplete comparison", async () => {
     const { code, out, err } = await run(["orphans", "--state", "-", "--app", "none"], { stdin: empty });
     expect([code, err]).toEqual([2, `Not compared: there is no App none at ${service.url}\n`]);
     expect(out).toMatch(/no orphans\. Not everything could be compared\.\n$/);
   });
 
-  test("what one list hides does not hide the rest, and is no clean bill", async () => {
+  test("a hidden list does not hide other results, but makes the comparison incomplete", async () => {
     const state = await leftovers("plugin");
     service.fail({ operation: "volumes.list", status: 403, times: 2 });
     const { code, out, err } = await run(["orphans", "--state", state, "--json"]);

@@ -1,4 +1,4 @@
-// The command around an undo, with a CLI that does as the test says; the real one is in test/e2e.
+// The command that undoes a replacement, with a fake CLI; test/e2e uses the real one.
 import {
   chmodSync,
   existsSync,
@@ -18,7 +18,7 @@ import { isWrite, startService, type TestService } from "../support/startService
 import { command, type Ran } from "./command.ts";
 import { exportOf, sealed, shapes, urnOf, type Shape } from "./exports.ts";
 
-/** Answers from files of its folder: `export.json`, and from the second time on `later.json` where there is one. */
+/** Answers from files of its folder: `export.json`, and from the second call on `later.json` if it exists. */
 const cli = `#!/usr/bin/env node
 const { existsSync, readFileSync, writeFileSync, appendFileSync } = require("node:fs");
 const { join } = require("node:path");
@@ -70,7 +70,7 @@ describe("undo-replacement", () => {
       provider ? { providers: { [provider]: { endpoint: service.url, token: clear(service.token) } } } : {},
     );
   };
-  /** A secret, as an export with `--show-secrets` has it. */
+  /** A secret in an export with `--show-secrets`. */
   const clear = (text: string): Values => ({ ...sealed, ciphertext: undefined, plaintext: JSON.stringify(text) });
   const undo = (args: readonly string[] = ["--yes"], env: Record<string, string> = {}): Promise<Ran> =>
     command(service, ["undo-replacement", ...args], {
@@ -84,7 +84,7 @@ describe("undo-replacement", () => {
   }
   const imported = (): Imported => JSON.parse(readFileSync(at("imported.json"), "utf8")) as Imported;
 
-  test.each(shapes)("what is written is what was exported, but for the two (%s)", async (shape) => {
+  test.each(shapes)("only the two swapped resources of the export are changed (%s)", async (shape) => {
     write("export.json", state(before, undefined, shape));
     const sent = service.requests.length;
     expect(await undo()).toMatchObject({ code: 0, err: "" });
@@ -101,7 +101,7 @@ describe("undo-replacement", () => {
       [now, true, { discard: true }],
     ]);
     expect(volumes.map(({ inputs }) => (inputs as Values)["secret"])).toEqual([sealed, sealed]);
-    // The copy is for the user alone.
+    // Only the user can read the copy.
     const [copy = "", ...more] = copies();
     expect(more).toEqual([]);
     expect(readFileSync(at(copy), "utf8")).toBe(readFileSync(at("export.json"), "utf8"));
@@ -113,34 +113,34 @@ describe("undo-replacement", () => {
     expect(copies()).toEqual([]);
   };
 
-  test("what another run changes in between is not overwritten", async () => {
+  test("concurrent changes by another run are not overwritten", async () => {
     write("later.json", state("shop/vol_other"));
     const { code, err } = await undo();
     expect([code, err]).toEqual([2, expect.stringContaining("the state of dev has changed since it was read")]);
     nothingChanged();
   });
 
-  test("an import that is refused leaves no copy behind", async () => {
+  test("a refused import leaves no copy behind", async () => {
     write("refuses", "");
     const { code, err } = await undo();
     expect([code, err]).toEqual([2, expect.stringMatching(/currently locked.*\nNothing has changed\./)]);
     nothingChanged();
   });
 
-  test("an original that is gone stays as it is", async () => {
+  test("an original that no longer exists is not restored", async () => {
     write("export.json", state("shop/vol_gone"));
     const { code, err } = await undo();
     expect([code, err]).toEqual([1, expect.stringMatching(/^The Volume shop\/vol_gone is gone.*`pulumi refresh`/)]);
     nothingChanged();
   });
 
-  test("a service that does not answer proves nothing", async () => {
+  test("a service that does not answer is no proof of absence", async () => {
     const { code, err } = await undo(["--yes"], { MACHINES_TOKEN: "wrong" });
     expect([code, err]).toEqual([2, expect.stringContaining("401")]);
     nothingChanged();
   });
 
-  test("what a provider of the program made is looked for where that leads", async () => {
+  test("an object of an explicit provider is looked up at that provider's endpoint", async () => {
     write("export.json", state(before, "there"));
     const { code, out, err } = await undo(["--dry-run"], {
       MACHINES_ENDPOINT: "http://127.0.0.1:9",

@@ -1,4 +1,4 @@
-// What the client does about answers that fail, get lost or make no sense: over the real service with planned faults.
+// How the client handles failed, lost and malformed answers, tested with planned faults of the real service.
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { CircuitBreaker } from "../../provider/client/circuitBreaker.ts";
@@ -40,7 +40,7 @@ describe("failures of the service", () => {
     },
   );
 
-  test("a create whose answer was cut off is never sent again (F01)", async () => {
+  test("a create whose answer was truncated is never sent again (F01)", async () => {
     service.fail({ operation: "machines.create", when: "after", status: "reset" });
     const error: unknown = await create("cut").catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(NetworkError);
@@ -58,13 +58,13 @@ describe("failures of the service", () => {
   describe("an outage", () => {
     const many = Array.from({ length: 100 }, (_, i) => i);
 
-    test("does not multiply the load: one request is repeated for all, then all fail (F05)", async () => {
+    test("does not multiply the load: one request is retried on behalf of all, then all fail (F05)", async () => {
       service.fail({ operation: "apps.get", when: "before", status: 503, times: "always" });
       const failed = await Promise.allSettled(many.map(() => api.apps.get({ appName: "app" })));
       expect(failed.filter(({ status }) => status === "rejected")).toHaveLength(100);
-      // Each once, the few that came back before so many had failed, and the one that tries for all.
+      // Each is sent once, plus the few retried before the breaker opened, plus the one that retries for all.
       expect(sent.length).toBeLessThanOrEqual(100 + 10 + 5);
-      // Who comes soon after does not begin all over again.
+      // A request sent soon afterwards does not start over.
       await expect(api.apps.get({ appName: "app" })).rejects.toThrow(/503/);
       expect(sent.length).toBeLessThanOrEqual(100 + 10 + 5 + 1);
       service.service.faults.clear();
@@ -73,13 +73,13 @@ describe("failures of the service", () => {
       await api.apps.get({ appName: "app" });
     });
 
-    test("that passes fails nothing", async () => {
+    test("that passes causes no failure", async () => {
       service.fail({ operation: "apps.get", when: "before", status: 503, times: 102 });
       await Promise.all(many.map(() => api.apps.get({ appName: "app" })));
       expect(sent.length).toBeLessThanOrEqual(102 + 100);
     });
 
-    test("ends for who is cancelled while another one tries", async () => {
+    test("ends for a cancelled request while another one retries", async () => {
       const outage = new CircuitBreaker(jumpingClock());
       for (const _ of many) outage.failed();
       expect(await outage.mayRepeat({}, 1000, { at: Number.POSITIVE_INFINITY, allowed: "1h" })).toBe(true);
@@ -91,7 +91,7 @@ describe("failures of the service", () => {
     });
   });
 
-  test("one operation cannot go on sending for ever", async () => {
+  test("one operation does not send requests for ever", async () => {
     const bound = api.within({ at: Number.MAX_SAFE_INTEGER, allowed: "1h", requests: 500 });
     const asking = async () => {
       for (;;) await bound.apps.get({ appName: "app" });
@@ -121,7 +121,7 @@ describe("failures of the service", () => {
   });
 });
 
-describe("answers that are none", () => {
+describe("answers that cannot be used", () => {
   let server: Server;
   let answer: RequestListener;
   let api: Api;
@@ -151,12 +151,12 @@ describe("answers that are none", () => {
     );
   });
 
-  test("JSON of the wrong form names what is wrong", async () => {
+  test("JSON of the wrong form produces an error that names the mismatch", async () => {
     answer = (_, response) => void response.end('{"apps":{"no":"list"}}');
     await expect(api.apps.list({ orgSlug: "personal" })).rejects.toThrow(/answer of the wrong form \(apps: /);
   });
 
-  test("of JSON that cannot be used nothing is quoted: it may hold secrets", async () => {
+  test("unusable JSON is not quoted, because it may contain secrets", async () => {
     for (const text of [
       '{"id":"m","config":{"env":{"A":"s3cr3t-canary"}}}',
       '[{"config":{"env":{"A":"s3cr3t-canary',
@@ -175,14 +175,14 @@ describe("answers that are none", () => {
     );
   });
 
-  test("plain actions may answer whatever they like", async () => {
+  test("actions without a result may answer anything", async () => {
     answer = (_, response) => void response.end("OK");
     await expect(api.machines.stop({ appName: "a", machineId: "m", body: {} })).resolves.toBeUndefined();
     answer = (_, response) => void response.end("<html>hello</html>");
     await expect(api.apps.create({ body: { name: "a", orgSlug: "personal" } })).rejects.toThrow(/is not JSON: "<html>/);
   });
 
-  test("nulls, unknown fields and durations as numbers are no failure", async () => {
+  test("nulls, unknown fields and numeric durations are not errors", async () => {
     answer = (_, response) =>
       void response.end(
         '{"id":"m","state":"started","config":{"image":"x","env":null,"new_one":1,"stop_config":{"timeout":5000000000}},"checks":null,"surprise":{}}',
@@ -193,7 +193,7 @@ describe("answers that are none", () => {
     });
   });
 
-  test("a closed port is tried again, for any request, and the error names the address", async () => {
+  test("a closed port is retried for any request, and the error names the address", async () => {
     const closed = jumpingClient({ url: "http://127.0.0.1:1", token: "t" });
     await expect(closed.api.apps.create({ body: { name: "a", orgSlug: "personal" } })).rejects.toThrow(
       /apps\.create: no answer from POST http:\/\/127\.0\.0\.1:1\/v1\/apps: .*ECONNREFUSED/,
@@ -201,7 +201,7 @@ describe("answers that are none", () => {
     expect(closed.sent).toHaveLength(6);
   });
 
-  test("the token is sent as it is and appears in no error", async () => {
+  test("the token is sent unchanged and appears in no error", async () => {
     let authorization: string | undefined;
     answer = (request, response) => {
       ({ authorization } = request.headers);

@@ -1,4 +1,4 @@
-// changesSince: every change is told once, however late and in whatever order the lists show it
+// changesSince: every change is returned once, however late and in whatever order the lists show it
 // (docs/interface.md#organization-lists).
 import { afterAll, afterEach, beforeEach, expect, test } from "vitest";
 import { changesSince, createClient, type Client, type Position } from "../../provider/client/index.ts";
@@ -20,12 +20,12 @@ beforeEach(async () => {
 afterEach(() => client.close());
 afterAll(() => service.close());
 
-/** Longer than the second that the lists tell times to. */
-const aWhile = () => service.clock.advance(2500);
-/** A Machine that is not started, so that nothing about it changes by itself; the next one comes later. */
+/** Longer than one second, the resolution of times in lists. */
+const passTime = () => service.clock.advance(2500);
+/** A Machine that is not started, so that it does not change by itself; the next one is created later. */
 async function make(region = "ams"): Promise<string> {
   const id = await makeMachine(service, "shop", { region, skip_launch: true, config });
-  aWhile();
+  passTime();
   return id;
 }
 const look = async (since?: Position | string, more: { overlapSeconds?: number } = {}) => {
@@ -41,20 +41,20 @@ const leaveOut = (id: string) =>
     },
   });
 
-test("all there is at first, then what changed, then nothing; also what was destroyed", async () => {
+test("the first call returns everything, then only changes, then nothing; destroyed Machines are included", async () => {
   const [one, two] = [await make(), await make()];
   const first = await look();
   expect(first.ids).toEqual([one, two]);
   expect((await look(first.next)).ids).toEqual([]);
   await send(service, "POST", `/v1/apps/shop/machines/${one}/metadata/role`, { value: "web" });
   await send(service, "DELETE", `/v1/apps/shop/machines/${two}`);
-  aWhile();
+  passTime();
   const second = await look(first.next);
   expect(second.changes.find(({ id }) => id === two)).toMatchObject({ appName: "shop", state: "destroyed" });
   expect((await look(second.next)).ids).toEqual([]);
 });
 
-test("the position is plain JSON and is told the same after a script ended", async () => {
+test("the position is plain JSON and gives the same result after a script restarted", async () => {
   await make();
   const { next } = await look();
   const kept = JSON.parse(JSON.stringify(next)) as Position;
@@ -63,7 +63,7 @@ test("the position is plain JSON and is told the same after a script ended", asy
   expect((await look(kept)).ids).toEqual([one]);
 });
 
-test("a change that shows up late is told by the next look, unless there is no overlap", async () => {
+test("a change that appears late is returned by the next call, unless there is no overlap", async () => {
   const late = await make();
   const other = await make();
   for (const overlapSeconds of [60, 0]) {
@@ -74,7 +74,7 @@ test("a change that shows up late is told by the next look, unless there is no o
   }
 });
 
-test("pages in any order, and one Machine on two of them: told once, oldest change first", async () => {
+test("pages in any order, with one Machine on two of them: returned once, oldest change first", async () => {
   const all = [await make(), await make(), await make()];
   const [one, two, three] = (
     await send<{ machines: Record<string, unknown>[] }>(service, "GET", "/v1/orgs/personal/machines")
@@ -90,7 +90,7 @@ test("pages in any order, and one Machine on two of them: told once, oldest chan
   expect(changes.map(({ state }) => state)).not.toContain("an older one");
 });
 
-test("a region that did not answer is asked about again from the same place, and nothing is told twice", async () => {
+test("a region that did not answer is queried again from the same position, and nothing is returned twice", async () => {
   const one = await make();
   const first = await look();
   const [two, three] = [await make("fra"), await make()];
@@ -104,7 +104,7 @@ test("a region that did not answer is asked about again from the same place, and
   expect([third.ids, third.next.at > first.next.at]).toEqual([[], true]);
 });
 
-test("a change is told once although the lists cut its time to the second", async () => {
+test("a change is returned once although lists truncate its time to the second", async () => {
   service.clock.advance(700);
   const one = await make();
   const first = await look(undefined, { overlapSeconds: 0 });
@@ -114,7 +114,7 @@ test("a change is told once although the lists cut its time to the second", asyn
   expect((await look(at)).ids).toEqual([two]);
 });
 
-test("a time is where it begins: what changed before it is not told, then or later", async () => {
+test("a start time excludes earlier changes, then and later", async () => {
   await make();
   const begin = await look(new Date(service.clock.now()).toISOString());
   expect(begin.ids).toEqual([]);
@@ -123,17 +123,17 @@ test("a time is where it begins: what changed before it is not told, then or lat
   await expect(look("yesterday")).rejects.toThrow(/since: got "yesterday"; must be an RFC 3339 time/);
 });
 
-test("volumes, too: growing and deleting are changes", async () => {
+test("volumes are covered too: growth and deletion are changes", async () => {
   const id = await makeVolume(service, "shop", "ams");
   const of = { kind: "volumes" as const, organization: "personal" };
   const first = await changesSince(client, of);
   expect(first.changes.map((one) => [one.id, one.sizeGb])).toEqual([[id, 1]]);
   await send(service, "PUT", `/v1/apps/shop/volumes/${id}/extend`, { size_gb: 2 });
-  aWhile();
+  passTime();
   const second = await changesSince(client, { ...of, since: first.next });
   expect(second.changes.map((one) => [one.id, one.sizeGb])).toEqual([[id, 2]]);
   await send(service, "DELETE", `/v1/apps/shop/volumes/${id}`);
-  aWhile();
+  passTime();
   const third = await changesSince(client, { ...of, since: second.next });
   expect(third.changes).toMatchObject([{ id, state: expect.stringMatching(/destroy/) as string }]);
   expect((await changesSince(client, { ...of, since: third.next })).changes).toEqual([]);

@@ -5,7 +5,7 @@ const read = (stack: Record<string, string>, env: Record<string, string> = {}) =
 const valid = { endpoint: "http://127.0.0.1:4280", token: "t0ken" };
 
 describe("configuration", () => {
-  test("stack configuration comes before the environment", () => {
+  test("stack configuration overrides the environment", () => {
     expect(read(valid, { MACHINES_ENDPOINT: "http://other", MACHINES_TOKEN: "x" })).toMatchObject({
       endpoint: "http://127.0.0.1:4280",
       tokenSource: "machines:token",
@@ -16,7 +16,7 @@ describe("configuration", () => {
     });
   });
 
-  test("without an endpoint the error says both ways", () => {
+  test("the error for a missing endpoint names both ways to set it", () => {
     expect(() => read({})).toThrow(/machines:endpoint https.*machines:endpoint local/);
   });
 
@@ -36,7 +36,7 @@ describe("configuration", () => {
   );
 
   test.each(["line\nbreak", "carriage\rreturn", "nul\u0000", " leading", "ünicode"])(
-    "a token such as %j is refused and never quoted",
+    "a token like %j is refused and never quoted",
     (token) => {
       expect(() => read({ ...valid, token })).toThrow(/machines:token: the token holds/);
       try {
@@ -47,9 +47,23 @@ describe("configuration", () => {
     },
   );
 
-  test("a token with a scheme word in it is one token", () => {
+  test("a token that contains a scheme word is a single token", () => {
     expect(read({ ...valid, token: "Scheme abc_def" }).token).toBe("Scheme abc_def");
   });
+
+  test.each([
+    ["4", { machines: 4 }],
+    ["25%", { percent: 25 }],
+    ["100%", { percent: 100 }],
+  ])("maxUnavailable of %s", (maxUnavailable, expected) =>
+    expect(read({ ...valid, maxUnavailable }).maxUnavailable).toEqual(expected),
+  );
+
+  test.each(["0", "0%", "101%", "-1", "half", "2.5", "25 %"])("maxUnavailable of %s is refused", (maxUnavailable) =>
+    expect(() => read({ ...valid, maxUnavailable })).toThrow(
+      `machines:maxUnavailable: got ${JSON.stringify(maxUnavailable)}; must be a whole number from 1, or a percentage from 1% to 100%`,
+    ),
+  );
 
   const exposed = (endpoint: string): string | undefined => exposureOf(read({ ...valid, endpoint }));
 
@@ -61,7 +75,7 @@ describe("configuration", () => {
     "http://127.0.0.1.example.com",
     "http://[2001:db8::1]:4280",
     "http://[::ffff:10.0.0.7]",
-  ])("a token that would go to %s is warned of, and not quoted", (endpoint) => {
+  ])("a token that would go unencrypted to %s causes a warning that does not quote it", (endpoint) => {
     expect(exposed(endpoint)).toMatch(/^the token from machines:token goes to http:\/\/\S+ unencrypted/);
     expect(exposed(endpoint)).not.toContain(valid.token);
   });
@@ -78,7 +92,7 @@ describe("configuration", () => {
     "http://[::]:4280",
     "http://[::ffff:127.0.0.1]",
     "local",
-  ])("nothing is to be said of %s", (endpoint) => expect(exposed(endpoint)).toBeUndefined());
+  ])("no warning is given for %s", (endpoint) => expect(exposed(endpoint)).toBeUndefined());
 
   test("local needs no token, a URL does", () => {
     expect(read({ endpoint: "local" })).toMatchObject({ endpoint: "local", token: undefined });

@@ -1,4 +1,4 @@
-// Each handler of a request alone: what it does around the next one.
+// Each request handler on its own: what it does around the next handler.
 import { describe, expect, test } from "vitest";
 import { contract } from "../../api/index.ts";
 import type { Operation } from "../../api/operation.ts";
@@ -7,12 +7,12 @@ import { readConfig } from "../../provider/client/config.ts";
 import { noteSeen } from "../../provider/client/existence.ts";
 import type { ClientParts, Handler, Request } from "../../provider/client/handler.ts";
 import { forgetLists } from "../../provider/client/listCache.ts";
-import { parsed } from "../../provider/client/parse.ts";
-import { rateLimited } from "../../provider/client/rateLimiter.ts";
-import { retried } from "../../provider/client/retry.ts";
+import { withParsing } from "../../provider/client/parse.ts";
+import { withRateLimit } from "../../provider/client/rateLimiter.ts";
+import { withRetries } from "../../provider/client/retry.ts";
 import { send } from "../../provider/client/send.ts";
 import { newSession } from "../../provider/client/session.ts";
-import { fresh } from "../../provider/client/staleReads.ts";
+import { retryStaleReads } from "../../provider/client/staleReads.ts";
 import type { Answer, Outcome, Sent } from "../../provider/client/transport.ts";
 import { jumpingClock } from "../support/jumpingClient.ts";
 
@@ -23,7 +23,7 @@ function requestOf(operation: Operation, more: Partial<Request> = {}): Request {
   return {
     ...{ operation, args: key, path: "/v1/x", url: "http://localhost:1/v1/x", headers: {}, body: undefined },
     ...{ deadline: { at: Number.POSITIVE_INFINITY, allowed: "1m" }, token: "t", attempt: 0, position: 0 },
-    count: () => undefined,
+    countRequest: () => undefined,
     ...more,
   };
 }
@@ -38,7 +38,7 @@ const lost = (lasting = false): Outcome => ({
   ...{ kind: "lost", cause: new Error("reset"), lasting, proxied: false },
 });
 
-/** The next handler: returns one result after the other, the last one again and again, and counts. */
+/** The next handler: returns the given results in order, then repeats the last one, and counts its calls. */
 function next<T>(...results: readonly T[]): Handler<T> & { readonly requests: Request[] } {
   const requests: Request[] = [];
   const handle: Handler<T> = (request) => {
@@ -66,13 +66,13 @@ describe("send", () => {
     return { handle, sent, order, clock };
   };
 
-  test("counts the request before it is sent, and reports it afterwards", async () => {
+  test("counts a request before it is sent, and reports it afterwards", async () => {
     const { handle, order } = sending();
-    await handle({ ...read, count: () => order.push("counted") });
+    await handle({ ...read, countRequest: () => order.push("counted") });
     expect(order).toEqual(["counted", "sent", "reported"]);
   });
 
-  test("sends nothing after the deadline, and nothing that is cancelled", async () => {
+  test("sends nothing after the deadline or after a cancellation", async () => {
     const { handle, sent, clock } = sending();
     await expect(handle({ ...read, deadline: { at: clock.now(), allowed: "5s" } })).rejects.toThrow(
       /the 5s this operation may take were over before GET/,
@@ -82,7 +82,7 @@ describe("send", () => {
     expect(sent).toEqual([]);
   });
 
-  test("lets only reads be ended while they are under way", async () => {
+  test("cancels only reads that are under way", async () => {
     const { handle, sent } = sending();
     const { signal } = new AbortController();
     await handle({ ...read, deadline: { ...read.deadline, signal } });
@@ -90,7 +90,7 @@ describe("send", () => {
     expect(sent.map((one) => one.signal)).toEqual([signal, undefined]);
   });
 
-  test("gives a held request longer than the service holds it", async () => {
+  test("gives a long poll more time than the service holds it", async () => {
     const { handle, sent } = sending();
     await handle(requestOf(contract.machines.wait));
     expect(sent[0]).toMatchObject({ held: true, timeout: 75_000 });
@@ -98,10 +98,10 @@ describe("send", () => {
 });
 
 describe("the rate limiter", () => {
-  test("keeps requests in a queue only after a 429, and refuses those that cannot be sent in time", async () => {
+  test("queues requests only after a 429, and refuses those that cannot be sent in time", async () => {
     const clock = jumpingClock();
     const { rateLimiter } = newSession(clock);
-    const handle = rateLimited(rateLimiter, clock, next<Outcome>(answer(200)));
+    const handle = withRateLimit(rateLimiter, clock, next<Outcome>(answer(200)));
     await handle(change);
     expect(clock.slept).toEqual([]);
     rateLimiter.limit(change, 3000);
@@ -116,7 +116,7 @@ describe("the rate limiter", () => {
 });
 
 describe("the circuit breaker", () => {
-  test("counts failures that say something about the service, and forgets them after an answer", async () => {
+  test("counts failures that indicate a problem of the service, and resets after a success", async () => {
     const clock = jumpingClock();
     const { circuitBreaker } = newSession(clock);
     const failing = noteOutcomes(circuitBreaker, next<Outcome>(answer(503)));
@@ -135,7 +135,7 @@ describe("retries", () => {
   const retrying = (...outcomes: readonly Outcome[]) => {
     const clock = jumpingClock();
     const inner = next(...outcomes);
-    return { inner, clock, handle: retried({ config, clock }, newSession(clock), inner) };
+    return { inner, clock, handle: withRetries({ config, clock }, newSession(clock), inner) };
   };
 
   test("a read is sent again after a failure, and a create is not", async () => {
@@ -147,17 +147,17 @@ describe("retries", () => {
     expect(creating.inner.requests).toHaveLength(1);
   });
 
-  test("a 429 is sent again, whatever it was, at the time that the service names", async () => {
+  test("a 429 is retried for any request, at the time that the service names", async () => {
     const { handle, inner, clock } = retrying(answer(429, {}, { "retry-after": "7" }), answer(200));
     const limits = newSession(clock);
-    const through = retried({ config, clock }, limits, rateLimited(limits.rateLimiter, clock, inner));
+    const through = withRetries({ config, clock }, limits, withRateLimit(limits.rateLimiter, clock, inner));
     await through(create);
     expect(inner.requests).toHaveLength(2);
     expect(clock.slept).toEqual([7000]);
     await handle(create);
   });
 
-  test("nothing is sent again when there is no time for it", async () => {
+  test("nothing is retried without enough time", async () => {
     const { handle, inner, clock } = retrying(answer(503, {}, { "retry-after": "60" }));
     const deadline = { at: clock.now() + 5000, allowed: "5s" };
     await expect(handle({ ...read, deadline })).rejects.toMatchObject({ status: 503 });
@@ -165,8 +165,8 @@ describe("retries", () => {
   });
 });
 
-describe("lists and places", () => {
-  test("a change forgets the lists of its App before and after it, and a read does not", async () => {
+describe("list cache and existence", () => {
+  test("a change clears the cached lists of its App before and after it; a read does not", async () => {
     const session = newSession(jumpingClock());
     const list = { asked: 0, served: 0, list: Promise.resolve([]) };
     const fill = () => ["machines/shop", "machines/other"].forEach((name) => session.lists.set(name, list));
@@ -184,7 +184,7 @@ describe("lists and places", () => {
     expect([...session.lists.keys()]).toEqual(["machines/other"]);
   });
 
-  test("an answer proves that its App exists, and the deletion of the App does not", async () => {
+  test("a successful answer proves that its App exists; the deletion of the App does not", async () => {
     const session = newSession(jumpingClock());
     await noteSeen(session, next(answer(200)))(requestOf(contract.apps.delete));
     expect([...session.seen]).toEqual([]);
@@ -197,13 +197,13 @@ describe("parsing", () => {
   const machine = { id: "m1", state: "started" };
   const page: Answer = { ...answer(200), text: "<html>" };
 
-  test("an unreadable read is sent once more, and a change is not (F24)", async () => {
+  test("an unreadable read is retried once; an unreadable change is not (F24)", async () => {
     const reading = next(page, answer(200, machine));
-    expect(await parsed(config, reading)(read)).toMatchObject({ id: "m1" });
+    expect(await withParsing(config, reading)(read)).toMatchObject({ id: "m1" });
     const changing = next(page, answer(200, machine));
-    await expect(parsed(config, changing)(change)).rejects.toThrow(/not JSON/);
+    await expect(withParsing(config, changing)(change)).rejects.toThrow(/not JSON/);
     expect([reading.requests.length, changing.requests.length]).toEqual([2, 1]);
-    await expect(parsed(config, next(page))(read)).rejects.toThrow(/not JSON/);
+    await expect(withParsing(config, next(page))(read)).rejects.toThrow(/not JSON/);
   });
 });
 
@@ -211,21 +211,23 @@ describe("stale reads", () => {
   const [older, newer] = ["01AAAAAAAAAAAAAAAAAAAAAAAA", "01BBBBBBBBBBBBBBBBBBBBBBBB"];
   const machine = (version: string) => ({ id: "m1", version });
 
-  test("a read that is older than a write is repeated, for five seconds at most (F15)", async () => {
+  test("a read older than a write is retried, for at most five seconds (F15)", async () => {
     const clock = jumpingClock();
     const { staleReads } = newSession(clock);
-    await fresh(staleReads, clock, next<unknown>(machine(newer)))(change);
+    await retryStaleReads(staleReads, clock, next<unknown>(machine(newer)))(change);
     const late = next<unknown>(machine(older), machine(older), machine(newer));
-    expect(await fresh(staleReads, clock, late)(read)).toEqual(machine(newer));
+    expect(await retryStaleReads(staleReads, clock, late)(read)).toEqual(machine(newer));
     expect(late.requests).toHaveLength(3);
-    await expect(fresh(staleReads, clock, next<unknown>(machine(older)))(read)).rejects.toThrow(/not the later one/);
+    await expect(retryStaleReads(staleReads, clock, next<unknown>(machine(older)))(read)).rejects.toThrow(
+      /not the later one/,
+    );
   });
 
-  test("a version that is requested by name is never stale", async () => {
+  test("a version requested explicitly is never stale", async () => {
     const clock = jumpingClock();
     const { staleReads } = newSession(clock);
     staleReads.note("m1", newer);
     const named = { ...read, args: { ...key, version: older } };
-    expect(await fresh(staleReads, clock, next<unknown>(machine(older)))(named)).toEqual(machine(older));
+    expect(await retryStaleReads(staleReads, clock, next<unknown>(machine(older)))(named)).toEqual(machine(older));
   });
 });

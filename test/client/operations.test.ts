@@ -1,5 +1,5 @@
-// Every operation of the interface through the client that scripts use, each with its effect; those of clusters are asked in
-// postgresOperations.test.ts.
+// Every operation of the interface through the script client, each with its effect; postgresOperations.test.ts has those of
+// clusters.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { contract } from "../../api/index.ts";
 import { createClient, type Client } from "../../provider/client/index.ts";
@@ -23,7 +23,7 @@ afterAll(async () => {
   await service.close();
 });
 
-/** A Machine that runs, and what calls about it take. */
+/** A running Machine, and the parameters for calls about it. */
 async function machine(config: object = {}): Promise<{ appName: string; machineId: string }> {
   const body = { region: "ams", config: { image, guest: { cpus: 2, memoryMb: 512 }, ...config } };
   const { id } = await client.machines.create({ appName, body });
@@ -32,7 +32,7 @@ async function machine(config: object = {}): Promise<{ appName: string; machineI
   return key;
 }
 
-test("Apps are made, listed, shown, given tokens and deleted", async () => {
+test("Apps are created, listed, shown, given tokens and deleted", async () => {
   await client.apps.create({ body: { name: "gone", orgSlug: "personal" } });
   const names = async () => (await client.apps.list({ orgSlug: "personal" })).apps.map(({ name }) => name);
   expect(await names()).toEqual(expect.arrayContaining(["gone", "shop"]));
@@ -114,7 +114,7 @@ test("a running Machine takes commands and signals, and lists its processes", as
     .toEqual(expect.arrayContaining(["exit"]));
 });
 
-test("the memory of a running Machine is limited and taken back", async () => {
+test("the memory of a running Machine is limited and reclaimed", async () => {
   const key = await machine();
   expect(await client.machines.setMemory({ ...key, body: { limitMb: 400 } })).toEqual({
     limitMb: 400,
@@ -140,7 +140,7 @@ test("metadata is patched, put, and set, shown and deleted by key", async () => 
   await expect(client.machines.getMetadataKey({ ...key, key: "d" })).rejects.toMatchObject({ status: 404 });
 });
 
-test("certificates of both kinds are asked for, checked and removed one by one", async () => {
+test("certificates of both kinds are requested, checked and removed one by one", async () => {
   const one = { appName, hostname: "www.example.test" };
   const { hostname } = one;
   await client.certificates.createAcme({ appName, body: { hostname } });
@@ -162,7 +162,7 @@ test("certificates of both kinds are asked for, checked and removed one by one",
   expect(await listed()).toEqual([]);
 });
 
-test("volumes are made, changed, grown, snapshotted and deleted", async () => {
+test("volumes are created, changed, extended, snapshotted and deleted", async () => {
   const made = await client.volumes.create({ appName, body: { name: "data", region: "ams", sizeGb: 1 } });
   const key = { appName, volumeId: made.id };
   await client.volumes.update({ ...key, body: { snapshotRetention: 9 } });
@@ -187,7 +187,7 @@ test("secrets are set one by one and together, shown without their values, and u
   expect((await client.secrets.list({ appName })).secrets.map(({ name }) => name)).toEqual(["C_D"]);
 });
 
-test("secret keys are set, drawn, used and deleted", async () => {
+test("secret keys are set, generated, used and deleted", async () => {
   const [box, pen] = [
     { appName, secretName: "box" },
     { appName, secretName: "pen" },
@@ -206,7 +206,7 @@ test("secret keys are set, drawn, used and deleted", async () => {
   expect((await client.secretKeys.list({ appName })).secretKeys.map(({ name }) => name)).toEqual(["pen"]);
 });
 
-test("organizations list, the platform tells regions and places Machines", async () => {
+test("organizations are listed, and the platform lists regions and places Machines", async () => {
   const { machineId } = await machine();
   const volume = await client.volumes.create({ appName, body: { name: "spare", region: "ams" } });
   const { machines } = await client.orgs.machines({ orgSlug: "personal", limit: 1000 });
@@ -219,7 +219,7 @@ test("organizations list, the platform tells regions and places Machines", async
   expect(placed.regions).toMatchObject([{ region: "fra", count: 2 }]);
 });
 
-test("a token tells its organization, and the App it is good for", async () => {
+test("a token shows its organization, and the App it is valid for", async () => {
   expect((await client.tokens.current({})).tokens).toEqual([
     { tokenId: expect.any(String), orgSlug: "personal", organization: "Personal" },
   ]);
@@ -229,7 +229,7 @@ test("a token tells its organization, and the App it is good for", async () => {
   await narrow.close();
 });
 
-test("that was every operation but those of clusters", () => {
+test("every operation except those of clusters was covered", () => {
   const all = Object.values(contract).flatMap((group) => Object.values(group).map(({ id }) => id));
   const asked = new Set(service.requests.map(({ operation }) => operation));
   expect(all.filter((id) => !id.startsWith("postgres.") && !asked.has(id))).toEqual([]);

@@ -1,4 +1,4 @@
-// The built package in a script of its own: what somebody with nothing but Node.js runs.
+// The built package in its own script, which needs only Node.js.
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -21,7 +21,7 @@ afterAll(async () => {
   await service.close();
 });
 
-/** Runs a script until it ends by itself. */
+/** Runs a script until it exits by itself. */
 function run(
   text: string,
   read: (out: string) => unknown = JSON.parse,
@@ -40,7 +40,7 @@ function run(
   });
 }
 
-test.each(["await client.close();", ""])("a script does its work and ends by itself: %j", async (end) => {
+test.each(["await client.close();", ""])("a script does its work and exits by itself: %j", async (end) => {
   const { code, out, err } = await run(`
     import { createClient, waitUntil, withLease } from "pulumi-machines/client";
     const client = createClient();
@@ -55,13 +55,14 @@ test.each(["await client.close();", ""])("a script does its work and ends by its
     const after = await waitUntil(client, machine, "stopped");
     console.log(JSON.stringify([state, after.state]));
     ${end}
-    // A connection that was kept would keep the process for half a minute. This does not: it shows that something else does.
+    // A kept-alive connection would keep the process for half a minute. This timer shows that without keeping it alive
+    // itself.
     setTimeout(() => console.error("still there"), 15_000).unref();
   `);
   expect([code, out, err]).toEqual([0, ["started", "stopped"], ""]);
 });
 
-test("undici is loaded with the first request only", async () => {
+test("undici is loaded only with the first request", async () => {
   const { out, err } = await run(`
     import { createRequire } from "node:module";
     import { createClient } from "pulumi-machines/client";
@@ -75,7 +76,7 @@ test("undici is loaded with the first request only", async () => {
   expect([out, err]).toEqual([[false, true], ""]);
 });
 
-test("a failure ends the script with what failed and what to do", async () => {
+test("a failure ends the script with an error that says what failed and what to do", async () => {
   const { code, err } = await run(`
     import { createClient } from "pulumi-machines/client";
     await createClient({ token: "wr0ng" }).apps.get({ appName: "none" });
@@ -85,7 +86,7 @@ test("a failure ends the script with what failed and what to do", async () => {
   expect(err).not.toContain("wr0ng");
 });
 
-test("the client and the dynamic binding are the same code, with one kind of error and one set of connections", async () => {
+test("the client and the dynamic binding share code, error classes and connections", async () => {
   const { out, err } = await run(`
     import { createRequire } from "node:module";
     import { createClient, isNotFound } from "pulumi-machines/client";
@@ -112,7 +113,11 @@ test("the examples of docs/client.md run", async () => {
   expect(await run(restart, lines)).toMatchObject({ code: 0, out: ids.map((id) => `${id} is started`), err: "" });
   const restarts = service.requests.filter(({ operation }) => operation === "machines.restart");
   expect(restarts.map(({ status }) => status)).toEqual([200, 200]);
-  const told = ids.map((id) => `shop/${id} is started`);
-  expect(await run(changes, lines)).toMatchObject({ code: 0, out: expect.arrayContaining(told) as unknown, err: "" });
+  const expected = ids.map((id) => `shop/${id} is started`);
+  expect(await run(changes, lines)).toMatchObject({
+    code: 0,
+    out: expect.arrayContaining(expected) as unknown,
+    err: "",
+  });
   expect(await run(changes, lines)).toMatchObject({ code: 0, out: undefined, err: "" });
 });

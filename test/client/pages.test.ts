@@ -1,8 +1,8 @@
-// Lists in pages, from services that do not end them.
+// Paged lists, from services whose pages do not end.
 import { expect, test } from "vitest";
 import { pages } from "../../provider/client/pages.ts";
 
-/** The pages of a service that answers with these cursors, and the cursors it was asked with. */
+/** A service that answers with the given cursors, and the cursors it received. */
 async function read(cursors: readonly (string | undefined)[]) {
   const asked: (string | undefined)[] = [];
   const ask = (cursor: string | undefined) => Promise.resolve({ next: cursors[asked.push(cursor) - 1] });
@@ -11,7 +11,7 @@ async function read(cursors: readonly (string | undefined)[]) {
   return { asked, count: found.length };
 }
 
-test("every page is requested with the cursor of the one before, until there is none", async () => {
+test("every page is requested with the previous page's cursor, until there is none", async () => {
   expect(await read(["a", "b", undefined])).toEqual({ asked: [undefined, "a", "b"], count: 3 });
   expect(await read(["a", ""])).toEqual({ asked: [undefined, "a"], count: 2 });
 });
@@ -20,6 +20,6 @@ test("a list that returns to an earlier cursor ends there (F16)", async () => {
   expect(await read(["a", "b", "a", "b", "a"])).toEqual({ asked: [undefined, "a", "b"], count: 3 });
 });
 
-test("a list of ever new cursors is an error, and no endless loop", async () => {
+test("a list with endlessly new cursors is an error, not an endless loop", async () => {
   await expect(read(Array.from({ length: 10_001 }, (_, i) => `c${i}`))).rejects.toThrow(/10000 pages/);
 });

@@ -1,4 +1,4 @@
-// Every operation on clusters through the client that scripts use, each with its effect.
+// Every operation on clusters through the script client, each with its effect.
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { contract } from "../../api/index.ts";
 import { createClient, isNotFound, type Client } from "../../provider/client/index.ts";
@@ -34,7 +34,7 @@ test("a cluster is attached to an App and detached", async () => {
   expect(await attached()).toEqual([]);
 });
 
-test("databases and extensions come and go", async () => {
+test("databases and extensions are created and removed", async () => {
   const database = { ...of, database: "orders" };
   const names = async () => (await client.postgres.listDatabases(of)).data.map(({ name }) => name);
   await client.postgres.createDatabase({ ...of, body: { name: "orders" } });
@@ -49,7 +49,7 @@ test("databases and extensions come and go", async () => {
   expect(await names()).not.toContain("orders");
 });
 
-test("users come, change and go; their passwords are shown and rotated", async () => {
+test("users are created, changed and removed; their passwords are shown and rotated", async () => {
   const user = { ...of, username: "ada" };
   const role = async () => (await client.postgres.listUsers(of)).data.find(({ username }) => username === "ada")?.role;
   await client.postgres.createUser({ ...of, body: { username: "ada", role: "reader" } });
@@ -63,12 +63,12 @@ test("users come, change and go; their passwords are shown and rotated", async (
   expect(await role()).toBeUndefined();
 });
 
-test("queries are told", async () => {
+test("queries are listed", async () => {
   expect(Array.isArray((await client.postgres.activeQueries(of)).data)).toBe(true);
   expect(Array.isArray((await client.postgres.slowQueries(of)).data)).toBe(true);
 });
 
-test("a backup is taken and restored, a cluster forked, and both are deleted", async () => {
+test("a backup is created and restored, a cluster forked, and both are deleted", async () => {
   await client.postgres.createBackup({ ...of, body: { type: "full" } });
   const backups = async () => (await client.postgres.listBackups(of)).data;
   await expect.poll(async () => (await backups())[0]?.finishedAt ?? undefined).toBeTypeOf("string");
@@ -85,7 +85,7 @@ test("a backup is taken and restored, a cluster forked, and both are deleted", a
   expect(isNotFound(gone)).toBe(true);
 });
 
-test("that was every operation on clusters", () => {
+test("every operation on clusters was covered", () => {
   const asked = new Set(service.requests.map(({ operation }) => operation));
   const all = Object.values(contract.postgres).map(({ id }): string => id);
   expect(all.filter((id) => !asked.has(id))).toEqual([]);

@@ -1,4 +1,4 @@
-// Rate limits, against a service that has the documented ones, on a clock that both sides share.
+// The rate limiter against a service with the documented limits, on a shared clock.
 import { afterEach, describe, expect, test } from "vitest";
 import { createApi } from "../../provider/client/api.ts";
 import { systemClock } from "../../provider/client/clock.ts";
@@ -12,7 +12,7 @@ describe("pace", () => {
   let service: TestService<ManualClock>;
   afterEach(() => service.close());
 
-  /** A client on the service's clock, which moves on whenever no request is under way. */
+  /** A client on the service's clock, which advances whenever no request is under way. */
   const limited = async (rateLimits: "documented" | "off") => {
     const clock = new ManualClock();
     service = await startService({ clock, rateLimits });
@@ -21,7 +21,7 @@ describe("pace", () => {
     const transport = httpTransport();
     let underWay = 0;
     const statuses: (number | undefined)[] = [];
-    /** Aborts with the first 429. */
+    /** Aborts at the first 429. */
     const cancel = new AbortController();
     const api = createApi({
       config: readConfig((key) => settings[key], {}),
@@ -50,7 +50,7 @@ describe("pace", () => {
         if (status === 429) cancel.abort(new Error("stopped"));
       },
     });
-    /** Lets time pass until the work is done, and answers how many seconds it took. */
+    /** Advances the clock until the work is done, and returns how many seconds it took. */
     const run = async (work: Promise<unknown>): Promise<number> => {
       const started = clock.now();
       let done = false;
@@ -69,18 +69,18 @@ describe("pace", () => {
     return { api, cancel, create, run, statuses };
   };
 
-  test("a hundred creates in one App take what the limit takes, and hardly ask twice", async () => {
+  test("a hundred creates in one App take the time that the limit demands, with few repeated requests", async () => {
     const { create, run, statuses } = await limited("documented");
     const seconds = await run(Promise.all(Array.from({ length: 100 }, (_, i) => create(`m-${i}`))));
-    // Three at once, then one a second.
+    // Three at once, then one per second.
     expect(seconds).toBeGreaterThanOrEqual(97);
     expect(seconds).toBeLessThan(97 * 1.1);
-    // All came at once before anybody knew of a limit; after that nobody was sent back.
+    // All were sent at once before the limit was known; after that none was refused.
     expect(statuses.filter((status) => status === 429).length).toBeLessThanOrEqual(97);
     expect(statuses.filter((status) => status === 200)).toHaveLength(100);
   });
 
-  test("requests go in the order they came, and other actions are not held up", async () => {
+  test("requests are sent in order, and other actions are not delayed", async () => {
     const { api, create, run } = await limited("documented");
     const order: number[] = [];
     const creates = Array.from({ length: 8 }, (_, i) => create(`m-${i}`).then(() => order.push(i)));
@@ -91,12 +91,12 @@ describe("pace", () => {
     expect(listed).toBeLessThan(8);
   });
 
-  test("where there are no limits nothing waits", async () => {
+  test("nothing waits if there are no limits", async () => {
     const { create, run } = await limited("off");
     expect(await run(Promise.all(Array.from({ length: 100 }, (_, i) => create(`m-${i}`))))).toBe(0);
   });
 
-  test("who is cancelled while waiting takes nobody's turn", async () => {
+  test("a cancelled request gives up its place in the queue", async () => {
     const { api, cancel, create, run } = await limited("documented");
     const bound = api.within({ at: Number.POSITIVE_INFINITY, allowed: "no limit", signal: cancel.signal });
     const burst = Array.from({ length: 6 }, (_, i) => create(`m-${i}`));

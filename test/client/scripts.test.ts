@@ -1,4 +1,4 @@
-// The client as scripts use it: how it is made, leases, waits, lists, limits.
+// The client as scripts use it: creation, leases, waits, lists, limits.
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import {
   ApiError,
@@ -47,7 +47,7 @@ const failureOf = (work: Promise<unknown>): Promise<unknown> =>
   );
 
 describe("createClient", () => {
-  test("what is not given comes from the environment, as for the provider", async () => {
+  test("missing options come from the environment, as for the provider", async () => {
     vi.stubEnv("MACHINES_ENDPOINT", `${service.url}/v1/`);
     vi.stubEnv("MACHINES_TOKEN", service.token);
     vi.stubEnv("MACHINES_ORGANIZATION", "others");
@@ -63,13 +63,13 @@ describe("createClient", () => {
     [{ endpoint: "https://example.com" }, /no access token: give createClient a `token`, or set MACHINES_TOKEN/],
     [{ endpoint: "example.com", token: "t" }, /createClient: endpoint: got "example.com"; must begin with http/],
     [{ endpoint: "https://example.com", token: "t", retries: 21 }, /createClient: retries: got "21"; must be a whole/],
-  ])("options that cannot work: %j", (options, message) => {
+  ])("invalid options: %j", (options, message) => {
     for (const name of ["ENDPOINT", "TOKEN"]) vi.stubEnv(`MACHINES_${name}`, "");
     expect(() => createClient(options)).toThrow(message);
     expect(() => createClient(options)).toThrow(MachinesError);
   });
 
-  test("a refused token is told by where it came from, and not quoted", async () => {
+  test("the error for a refused token names the token's source and does not quote it", async () => {
     const other = createClient({ endpoint: service.url, token: "wr0ng-t0ken" });
     const error = await failureOf(other.apps.get({ appName: "shop" }));
     expect(error).toMatchObject({ status: 401, operation: "apps.get" });
@@ -78,7 +78,7 @@ describe("createClient", () => {
     await other.close();
   });
 
-  test("failures are told apart, and retried as everywhere", async () => {
+  test("failures have kinds, and are retried as in the provider", async () => {
     const missing = await failureOf(client.apps.get({ appName: "none" }));
     expect([missing instanceof ApiError, isNotFound(missing)]).toEqual([true, true]);
     service.fail({ operation: "apps.get", status: 503 });
@@ -90,7 +90,7 @@ describe("createClient", () => {
     await nowhere.close();
   });
 
-  test("after close it connects again", async () => {
+  test("it reconnects after close", async () => {
     await client.close();
     await client.close();
     expect(await client.apps.get({ appName: "shop" })).toMatchObject({ name: "shop" });
@@ -113,7 +113,7 @@ describe("withLease", () => {
   const isHeld = async () =>
     !isNotFound(await failureOf(client.machines.getLease({ appName: "shop", machineId: machine })));
 
-  test("holds the lease while the work runs and gives it back, also when the work fails", async () => {
+  test("keeps the lease while the work runs and releases it, also when the work fails", async () => {
     const key = { appName: "shop", machineId: machine };
     const done = await withLease(
       client,
@@ -132,7 +132,7 @@ describe("withLease", () => {
     expect(await isHeld()).toBe(false);
   });
 
-  test("waits for somebody else's, says so, and gives up after its time without a word of an up", async () => {
+  test("waits for a lease of another client, reports that, and times out without mentioning up", async () => {
     const { data } = await send<{ data: { nonce: string } }>(service, "POST", path(), { ttl: 60, description: "mine" });
     const heard: string[] = [];
     const options = { description: "x", timeoutSeconds: 2, onProgress: (message: string) => heard.push(message) };
@@ -148,13 +148,13 @@ describe("withLease", () => {
 });
 
 describe("waitUntil", () => {
-  test("answers the state that was reached and its version", async () => {
+  test("returns the state that was reached and its version", async () => {
     const { version } = await client.machines.get({ appName: "shop", machineId: machine });
     expect(await waitUntil(client, at())).toEqual({ state: "started", version });
     expect(await waitUntil(client, at(), ["stopped", "started"], { version })).toEqual({ state: "started", version });
   });
 
-  test("asks on when a proxy cuts the wait off, and gives up after its time without a word of an up", async () => {
+  test("continues when a proxy ends the wait early, and times out without mentioning up", async () => {
     service.fail({ operation: "machines.wait", status: 504 });
     expect(await waitUntil(client, at(), "started")).toMatchObject({ state: "started" });
     const error = await failureOf(waitUntil(client, at(), "stopped", { timeoutSeconds: 1 }));
@@ -164,19 +164,19 @@ describe("waitUntil", () => {
     );
   });
 
-  test("ends when it is told to", async () => {
+  test("ends when it is cancelled", async () => {
     const stop = new AbortController();
     const waiting = waitUntil(client, at(), "destroyed", { signal: stop.signal });
     setImmediate(() => stop.abort(new Error("enough")));
     await expect(waiting).rejects.toThrow("enough");
   });
 
-  test("a client of somebody else's making is refused", () => {
+  test("a client object that was not created by createClient is refused", () => {
     expect(() => waitUntil({ ...client }, at())).toThrow(/not created by createClient/);
   });
 });
 
-test("lists are read to their end, a page when it is needed", async () => {
+test("lists are read to their end, one page at a time as needed", async () => {
   const volume = await makeVolume(service, "shop", "ams");
   await makeApp(service, "other");
   for (const hostname of ["a.example.test", "b.example.test", "c.example.test"])

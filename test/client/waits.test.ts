@@ -1,4 +1,4 @@
-// Waits and leases of the client against the real service.
+// Waits and leases of the client with the real service.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createApi, type Api } from "../../provider/client/api.ts";
 import { systemClock } from "../../provider/client/clock.ts";
@@ -41,7 +41,7 @@ describe("waits and leases", () => {
   const within = (seconds: number) => api.within({ at: Date.now() + seconds * 1000, allowed: `${seconds}s` });
   const path = ({ machineId }: { machineId: string }) => `/v1/apps/app/machines/${machineId}`;
 
-  test("several states are waited for at once, the one reached is answered", async () => {
+  test("a wait for several states returns the one that is reached", async () => {
     const key = await machine();
     expect(await waitForMachine(api, key, ["stopped", "started"], { progress: silent })).toBe("started");
     const waiting = waitForMachine(api, key, ["failed", "stopped"], { progress: silent });
@@ -49,7 +49,7 @@ describe("waits and leases", () => {
     expect(await waiting).toBe("stopped");
   });
 
-  test("holds that end with 408 are chained until the deadline, which tells the last event", async () => {
+  test("waits that end with 408 are repeated until the deadline; the error shows the last event", async () => {
     const key = await machine();
     service.fail({
       operation: "machines.wait",
@@ -64,7 +64,7 @@ describe("waits and leases", () => {
     );
   });
 
-  test("a version that somebody else replaced ends the wait", async () => {
+  test("a version that another client replaced ends the wait", async () => {
     const key = await machine();
     const { version } = await api.machines.get(key);
     await send(service, "POST", path(key), { config: { ...config, env: { A: "1" } } });
@@ -73,13 +73,13 @@ describe("waits and leases", () => {
     );
   });
 
-  test("a Machine that is gone is destroyed, when that is what we wait for", async () => {
+  test("a missing Machine counts as destroyed when that is the awaited state", async () => {
     const key = await machine();
     await send(service, "DELETE", `${path(key)}?force=true`);
     expect(await waitForMachine(api, key, ["destroyed"], { progress: silent })).toBe("destroyed");
   });
 
-  test("a lease is given back when the work fails, and when it destroyed the Machine", async () => {
+  test("a lease is released when the work fails, and when it destroyed the Machine", async () => {
     const key = await machine();
     await expect(
       withLease(api, key, { description: "test", progress: silent }, () => Promise.reject(new Error("work failed"))),
@@ -90,7 +90,7 @@ describe("waits and leases", () => {
     });
   });
 
-  test("a lease whose answer was lost is waited out, not doubled (F08)", async () => {
+  test("a lease whose answer was lost is waited for, not acquired twice (F08)", async () => {
     const clock = new ManualClock();
     const stopped = await startService({ clock });
     try {
@@ -108,7 +108,7 @@ describe("waits and leases", () => {
     }
   });
 
-  test("a lease is renewed for as long as the work takes", async () => {
+  test("a lease is renewed until the work ends", async () => {
     const key = await machine();
     const renewals = () =>
       service.requests.filter((seen) => seen.path === `${path(key)}/lease` && seen.status === 201).length;
@@ -118,7 +118,7 @@ describe("waits and leases", () => {
     });
   });
 
-  test("once renewals fail for longer than the lease lasts, its nonce is given out no more (F07)", async () => {
+  test("once renewals fail for longer than the lease lasts, its nonce is no longer used (F07)", async () => {
     const key = await machine();
     const work = withLease(api, key, { description: "test", progress: silent, ttl: 1 }, async (lease) => {
       service.fail({ operation: "machines.acquireLease", when: "before", status: 503, times: 1000 });
@@ -138,7 +138,7 @@ describe("waits and leases", () => {
     service.service.faults.clear();
   });
 
-  test("a write of ours needs the lease, and everybody else is kept out while we hold it", async () => {
+  test("our writes need the lease, and other clients are refused while we hold it", async () => {
     const key = await machine();
     await withLease(api, key, { description: "test", progress: silent }, async (lease) => {
       await expect(send(service, "POST", `${path(key)}/stop`)).rejects.toThrow(/409 .*lease currently held by/);

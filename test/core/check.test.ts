@@ -22,7 +22,9 @@ const run = (type: string, news: Values, olds: Values = {}) => {
       journal: { find: (owner = "") => (owner === "cut-off" ? { ...begun, owner } : undefined) },
       nameInState: (owner) => (owner === "replaced" ? "fixed" : undefined),
       inputsInState: (owner) => (owner === "moved" ? { name: "fixed", organization: "before" } : {}),
-      lossByParent: () => undefined,
+      isFirstReport: () => true,
+      otherUserOf: (what) => (what === "volume a/vol_1" ? { name: "first", isInState: false } : undefined),
+      dataLossByParent: () => undefined,
     },
   });
 };
@@ -30,7 +32,29 @@ const machine = (config: Values, rest: Values = {}) =>
   run("Machine", { app: "a", config: { image: "x", ...config }, ...rest }).problems;
 
 describe("check", () => {
-  test("fills defaults and makes a name that fits", () => {
+  test("a volume that another Machine of the program mounts is refused, also by its bare id", () => {
+    const mounting = (volume: string) => machine({ mounts: [{ volume, path: "/data" }] });
+    const problem =
+      'config.mounts[0].volume: volume a/vol_1 is for one Machine, but "first" and this one of this program use it; declare a second volume for this one';
+    expect(mounting("a/vol_1")).toEqual([problem]);
+    expect(mounting("vol_1")).toEqual([problem]);
+    expect(mounting("a/vol_2")).toEqual([]);
+    expect(mounting(UNKNOWN)).toEqual([]);
+  });
+
+  test("the message asks for a second volume for the Machine that does not mount this one in the state", () => {
+    const mounting = { app: "a", config: { image: "x", mounts: [{ volume: "vol_1", path: "/data" }] } };
+    const named = { ...mounting, __context: { name: "mine" } };
+    expect(run("Machine", named).problems).toEqual([
+      expect.stringMatching(/but "first" and "mine" of this program use it; declare a second volume for "mine"$/),
+    ]);
+    // The engine checked the new Machine first.
+    expect(run("Machine", named, mounting).problems).toEqual([
+      expect.stringMatching(/but "mine" and "first" of this program use it; declare a second volume for "first"$/),
+    ]);
+  });
+
+  test("fills defaults and generates a valid name", () => {
     const { inputs, problems } = run("Volume", { app: "a", __context: { name: "My Data!" } });
     expect(problems).toEqual([]);
     expect(inputs).toMatchObject({
@@ -47,25 +71,25 @@ describe("check", () => {
     ).not.toHaveProperty("__context");
   });
 
-  test("a generated name ends by chance, is kept while none is given, and is made anew for a replacement", () => {
+  test("a generated name has a random suffix, is kept while none is given, and is generated again for a replacement", () => {
     const first = run("App", { __context: { name: "web" } }).inputs;
     expect(first["name"]).toMatch(/^web-[0-9a-f]{7}$/);
     expect(run("App", { __context: { name: "web" } }, first).inputs["name"]).toBe(first["name"]);
     expect(run("App", { __context: { name: "web" } }).inputs["name"]).not.toBe(first["name"]);
     expect(run("App", { name: "fixed" }, first).inputs["name"]).toBe("fixed");
-    // Taking a chosen name out of the program is no wish for another App.
+    // Removing an explicit name from the program does not request another App.
     const fixed = run("App", { name: "fixed" }).inputs;
     expect(run("App", { __context: { name: "web" } }, fixed).inputs["name"]).toBe("fixed");
   });
 
-  test("the names of a map are held to their own limits, also beside values not known yet", () => {
+  test("the names in a map must obey their own limits, even beside unknown values", () => {
     const fields = fieldsOf(z.object({ map: z.record(z.string().regex(/^[a-z]+$/, "must be letters"), z.string()) }));
     expect(problemsOf(fields, { map: { fine: "x", "NOT FINE": UNKNOWN } }).problems).toEqual([
       { path: ["map", "NOT FINE"], message: "the name must be letters" },
     ]);
   });
 
-  test("a problem that says what it is about is told while other inputs are not known", () => {
+  test("a problem with one input is reported while other inputs are unknown", () => {
     const [first] = Object.values(resources);
     if (!first) throw new Error("no resource");
     const inputs = z.object({ a: z.string(), b: z.string(), c: z.string() });
@@ -76,24 +100,73 @@ describe("check", () => {
     ];
     const resource = { ...first, autoname: undefined, inputs, inputFields: fieldsOf(inputs), validate };
     const around = { randomHex: random, run: new Run(() => noIntents) };
-    const told = (news: Values) => check(resource, {}, { a: "x", b: "x", c: "x", ...news }, around).problems;
-    expect(told({})).toHaveLength(3);
-    expect(told({ c: UNKNOWN })).toEqual(["a: is wrong", "a: does not fit b"]);
-    expect(told({ b: UNKNOWN })).toEqual(["a: is wrong"]);
+    const problemsWith = (news: Values) => check(resource, {}, { a: "x", b: "x", c: "x", ...news }, around).problems;
+    expect(problemsWith({})).toHaveLength(3);
+    expect(problemsWith({ c: UNKNOWN })).toEqual(["a: is wrong", "a: does not fit b"]);
+    expect(problemsWith({ b: UNKNOWN })).toEqual(["a: is wrong"]);
   });
 
-  test("an interrupted create is tried again under the name it was begun with", () => {
+  test("an interrupted create is retried with its original name", () => {
     expect(run("App", { __context: { name: "web", owner: "cut-off" } }).inputs["name"]).toBe("begun-1234567");
     expect(run("App", { name: "fixed", __context: { owner: "cut-off" } }).inputs["name"]).toBe("fixed");
   });
 
-  test("a long or odd resource name still gives a valid name", () => {
+  test("a long or unusual resource name still results in a valid name", () => {
     fc.assert(
       fc.property(fc.string({ maxLength: 200 }), fc.constantFrom("App", "Machine", "Volume"), (name, type) => {
         const args = type === "Machine" ? { app: "a", config: { image: "x" } } : type === "Volume" ? { app: "a" } : {};
         expect(run(type, { ...args, __context: { name } }).problems).toEqual([]);
       }),
     );
+  });
+
+  test("of a list of versions the greatest counts, as one number", () => {
+    const version = (given: unknown) => {
+      const { inputs, problems } = run("Machine", { app: "a", config: { image: "x" }, minSecretsVersion: given });
+      return problems.length > 0 ? problems : inputs["minSecretsVersion"];
+    };
+    expect([version(3), version([3]), version([2, 7, 3]), version([0])]).toEqual([3, 3, 7, 0]);
+    // Nothing to see is the same as no input, and null is the same as no version.
+    expect([version([]), version([null]), version([4, null])]).toEqual([undefined, undefined, 4]);
+    expect([version(UNKNOWN), version([9, UNKNOWN])]).toEqual([UNKNOWN, UNKNOWN]);
+    expect(version([1, "2", -1])).toEqual([
+      'minSecretsVersion[1]: got "2"; must be a whole number, at least 0',
+      "minSecretsVersion[2]: got -1; must be a whole number, at least 0",
+    ]);
+    expect(version("2")).toEqual([
+      'minSecretsVersion: got "2"; must be a whole number, at least 0, or a list of such numbers',
+    ]);
+  });
+
+  test("a value that is new to this version is for the service to judge, with a warning", () => {
+    const resource = resources["Machine"];
+    if (!resource) throw new Error("no Machine");
+    const warned = (config: Values): unknown => {
+      const told: string[] = [];
+      const around = { randomHex: random, run: new Run(() => noIntents), warn: (text: string) => void told.push(text) };
+      const { problems } = check(resource, {}, { app: "a", name: "m", config: { image: "x", ...config } }, around);
+      return [problems, told];
+    };
+    const services = (more: Values) => ({ services: [{ protocol: "tcp", internalPort: 80, ...more }] });
+    expect(warned({ schedule: "yearly" })).toEqual([
+      [],
+      [
+        'Machine config.schedule: got "yearly", which is not among the values that this version knows (hourly, daily, weekly, monthly); the service decides',
+      ],
+    ]);
+    expect(warned(services({ autostop: "supend", ports: [{ handlers: ["http", "h3"] }] }))).toEqual([
+      [],
+      [
+        'Machine config.services[0].ports[0].handlers[1]: got "h3", which is not among the values that this version knows (http, tls, tcp, pg_tls, proxy_proto); the service decides',
+        'Machine config.services[0].autostop: got "supend", which is not among the values that this version knows (off, stop, suspend); the service decides; did you mean "suspend"?',
+      ],
+    ]);
+    expect(warned({ ...services({ autostop: true }), schedule: "daily", guest: { gpuKind: "b200" } })).toEqual([
+      [],
+      [],
+    ]);
+    expect(warned({ schedule: "" })).toEqual([[expect.stringMatching(/^config.schedule: got ""; must be one of/)], []]);
+    expect(warned({ schedule: 5 })).toEqual([[expect.stringMatching(/^config.schedule: got 5; must be one of/)], []]);
   });
 
   test("unknown properties at any depth are refused with the nearest name", () => {
@@ -109,13 +182,30 @@ describe("check", () => {
     );
   });
 
-  test("wrong types name the property, what it got and what is allowed", () => {
+  test("wrong types name the property, the given value and the allowed values", () => {
     expect(run("Volume", { app: "a", sizeGb: "3" }).problems[0]).toMatch(/^sizeGb: got "3"; .*number/);
     expect(run("Volume", { app: "a", sizeGb: 501 }).problems[0]).toMatch(/^sizeGb: got 501; .*500/);
     expect(machine({ services: { protocol: "tcp" } })).toEqual(["config.services: got an object; must be a list"]);
     expect(machine({ env: ["A"] })).toEqual(["config.env: got a list; must be a map"]);
     expect(run("Machine", { app: "a" }).problems[0]).toMatch(/^config: is required/);
     expect(machine({ guest: 5 })[0]).toMatch(/^config.guest: got a number; must be an object with cpuKind, cpus/);
+  });
+
+  test("an image that is none is named with its form, also where the rest is not known yet", () => {
+    const form = 'must be an image such as "registry.example.com/web:v3" or "web@sha256:…"; it has no spaces';
+    expect(machine({ image: "hello world", env: { A: UNKNOWN } })).toEqual([
+      `config.image: got "hello world"; ${form}`,
+    ]);
+    expect(machine({ containers: [{ name: "side", image: "a b" }, UNKNOWN] })).toEqual([
+      `config.containers[0].image: got "a b"; ${form}`,
+    ]);
+    expect(machine({ volumes: [{ name: "v", image: "a b" }] })).toEqual([
+      `config.volumes[0].image: got "a b"; ${form}`,
+    ]);
+    expect(machine({ files: [{ guestPath: "/f", imageConfig: "a b" }] })).toEqual([
+      `config.files[0].imageConfig: got "a b"; ${form}`,
+    ]);
+    expect(machine({ image: UNKNOWN })).toEqual([]);
   });
 
   test("values that may be secret are never quoted", () => {
@@ -132,22 +222,22 @@ describe("check", () => {
 
   test.each<[string, Values, RegExp]>([
     [
-      "memory below the least for the CPUs",
+      "too little memory for the CPUs",
       { guest: { cpus: 4, memoryMb: 512 } },
       /^config.guest.memoryMb: got 512; minimum required 1024 MiB/,
     ],
     [
-      "memory above the most",
+      "too much memory",
       { guest: { cpus: 1, memoryMb: 4096 } },
       /^config.guest.memoryMb: got 4096; cannot exceed 2048 MiB/,
     ],
     [
-      "memory between the steps",
+      "memory between the allowed steps",
       { guest: { cpus: 1, memoryMb: 300 } },
       /^config.guest.memoryMb: got 300; must be a multiple of 256 MiB/,
     ],
     [
-      "a CPU count that is not sold",
+      "an unsupported CPU count",
       { guest: { cpus: 3 } },
       /^config.guest.cpus: got 3; shared CPUs come in 1, 2, 4, 6, 8/,
     ],
@@ -162,7 +252,7 @@ describe("check", () => {
       /^config.mounts: a Machine mounts at most one volume/,
     ],
     [
-      "a mount path that is not absolute",
+      "a relative mount path",
       { mounts: [{ volume: "v", path: "data" }] },
       /^config.mounts\[0\].path: got "data"; must be an absolute path/,
     ],
@@ -172,7 +262,7 @@ describe("check", () => {
       /^config.services\[0\].internalPort: got 70000/,
     ],
     [
-      "a duration that is none",
+      "an invalid duration",
       { stopConfig: { timeout: "soon" } },
       /^config.stopConfig.timeout: got "soon"; must be a duration/,
     ],
@@ -182,15 +272,15 @@ describe("check", () => {
     ["an unknown signal", { stopConfig: { signal: "SIGFOO" } }, /^config.stopConfig.signal: got "SIGFOO"/],
   ])("%s is refused", (_, config, message) => expect(machine(config)[0]).toMatch(message));
 
-  test.each(["", "UPPER", "under_score", "x".repeat(63), "dot.dot"])("%j is no App name", (name) => {
+  test.each(["", "UPPER", "under_score", "x".repeat(63), "dot.dot"])("%j is not a valid App name", (name) => {
     expect(run("App", { name }).problems[0]).toMatch(/^name: got/);
   });
 
-  test.each(["UPPER", "dash-ed", "x".repeat(31)])("%j is no volume name", (name) =>
+  test.each(["UPPER", "dash-ed", "x".repeat(31)])("%j is not a valid volume name", (name) =>
     expect(run("Volume", { app: "a", name }).problems[0]).toMatch(/^name: got/),
   );
 
-  test("a rule that spans fields waits until all of them are known", () => {
+  test("a rule about several fields is applied once all of them are known", () => {
     expect(machine({ guest: { cpus: UNKNOWN, memoryMb: 4096 } })).toEqual([]);
     expect(machine({ guest: { cpuKind: UNKNOWN, memoryMb: 4096 } })).toEqual([]);
     expect(machine({ mounts: [{ volume: "v", path: "/a", extendThresholdPercent: 80, addSizeGb: UNKNOWN }] })).toEqual(
@@ -199,7 +289,7 @@ describe("check", () => {
     expect(machine({ image: UNKNOWN, guest: { memoryMb: 4096 } })[0]).toMatch(/memoryMb/);
   });
 
-  test("a job cannot be kept suspended, extra cannot set what has a name, an App is no path", () => {
+  test("a job cannot stay suspended, extra cannot set modelled fields, an App is not a path", () => {
     expect(machine({ restart: { policy: "no" } }, { state: "suspended" })[0]).toMatch(/^state: /);
     expect(machine({ extra: { restart: { policy: "no" } } })).toEqual([
       "config.extra.restart.policy: is a field this version knows: set it in config itself",
@@ -208,7 +298,7 @@ describe("check", () => {
     expect(run("Volume", { app: "org/app" }).problems[0]).toMatch(/^app: got "org\/app"/);
   });
 
-  test("what is not known yet passes everywhere", () => {
+  test("unknown values are accepted everywhere", () => {
     for (const [type, resource] of Object.entries(resources)) {
       const unknown = Object.fromEntries(Object.keys(resource.inputFields).map((name) => [name, UNKNOWN]));
       expect(run(type, unknown).problems).toEqual([]);
@@ -223,7 +313,7 @@ describe("check", () => {
     ).toEqual([]);
   });
 
-  test("every value the schema allows is accepted and checked inputs check the same again", () => {
+  test("every value that the schema allows is accepted, and checking checked inputs changes nothing", () => {
     for (const type of ["App", "Volume"]) {
       const resource = resources[type];
       if (!resource) throw new Error(type);
@@ -241,7 +331,7 @@ describe("check", () => {
 describe("refusals (R3, R9)", () => {
   const old = { app: "a", name: "data", region: "ams", sizeGb: 10, encrypted: true, fstype: "ext4" };
 
-  test("a volume never shrinks, and grows freely", () => {
+  test("a volume never shrinks, but may grow", () => {
     expect(run("Volume", { ...old, sizeGb: 5 }, old).problems[0]).toMatch(
       /^sizeGb: got 5, which is less than the 10 GB/,
     );
@@ -259,16 +349,16 @@ describe("refusals (R3, R9)", () => {
     expect(run("Volume", { ...old, [name]: value, allowDataLoss: true }, old).problems).toEqual([]);
   });
 
-  test("an unknown value and the same App by reference are no such change", () => {
+  test("an unknown value, or a reference to the same App, is no such change", () => {
     expect(run("Volume", { ...old, app: UNKNOWN }, old).problems).toEqual([]);
     expect(run("Volume", { ...old, region: undefined }, old).problems).toEqual([]);
   });
 });
 
-describe("what the service said at preview", () => {
+describe("problems that the service reported at preview", () => {
   const findings = [{ property: "name", message: "the name is taken" }, null, UNKNOWN];
 
-  test("counts for what is new or changed, and only there", () => {
+  test("apply only to new or changed inputs", () => {
     expect(run("App", { name: "taken", __context: { findings } }).problems).toEqual(["name: the name is taken"]);
     expect(run("App", { name: "taken", __context: { findings } }, { name: "taken" }).problems).toEqual([]);
     expect(run("App", { name: "taken", __context: { findings } }, { name: "before" }).problems).toEqual([
@@ -276,19 +366,26 @@ describe("what the service said at preview", () => {
     ]);
   });
 
-  test("is no objection to a replacement that keeps the name of what it replaces", () => {
+  test("about the whole service apply to unchanged resources too", () => {
+    const whole = [{ property: "", message: "answered 401" }];
+    expect(run("App", { name: "same", __context: { findings: whole } }, { name: "same" }).problems).toEqual([
+      expect.stringContaining("answered 401"),
+    ]);
+  });
+
+  test("do not block a replacement that keeps the name of the replaced resource", () => {
     const own = [{ property: "name", message: "the name is taken" }];
     expect(run("App", { name: "fixed", __context: { owner: "replaced", findings: own } }).problems).toEqual([]);
     expect(run("App", { name: "fixed", __context: { owner: "other", findings: own } }).problems).toHaveLength(1);
   });
 
-  test("is no objection to a replacement where it is about an input that stays", () => {
+  test("do not block a replacement if they concern an unchanged input", () => {
     const __context = { owner: "moved", findings: [{ property: "organization", message: "there is none" }] };
     expect(run("App", { name: "fixed", organization: "before", __context }).problems).toEqual([]);
     expect(run("App", { name: "fixed", organization: "after", __context }).problems).toHaveLength(1);
   });
 
-  test("is not kept", () => {
+  test("are not saved", () => {
     expect(JSON.stringify(run("App", { name: "x", __context: { findings, owner: "o" } }).inputs)).not.toContain(
       "findings",
     );

@@ -48,24 +48,24 @@ describe("diff", () => {
 
   test.each([
     ["60s and 1m", { stopConfig: { timeout: "60s" } }, { stopConfig: { timeout: "1m" } }],
-    ["left out and its default", {}, { stopConfig: { signal: "SIGINT" }, restart: { policy: "on-failure" } }],
+    ["an omitted value and its default", {}, { stopConfig: { signal: "SIGINT" }, restart: { policy: "on-failure" } }],
     [
       "stop and true",
       { services: [{ protocol: "tcp", internalPort: 1, autostop: "stop" }] },
       { services: [{ protocol: "tcp", internalPort: 1, autostop: true }] },
     ],
     [
-      "off and left out",
+      "off and an omitted value",
       { services: [{ protocol: "tcp", internalPort: 1, autostop: "off" }] },
       { services: [{ protocol: "tcp", internalPort: 1 }] },
     ],
-    ["an empty map and none", { env: {} }, {}],
+    ["an empty map and no map", { env: {} }, {}],
     [
-      "an id and a bare id",
+      "an id with and without its path",
       { mounts: [{ volume: "a/vol_1", path: "/d" }] },
       { mounts: [{ volume: "vol_1", path: "/d" }] },
     ],
-    ["the default guest and none", { guest: { cpuKind: "shared", cpus: 1, memoryMb: 256 } }, {}],
+    ["the default guest and no guest", { guest: { cpuKind: "shared", cpus: 1, memoryMb: 256 } }, {}],
   ])("%s are the same", (_, left, right) => {
     expect(paths({ ...base, config: { image: "x", ...left } }, { ...base, config: { image: "x", ...right } })).toEqual(
       [],
@@ -87,13 +87,13 @@ describe("diff", () => {
     expect(paths(old, next).sort()).toEqual(['config.env["A.B"]', "config.image", "config.services[0].internalPort"]);
   });
 
-  test("computed inputs left out are no opinion; behaviour inputs are an update", () => {
+  test("omitted computed inputs make no difference; behaviour inputs cause an update", () => {
     expect(paths({ ...base, region: "ams", state: "stopped" }, base)).toEqual([]);
     expect(paths(base, { ...base, forceDestroy: true })).toEqual(["forceDestroy"]);
     expect(diff(machine, base, { ...base, forceDestroy: true }).replaces).toEqual([]);
   });
 
-  test("a named check without settings and a spot without a price say something by being there", () => {
+  test("a check without settings, and a spot without a price, are meaningful by their presence", () => {
     const config = { image: "x", checks: { a: { type: "tcp" } } };
     expect(
       paths({ ...base, config }, { ...base, config: { ...config, checks: { a: { type: "tcp" }, b: {} } } }),
@@ -103,7 +103,7 @@ describe("diff", () => {
     expect(paths(base, { ...base, config: { image: "x", init: {}, guest: {} } })).toEqual([]);
   });
 
-  test("a metadata key the program no longer has is a change", () => {
+  test("removing a metadata key from the program is a change", () => {
     const old = { ...base, config: { image: "x", metadata: { a: "1", b: "2" } } };
     expect(paths(old, { ...base, config: { image: "x", metadata: { a: "1" } } })).toEqual(["config.metadata.b"]);
   });
@@ -126,7 +126,7 @@ describe("replacement (R4)", () => {
     ).toEqual([]);
   });
 
-  test("an unknown value never adds to what replaces", () => {
+  test("an unknown value never causes an additional replacement", () => {
     const { changes, replaces: found } = replaces(
       { ...base, region: "ams" },
       { ...base, app: UNKNOWN, region: UNKNOWN },
@@ -135,7 +135,7 @@ describe("replacement (R4)", () => {
     expect(found).toEqual([]);
   });
 
-  test("a fixed name or a mounted volume lets the old one go first, a generated name does not", () => {
+  test("a fixed name or a mounted volume requires deletion first, a generated name does not", () => {
     const moved = { ...base, region: "fra" };
     const old = { ...base, region: "ams" };
     expect(replaces(old, moved).deleteBeforeReplace).toBe(true);
@@ -148,13 +148,13 @@ describe("replacement (R4)", () => {
     expect(replaces({ ...old, name: "a" }, { ...moved, name: "b" }).deleteBeforeReplace).toBe(false);
   });
 
-  test("an App whose organization changes keeps its name, so the old one goes first", () => {
+  test("an App whose organization changes keeps its name, so the old one is deleted first", () => {
     expect(diff(app, { name: "n", organization: "x" }, { name: "n", organization: "y" }).deleteBeforeReplace).toBe(
       true,
     );
   });
 
-  test("a region the service chose cannot be replaced away without allowDataLoss (R9)", () => {
+  test("a region that the service chose is not replaced without allowDataLoss (R9)", () => {
     const state = { app: "a", name: "data", region: "ams", sizeGb: 3, __context: { left: ["region"] } };
     expect(() =>
       guardedDiff(new Run(() => noIntents), volume, "app/vol_1", state, {
@@ -189,7 +189,7 @@ describe("live values in the program's spelling", () => {
   const config = field.kind === "object" ? field.fields["config"] : undefined;
   if (!config) throw new Error("no config");
 
-  test("what means the same is written as before", () => {
+  test("equivalent values keep the program's spelling", () => {
     fc.assert(
       fc.property(arbitraryOf(config), (written) => {
         expect(inSpellingOf(config, written, written)).toEqual(written);
@@ -197,7 +197,7 @@ describe("live values in the program's spelling", () => {
     );
   });
 
-  test("a diff after it shows exactly what differs", () => {
+  test("a later diff shows exactly the differing values", () => {
     fc.assert(
       fc.property(arbitraryOf(config), arbitraryOf(config), (written, live) => {
         expect(same(config, inSpellingOf(config, written, live), live)).toBe(true);
@@ -205,7 +205,7 @@ describe("live values in the program's spelling", () => {
     );
   });
 
-  test("defaults nobody wrote are left out", () => {
+  test("defaults that the program omitted are omitted", () => {
     const live = {
       image: "x",
       guest: { cpuKind: "shared", cpus: 1, memoryMb: 256 },

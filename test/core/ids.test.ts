@@ -8,7 +8,7 @@ const part = fc
   .filter((text) => text !== "." && text !== "..");
 
 describe("ids (R5)", () => {
-  test("what is rendered is parsed again", () => {
+  test("a formatted id parses to the same parts", () => {
     fc.assert(
       fc.property(part, part, (app, volumeId) => {
         expect(id.parse(id.render({ app, volumeId }))).toEqual({ app, volumeId });
@@ -32,11 +32,11 @@ describe("ids (R5)", () => {
     expect(() => id.parse(text)).toThrow(/has the form <app>\/<volumeId>/);
   });
 
-  test("an input that refers to another resource counts by its bare id, however it is written", () => {
+  test("an input that refers to another resource is compared by its bare id, in any spelling", () => {
     expect(pathId("app", "volume", "id").render({ app: "a", volume: "a/vol_1", id: "vs_1" })).toBe("a/vol_1/vs_1");
   });
 
-  test("a word that tells the kind is part of the id, and of no value", () => {
+  test("a kind prefix is part of an id, but not of any value", () => {
     const user = pathId("cluster", fixed("user"), "username");
     expect(user.render({ cluster: "c1", username: "anna" })).toBe("c1/user/anna");
     expect(user.parse("c1/user/anna")).toEqual({ cluster: "c1", username: "anna" });

@@ -1,5 +1,5 @@
-// A run that is killed in the middle of a create, for every kind of thing that is made by a request which cannot be repeated:
-// the next create of the same resource goes on from what is there, and makes nothing twice (F18).
+// A run is killed during a create, for every kind that is created by an unrepeatable request: the next create of the same
+// resource continues from what exists, and creates nothing twice (F18).
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -21,11 +21,11 @@ const volume = once(async (service) => makeVolume(service, await app(service), "
 
 interface Kind {
   readonly given: (service: TestService) => Promise<Values>;
-  /** Inputs that may be others by the time of the next run. */
+  /** Inputs that may have changed by the next run. */
   readonly since?: Values;
-  /** The request that makes it. */
+  /** The request that creates it. */
   readonly makes: RegExp;
-  /** All of its kind, where the service lists them. */
+  /** All objects of its kind, if the service lists them. */
   readonly all: (service: TestService) => Promise<readonly unknown[]>;
 }
 
@@ -130,7 +130,7 @@ describe.each(Object.entries(kinds))("an interrupted create of %s", (type, { giv
   });
   afterEach(() => rmSync(home, { recursive: true }));
 
-  /** A create by a process that was just started; one that `dies` never ends. */
+  /** A create in a new process; one that `dies` never ends. */
   function begin(
     dies?: "before" | "after",
     since: Values = {},
@@ -149,7 +149,7 @@ describe.each(Object.entries(kinds))("an interrupted create of %s", (type, { giv
         return true;
       },
     });
-    // Another resource of the state says which state it is.
+    // Another resource in the state identifies the state.
     run.noteState({ [CONTEXT]: { stack: "0123456789ab" } });
     const { inputs, problems } = check(
       resource,
@@ -165,7 +165,7 @@ describe.each(Object.entries(kinds))("an interrupted create of %s", (type, { giv
     return { made: create(resource, inputs, caller), dead, caller };
   }
 
-  test("before the request was sent: it is made, once", async () => {
+  test("before the request was sent: one object is created", async () => {
     const before = (await all(service)).length;
     await begin("before").dead;
     const { made, caller } = begin();
@@ -175,7 +175,7 @@ describe.each(Object.entries(kinds))("an interrupted create of %s", (type, { giv
     await remove(resource, id, state, caller);
   });
 
-  test("after it took effect: what it made is taken over", async () => {
+  test("after the request was applied: the created object is adopted", async () => {
     await begin("after").dead;
     const before = (await all(service)).length;
     const { made, caller } = begin();
@@ -186,7 +186,7 @@ describe.each(Object.entries(kinds))("an interrupted create of %s", (type, { giv
   });
 
   if (since)
-    test("after it took effect, and something else is wanted since: what it made is brought to that", async () => {
+    test("after the request was applied, when the inputs changed since: the created object is adopted and updated", async () => {
       await begin("after").dead;
       const before = (await all(service)).length;
       const { made, caller } = begin(undefined, since);
@@ -196,10 +196,10 @@ describe.each(Object.entries(kinds))("an interrupted create of %s", (type, { giv
       await remove(resource, id, state, caller);
     });
 
-  test("once its id was handed over it is told of, and neither taken over nor touched", async () => {
+  test("after its id was returned: it is reported, and neither adopted nor changed", async () => {
     const first = await begin().made;
     const { made, caller } = begin();
-    // Of a name that is taken there is no second one; the service or the provider says so.
+    // A taken name cannot be used twice; the service or the provider reports that.
     const second = await made.catch(() => undefined);
     expect(said).toContainEqual(
       expect.stringMatching(`${type} ${first.id} was created for this resource by an earlier run`),
@@ -214,7 +214,7 @@ describe.each(Object.entries(kinds))("an interrupted create of %s", (type, { giv
   });
 });
 
-describe("what came to be since a run was interrupted, and may not be its", () => {
+describe("an object that appeared since the interrupted run, and may belong to others", () => {
   let service: TestService;
   beforeAll(async () => (service = await startService()));
   afterAll(() => service.close());
@@ -222,8 +222,8 @@ describe("what came to be since a run was interrupted, and may not be its", () =
   const wanted = { name: "data", region: "ams", sizeGb: 1 };
   test.each([
     ["of another size", { size_gb: 2 }, 0],
-    ["made much later", { size_gb: 1 }, 3600_000],
-  ])("a volume %s is told of and left alone; another one is made", async (_, theirs, later) => {
+    ["created much later", { size_gb: 1 }, 3600_000],
+  ])("a volume %s is reported and left alone; another one is created", async (_, theirs, later) => {
     const place = await makeApp(service, `suspects-${later}`);
     const home = mkdtempSync(join(tmpdir(), "suspects-"));
     const intents = openJournal(() => undefined, home);
@@ -250,7 +250,7 @@ describe("what came to be since a run was interrupted, and may not be its", () =
       (place: string, id: string) => `among the volumes of App ${place}: ${id}.`,
     ],
     ["in another App", "volumes of App before", () => "was creating other among the volumes of App before."],
-  ])("a volume that was begun %s is told of; what is wanted now is made", async (_, begunIn, told) => {
+  ])("a volume whose create was begun %s is reported; the requested one is created", async (_, begunIn, reported) => {
     const place = await makeApp(service, begunIn === "volumes of App renamed" ? "renamed" : "moved");
     const home = mkdtempSync(join(tmpdir(), "suspects-"));
     const intents = openJournal(() => undefined, home);
@@ -265,11 +265,11 @@ describe("what came to be since a run was interrupted, and may not be its", () =
     const { api, run } = jumpingClient(service, intents);
     const call = { api, run, progress: () => undefined, warn: (message: string) => void said.push(message) };
     expect((await beginVolume(call, "owner1", place, wanted)).id).not.toBe(id);
-    expect(said).toEqual([expect.stringContaining(told(place, id))]);
+    expect(said).toEqual([expect.stringContaining(reported(place, id))]);
     rmSync(home, { recursive: true });
   });
 
-  test("a volume that shows late is waited for, and taken over", async () => {
+  test("a volume that appears late is waited for and adopted", async () => {
     const place = await makeApp(service, "late");
     const home = mkdtempSync(join(tmpdir(), "suspects-"));
     const intents = openJournal(() => undefined, home);
@@ -288,7 +288,7 @@ describe("what came to be since a run was interrupted, and may not be its", () =
   });
 });
 
-describe("several of a kind in one place", () => {
+describe("several objects of one kind in one place", () => {
   let service: TestService;
   let home: string;
   let place = "";
@@ -304,7 +304,7 @@ describe("several of a kind in one place", () => {
     rmSync(home, { recursive: true });
   });
 
-  /** A process of its own, and how it makes an address for an owner. */
+  /** A process of its own, and how it creates an address for an owner. */
   const started = (dies?: (made: number) => boolean) => {
     let [made, died] = [0, (): void => undefined];
     const dead = new Promise<void>((resolve) => (died = resolve));
@@ -329,7 +329,7 @@ describe("several of a kind in one place", () => {
   const there = async () =>
     (await send<{ ips: { ip: string }[] }>(service, "GET", `/v1/apps/${place}/ip_assignments`)).ips.length;
 
-  test("what one has made is not what another one, which failed before, is thought to have made", async () => {
+  test("an object of one resource is not attributed to another one that failed before", async () => {
     const first = started();
     service.fail({ operation: "ipAssignments.assign", when: "before", status: 503, times: 3 });
     const [failed, made] = await Promise.allSettled([first.address("one"), first.address("two")]);
@@ -341,7 +341,7 @@ describe("several of a kind in one place", () => {
     expect(await there()).toBe(2);
   });
 
-  test("whoever comes first after a kill, each gets what was made for it", async () => {
+  test("after a kill, each resource gets its own object in any order", async () => {
     const killed = started(() => true);
     void killed.address("one");
     await killed.dead;
@@ -353,7 +353,7 @@ describe("several of a kind in one place", () => {
     expect(await there()).toBe(2);
   });
 
-  test("several that were made and not handed over are told apart by what each one found", async () => {
+  test("several created objects without a returned id are identified by what each resource had found", async () => {
     const intents = openJournal(() => undefined, home);
     const begun = (owner: string, before: readonly string[]) =>
       intents.write({
@@ -373,7 +373,7 @@ describe("several of a kind in one place", () => {
   });
 });
 
-test("a secret key that others have made long after is left alone, whatever a note says", async () => {
+test("a secret key that others created much later is left alone, even if a note matches", async () => {
   const service = await startService();
   const home = mkdtempSync(join(tmpdir(), "theirs-"));
   const place = await makeApp(service, "theirs");

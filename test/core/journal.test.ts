@@ -1,4 +1,5 @@
-// Who counts as at work: a provider whose engine was killed lives on, behind the shell that starts dynamic providers as well.
+// Which processes count as running: a provider outlives its killed engine, also behind the shell that starts dynamic
+// providers.
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -19,7 +20,7 @@ await intents.write({ ...intent, owner: "made" });
 await intents.write({ ...intent, op: "op2", owner: "settled" });
 intents.settle("settled", "id");
 console.log("begun");
-process.on("SIGUSR2", () => { intents.settle("made", "id"); console.log("told"); });
+process.on("SIGUSR2", () => { intents.settle("made", "id"); console.log("settled late"); });
 setInterval(() => undefined, 1000);
 `;
 
@@ -27,7 +28,7 @@ test.each([
   ["by itself", (script: string) => [process.execPath, [script]]],
   ["by a shell", (script: string) => ["sh", ["-c", `"$0" "$1"; true`, process.execPath, script]]],
 ] as const)(
-  "a provider started %s is at work while its engine is, and its notes are open afterwards",
+  "a provider started %s counts as running while its engine runs, and its notes are open afterwards",
   async (_, run) => {
     const script = join(home, "provider.mts");
     writeFileSync(script, provider());
@@ -46,9 +47,9 @@ test.each([
       const found = () => openJournal(() => undefined, home);
       await expect.poll(() => found().find("made")?.op).toBe("op");
       expect(found().delivered("settled")).toMatchObject([{ id: "id" }]);
-      // What is handed to nobody is not settled.
+      // A result that was never returned is not settled.
       process.kill(started[0] ?? 0, "SIGUSR2");
-      await expect.poll(() => said).toContain("told");
+      await expect.poll(() => said).toContain("settled late");
       expect(found().find("made")?.op).toBe("op");
     } finally {
       kill(started);

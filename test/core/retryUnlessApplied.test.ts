@@ -1,4 +1,4 @@
-// The one loop that sends creates and changes: sent again only when a read shows that nothing was applied.
+// The loop that sends all creates and changes: it repeats one only if a read shows that nothing was applied.
 import { describe, expect, test } from "vitest";
 import { ApiError, MachinesError, NetworkError } from "../../provider/client/errors.ts";
 import { retryUnlessApplied } from "../../provider/core/retryUnlessApplied.ts";
@@ -15,7 +15,7 @@ const refused = new ApiError({
   message: "it exists",
 });
 
-/** A request with one result after the other, and a read that shows the result after so many requests. */
+/** A request with the given results in order, and a read that shows the result after a number of requests. */
 function request(results: readonly (Error | string | undefined)[], visibleAfter = Number.POSITIVE_INFINITY) {
   const sent: string[] = [];
   return {
@@ -34,7 +34,7 @@ function request(results: readonly (Error | string | undefined)[], visibleAfter 
 }
 
 describe("a request", () => {
-  test("that is answered is sent once, and nothing is read", async () => {
+  test("that succeeds is sent once, and nothing is read", async () => {
     const { sent, ...one } = request(["done"]);
     expect(await retryUnlessApplied(api, one)).toBe("done");
     expect(sent).toEqual(["send"]);
@@ -46,39 +46,39 @@ describe("a request", () => {
     expect(sent).toEqual(["send", "look"]);
   });
 
-  test("that was not applied is sent three times at most", async () => {
+  test("that was not applied is sent at most three times", async () => {
     const { sent, ...one } = request([lost, lost, lost]);
     await expect(retryUnlessApplied(api, one)).rejects.toBe(lost);
     expect(sent).toEqual(["send", "look", "send", "look", "send", "last look"]);
   });
 
-  test("that is refused a second time, because the first was applied after all, has its result", async () => {
+  test("that is refused the second time, because the first was applied, returns the result", async () => {
     const { sent, ...one } = request([lost, refused], 2);
     expect(await retryUnlessApplied(api, one)).toBe("seen");
     expect(sent).toEqual(["send", "look", "send", "last look"]);
   });
 
-  test("that is refused a second time for another reason fails with the refusal", async () => {
+  test("that is refused the second time for another reason fails with the refusal", async () => {
     const { sent, ...one } = request([lost, refused], 2);
     await expect(retryUnlessApplied(api, { ...one, isDuplicate: () => false })).rejects.toBe(refused);
     expect(sent).toEqual(["send", "look", "send"]);
   });
 
-  test("that is refused at once was certainly not applied", async () => {
+  test("that is refused the first time was certainly not applied", async () => {
     const { sent, ...one } = request([refused]);
     let isCertain = false;
     await expect(retryUnlessApplied(api, { ...one, refused: () => (isCertain = true) })).rejects.toBe(refused);
     expect([sent, isCertain]).toEqual([["send"], true]);
   });
 
-  test("that is refused after a lost answer leaves open whether it was applied", async () => {
+  test("that is refused after a lost answer remains ambiguous", async () => {
     let isCertain = false;
     const { sent: _, ...one } = request([lost, refused]);
     await expect(retryUnlessApplied(api, { ...one, refused: () => (isCertain = true) })).rejects.toBe(refused);
     expect(isCertain).toBe(false);
   });
 
-  test("whose answer has no result is looked for, and never sent again", async () => {
+  test("whose answer has no result is looked up, and never sent again", async () => {
     const { sent, ...one } = request([undefined], 1);
     expect(await retryUnlessApplied(api, one)).toBe("seen");
     expect(sent).toEqual(["send", "last look"]);

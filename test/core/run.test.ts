@@ -1,8 +1,8 @@
-// What one run of the engine has said, and what follows for deletions and repeated creates (R11, R12, R13).
+// What the provider learns from one run of the engine, and its effect on deletions and repeated creates (R11, R12, R13).
 import fc from "fast-check";
 import { beforeEach, describe, expect, test } from "vitest";
 import { Run } from "../../provider/core/run.ts";
-import { CONTEXT, type Values } from "../../provider/core/resource.ts";
+import { CONTEXT, type Resource, type Values } from "../../provider/core/resource.ts";
 import { UNKNOWN } from "../../provider/core/values.ts";
 import { resources } from "../../provider/registry.ts";
 import { noIntents } from "../support/jumpingClient.ts";
@@ -23,114 +23,150 @@ const database = typeOf("PostgresDatabase");
 const as = (name: string, values: Values): Values => ({ ...values, [CONTEXT]: { owner: `owner-${name}`, name } });
 const state = as("data", { app: "shop", volumeId: "vol_1", allowDataLoss: false });
 
-describe("what is guarded (R11)", () => {
-  test("what the program no longer has is deleted", () => {
+describe("guarded resources (R11)", () => {
+  test("a resource removed from the program is deleted", () => {
     run.declare(app, {}, as("shop", { name: "shop" }));
-    expect(() => run.refuseLoss(data, state, "shop/vol_1")).not.toThrow();
+    expect(() => run.refuseGuardedDeletion(data, state, "shop/vol_1")).not.toThrow();
   });
 
   test.each([
-    ["checked with what was there", { app: "shop" }],
-    ["checked as if there were nothing, as when it is replaced by force", {}],
-  ])("what the program still has is not, %s", (_, olds) => {
+    ["checked with its old inputs", { app: "shop" }],
+    ["checked without old inputs, as in a forced replacement", {}],
+  ])("a resource still in the program is not deleted, %s", (_, olds) => {
     run.declare(data, olds, as("data", { app: "shop" }));
-    expect(() => run.refuseLoss(data, state, "shop/vol_1")).toThrow(
+    expect(() => run.refuseGuardedDeletion(data, state, "shop/vol_1")).toThrow(
       /Volume shop\/vol_1 is guarded.*undo-replacement.*allowDataLoss: true/,
     );
   });
 
-  test("the program's word of now counts, not that of the state", () => {
+  test("the program's current inputs decide, not those of the state", () => {
     run.declare(data, {}, as("data", { app: "shop", allowDataLoss: true }));
-    expect(() => run.refuseLoss(data, state, "shop/vol_1")).not.toThrow();
+    expect(() => run.refuseGuardedDeletion(data, state, "shop/vol_1")).not.toThrow();
     run.begin();
     run.declare(data, {}, as("data", { app: "shop" }));
-    expect(() => run.refuseLoss(data, { ...state, allowDataLoss: true }, "shop/vol_1")).toThrow(/is guarded/);
+    expect(() => run.refuseGuardedDeletion(data, { ...state, allowDataLoss: true }, "shop/vol_1")).toThrow(
+      /is guarded/,
+    );
   });
 
-  test("a parent does not go while the program has guarded data in it", () => {
+  test("a volume is used by the other Machine of the program that mounts it, and by no former one", () => {
+    const machine = typeOf("Machine");
+    const mounting = (name: string, volume: string) =>
+      as(name, { app: "shop", config: { image: "x", mounts: [{ volume, path: "/d" }] } });
+    run.declare(machine, mounting("one", "shop/vol_1"), mounting("one", "shop/vol_2"));
+    expect(run.otherUserOf("volume shop/vol_2", "owner-two")).toEqual({ name: "one", isInState: false });
+    expect(run.otherUserOf("volume shop/vol_2", "owner-one")).toBeUndefined();
+    expect(run.otherUserOf("volume shop/vol_1", "owner-two")).toBeUndefined();
+  });
+
+  test("what is in a protected cluster is kept, unless this run ends the protection", () => {
+    const user = typeOf("PostgresUser");
+    const inProtected = { cluster: "c1", __context: { owner: "owner-user", inProtected: true } };
+    const refuse = (resource: Resource) => run.refuseGuardedDeletion(resource, inProtected, "c1/x");
+    // A destroy declares nothing.
+    for (const resource of [user, database])
+      expect(() => refuse(resource)).toThrow(
+        /in the protected cluster c1, .* outside of the cluster may be deleted already: `pulumi up` creates them again\. .*`protect: true`/,
+      );
+    const cluster1 = as("db", { name: "db" });
+    run.declare(cluster, cluster1, cluster1);
+    run.noteDiff(cluster, "c1", cluster1, cluster1, false);
+    // The cluster stays: its data stays too, and a user can be removed from the program.
+    expect(() => refuse(user)).not.toThrow();
+    expect(() => refuse(database)).toThrow(/in the protected cluster "db" \(c1\), .* Then delete it\.$/);
+    const open = as("db", { name: "db", deletionProtection: false });
+    run.begin();
+    run.declare(cluster, cluster1, open);
+    run.noteDiff(cluster, "c1", cluster1, open, false);
+    expect(() => refuse(database)).not.toThrow();
+  });
+
+  test("a parent is not deleted while the program has guarded data in it", () => {
     run.declare(database, { cluster: "c1", name: "orders" }, as("orders", { cluster: UNKNOWN, name: "orders" }));
     const gone = as("db", { name: "db", deletionProtection: false });
-    expect(() => run.refuseLoss(cluster, gone, "c1")).toThrow(/PostgresCluster c1 holds .*PostgresDatabase "orders"/);
-    expect(() => run.refuseLoss(cluster, gone, "c2")).not.toThrow();
+    expect(() => run.refuseGuardedDeletion(cluster, gone, "c1")).toThrow(
+      /PostgresCluster c1 contains .*PostgresDatabase "orders"/,
+    );
+    expect(() => run.refuseGuardedDeletion(cluster, gone, "c2")).not.toThrow();
   });
 
-  test("what is replaced while an alias gives it another name is judged by its new name, and by later runs too", () => {
+  test("a replacement under an alias is judged by its new name, also in later runs", () => {
     const old = as("db", { name: "db" });
     const allowed = as("database", { name: "db", deletionProtection: false });
     run.declare(cluster, old, allowed);
     run.noteDiff(cluster, "c1", old, allowed, true);
-    expect(() => run.refuseLoss(cluster, old, "c1")).not.toThrow();
+    expect(() => run.refuseGuardedDeletion(cluster, old, "c1")).not.toThrow();
     run.begin();
-    expect(() => run.refuseLoss(cluster, old, "c1")).toThrow(/protected/);
+    expect(() => run.refuseGuardedDeletion(cluster, old, "c1")).toThrow(/protected/);
     run.declare(cluster, allowed, allowed);
     const { __context } = allowed;
     const made = { ...allowed, __context: { ...(__context as object), formerOwners: ["owner-db"] } };
     run.noteDiff(cluster, "c2", made, allowed, false);
-    expect(() => run.refuseLoss(cluster, old, "c1")).not.toThrow();
+    expect(() => run.refuseGuardedDeletion(cluster, old, "c1")).not.toThrow();
     run.declare(cluster, allowed, as("database", { name: "db" }));
-    expect(() => run.refuseLoss(cluster, old, "c1")).toThrow();
+    expect(() => run.refuseGuardedDeletion(cluster, old, "c1")).toThrow();
   });
 
-  test("data in a parent that is replaced is refused while the new parent is unknown, and only then", () => {
+  test("data in a replaced parent blocks the replacement only while the new parent is unknown", () => {
     const olds = { app: "shop" };
-    const refused = () => run.lossByParent(data, olds, { app: UNKNOWN });
+    const refused = () => run.dataLossByParent(data, olds, { app: UNKNOWN });
     run.declare(app, as("shop", { name: "shop" }), as("shop", { name: "other" }));
     expect(refused()).toBeUndefined();
     run.noteDiff(app, "shop", {}, as("shop", { name: "other" }), true);
-    expect(refused()?.message).toMatch(/App shop would be replaced, and with it this Volume/);
-    expect(run.lossByParent(data, olds, { app: UNKNOWN, allowDataLoss: true })).toBeUndefined();
-    expect(run.lossByParent(data, { app: "else" }, { app: UNKNOWN })).toBeUndefined();
+    expect(refused()?.message).toMatch(/App shop would be replaced, which would destroy this Volume and its data/);
+    expect(run.dataLossByParent(data, olds, { app: UNKNOWN, allowDataLoss: true })).toBeUndefined();
+    expect(run.dataLossByParent(data, { app: "else" }, { app: UNKNOWN })).toBeUndefined();
   });
 });
 
-test("what lies in something that this run has created again under its old name is lost with it, and nothing else", () => {
+test("only what lies in a parent that this run created again under its old name is lost with it", () => {
   const [database, extension, user] = ["PostgresDatabase", "PostgresExtension", "PostgresUser"].map(typeOf);
   if (!database || !extension || !user) throw new Error("a type is missing");
   run.declare(database, {}, as("orders", { cluster: "c1", name: "orders" }));
-  expect(run.lostWith(extension, "c1/extension/orders/vector")).toBeUndefined();
+  expect(run.recreatedParentInput(extension, "c1/extension/orders/vector")).toBeUndefined();
   run.noteCreated("c1/database/orders", "owner-orders");
-  expect(run.lostWith(extension, "c1/extension/orders/vector")).toBe("database");
-  expect(run.lostWith(extension, "c1/extension/other/vector")).toBeUndefined();
-  expect(run.lostWith(extension, "c2/extension/orders/vector")).toBeUndefined();
-  expect(run.lostWith(user, "c1/user/orders")).toBeUndefined();
-  expect(run.lostWith(database, "c1/database/orders")).toBeUndefined();
+  expect(run.recreatedParentInput(extension, "c1/extension/orders/vector")).toBe("database");
+  expect(run.recreatedParentInput(extension, "c1/extension/other/vector")).toBeUndefined();
+  expect(run.recreatedParentInput(extension, "c2/extension/orders/vector")).toBeUndefined();
+  expect(run.recreatedParentInput(user, "c1/user/orders")).toBeUndefined();
+  expect(run.recreatedParentInput(database, "c1/database/orders")).toBeUndefined();
   run.declare(app, {}, as("shop", { name: "shop" }));
   run.noteCreated("shop", "owner-shop");
-  expect(run.lostWith(key, "shop/KEY")).toBe("app");
-  expect(run.lostWith(key, "else/KEY")).toBeUndefined();
+  expect(run.recreatedParentInput(key, "shop/KEY")).toBe("app");
+  expect(run.recreatedParentInput(key, "else/KEY")).toBeUndefined();
 });
 
-describe("what several resources claim (R12)", () => {
+describe("claims of several resources (R12)", () => {
   const values = { app: "shop", name: "KEY", value: "v" };
 
-  test("a claim of another resource of the program holds, whatever became of the one that gives it up", () => {
+  test("a claim of another resource in the program remains valid, whatever happens to the previous owner", () => {
     run.declare(key, {}, as("new", { ...values, app: "shop" }));
     const claimant = { name: "new", owner: "owner-new", value: "v" };
-    expect(run.claimantOtherThan("secret shop/KEY", "owner-old")).toEqual(claimant);
-    expect(run.claimantOtherThan("secret shop/OTHER", "owner-old")).toBeUndefined();
-    expect(run.claimantOtherThan("secret else/KEY", "owner-old")).toBeUndefined();
+    expect(run.remainingClaimant("secret shop/KEY", "owner-old")).toEqual(claimant);
+    expect(run.remainingClaimant("secret shop/OTHER", "owner-old")).toBeUndefined();
+    expect(run.remainingClaimant("secret else/KEY", "owner-old")).toBeUndefined();
   });
 
-  test("its own claim holds against what was left over, not against its replacement that is yet to come", () => {
+  test("its own claim protects it from leftovers, but not from its own later replacement", () => {
     run.declare(key, values, as("one", values));
-    expect(run.claimantOtherThan("secret shop/KEY", "owner-one")?.name).toBe("one");
+    expect(run.remainingClaimant("secret shop/KEY", "owner-one")?.name).toBe("one");
     run.declare(key, {}, as("one", values));
-    expect(run.claimantOtherThan("secret shop/KEY", "owner-one")).toBeUndefined();
+    expect(run.remainingClaimant("secret shop/KEY", "owner-one")).toBeUndefined();
     run.noteCreated("shop/KEY", "owner-one");
-    expect(run.claimantOtherThan("secret shop/KEY", "owner-one")?.name).toBe("one");
+    expect(run.remainingClaimant("secret shop/KEY", "owner-one")?.name).toBe("one");
   });
 
-  test("an object is held by whoever the engine has named it to, until it replaces that", () => {
-    expect(run.holderOf(data, "shop/vol_1")).toBeUndefined();
+  test("an object belongs to the resource that the engine named for it, until that replaces it", () => {
+    expect(run.remainingResource(data, "shop/vol_1")).toBeUndefined();
     run.declare(data, { app: "shop" }, as("data", { app: "shop" }));
     run.noteDiff(data, "shop/vol_1", {}, as("data", { app: "shop" }), false);
-    expect(run.holderOf(data, "shop/vol_1")).toBe("data");
-    expect(run.holderOf(app, "shop/vol_1")).toBeUndefined();
+    expect(run.remainingResource(data, "shop/vol_1")).toBe("data");
+    expect(run.remainingResource(app, "shop/vol_1")).toBeUndefined();
     run.noteDiff(data, "shop/vol_1", {}, as("data", { app: "shop" }), true);
-    expect(run.holderOf(data, "shop/vol_1")).toBeUndefined();
+    expect(run.remainingResource(data, "shop/vol_1")).toBeUndefined();
   });
 
-  test("in any order of checks, a name is given up only when no resource of the program claims it", () => {
+  test("in any order of checks, a name is released only when no resource of the program claims it", () => {
     const names = fc.uniqueArray(fc.constantFrom("A", "B", "C", "D"), { maxLength: 4 });
     fc.assert(
       fc.property(fc.array(names, { maxLength: 5 }), fc.constantFrom("A", "B", "C", "D"), (programs, name) => {
@@ -141,7 +177,7 @@ describe("what several resources claim (R12)", () => {
             {},
             as(`s${i}`, { app: "shop", values: Object.fromEntries(listed.map((one) => [one, "v"])) }),
           );
-        expect(run.claimantOtherThan(`secret shop/${name}`, "owner-gone") !== undefined).toBe(
+        expect(run.remainingClaimant(`secret shop/${name}`, "owner-gone") !== undefined).toBe(
           programs.some((listed) => listed.includes(name)),
         );
       }),

@@ -1,4 +1,4 @@
-// Mistakes users make, and what the real CLI then tells them: at preview, by name, and with nothing lost.
+// User mistakes, and what the real CLI then prints: at preview, with the name, and without losing anything.
 import { writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -7,14 +7,14 @@ import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { makeApp, makeMachine, send } from "../support/around.ts";
 import { allOr } from "../support/extent.mts";
 import { nodejs, type Runtime } from "../support/runtimes.ts";
-import { bindings, bindingsOr, Stack } from "../support/stack.ts";
+import { bindingsOr, Stack } from "../support/stack.ts";
 import { isWrite, startService, type TestService } from "../support/startService.ts";
 
 const program = (body: string): string => `import * as machines from "pulumi-machines";\n${body}\n`;
 const app = program('new machines.App("shop");');
 const image = "registry.example.com/shop:1.0.0";
 
-describe.each(bindingsOr("pulumi-machines"))("bad configuration on %s", (binding) => {
+describe.each(bindingsOr("pulumi-machines"))("invalid configuration on %s", (binding) => {
   let service: TestService;
   let stack: Stack;
   let html: Server;
@@ -34,13 +34,13 @@ describe.each(bindingsOr("pulumi-machines"))("bad configuration on %s", (binding
     await service.close();
   });
 
-  /** Runs with the configuration in the environment, which costs no run of the CLI to set. */
+  /** Runs with the configuration in the environment, which saves a run of the CLI to set it. */
   const run = async (args: readonly string[], endpoint: string, token = service.token) =>
     stack.run(args, { env: { MACHINES_ENDPOINT: endpoint, MACHINES_TOKEN: token, MACHINES_RETRIES: "1" } });
   const preview = (endpoint: string, token?: string) => run(["preview"], endpoint, token);
   const up = (endpoint: string, token?: string) => run(["up", "--yes", "--skip-preview"], endpoint, token);
 
-  test("no endpoint: the error says both ways", async () => {
+  test("no endpoint: the error names both ways to set it", async () => {
     const { code, output } = await stack.run(["preview"]);
     expect(code).not.toBe(0);
     expect(output).toMatch(
@@ -60,7 +60,7 @@ describe.each(bindingsOr("pulumi-machines"))("bad configuration on %s", (binding
     expect(output).not.toMatch(/first-half|second-half/);
   });
 
-  test("a wrong token and an expired one say where the token came from, and never what it is", async () => {
+  test("the error for an invalid or expired token names its source, and never its value", async () => {
     const { output, code } = await up(service.url, "wrong-token-canary");
     expect(code).not.toBe(0);
     expect(output).toMatch(
@@ -88,9 +88,9 @@ describe.each(bindingsOr("pulumi-machines"))("bad configuration on %s", (binding
     expect(output).toMatch(/apps\.get: .*answered 200 with something that is not JSON.*<!doctype html>/);
   });
 
-  test("a token that goes to another computer in clear text is warned of once a run, and never shown", async () => {
+  test("a token sent to another computer unencrypted causes one warning per run, and is never shown", async () => {
     const token = "unencrypted-canary";
-    // Nobody has this address: it is set aside for documents.
+    // This address is reserved for documentation.
     const env = { MACHINES_ENDPOINT: "http://192.0.2.1:4280", MACHINES_TOKEN: token };
     const away = async (...args: string[]) => {
       const hurried = { ...env, MACHINES_RETRIES: "0", MACHINES_REQUEST_TIMEOUT_SECONDS: "1" };
@@ -113,7 +113,7 @@ describe.each(bindingsOr("pulumi-machines"))("bad configuration on %s", (binding
     }
   });
 
-  test("a trailing /v1 is understood, a path is a prefix", async () => {
+  test("a trailing /v1 is accepted, a path is a prefix", async () => {
     expect((await up(`${service.url}/v1/`)).code).toBe(0);
     const { output } = await up(`${service.url}/prefix`, service.token);
     expect(output).not.toMatch(/500/);
@@ -124,86 +124,117 @@ describe.each(bindingsOr("pulumi-machines"))("bad configuration on %s", (binding
   });
 });
 
-describe.each(bindingsOr("pulumi-machines-plugin"))(
-  "what only the service knows is asked at preview of %s",
-  (binding) => {
-    let service: TestService;
-    let stack: Stack;
+describe.each(bindingsOr("pulumi-machines-plugin"))("a preview of %s checks with the service", (binding) => {
+  let service: TestService;
+  let stack: Stack;
 
-    beforeAll(async () => {
-      service = await startService();
-      stack = new Stack(inject("installed"), "asked", binding);
-      stack.program(app);
-      await stack.init({ "machines:endpoint": service.url, "machines:token": service.token });
-      await makeApp(service, "taken");
-      await makeMachine(service, "taken", { name: "busy", config: { image } });
-    });
-    afterAll(() => service.close());
+  beforeAll(async () => {
+    service = await startService();
+    stack = new Stack(inject("installed"), "asked", binding);
+    stack.program(app);
+    await stack.init({ "machines:endpoint": service.url, "machines:token": service.token });
+    await makeApp(service, "taken");
+    await makeMachine(service, "taken", { name: "busy", config: { image } });
+  });
+  afterAll(() => service.close());
 
-    const refused = async (body: string): Promise<string> => {
-      stack.program(program(body));
-      const before = service.requests.length;
-      const output = await stack.fails("preview");
-      expect(service.requests.slice(before).filter(isWrite)).toEqual([]);
-      return output;
-    };
+  const refused = async (body: string): Promise<string> => {
+    stack.program(program(body));
+    const before = service.requests.length;
+    const output = await stack.fails("preview");
+    expect(service.requests.slice(before).filter(isWrite)).toEqual([]);
+    return output;
+  };
 
-    const answers = [
-      ['new machines.App("a", { name: "taken" });', /name: the name "taken" is taken by an App that exists already/],
-      [
-        `new machines.Machine("a", { app: "taken", name: "busy", config: { image: "${image}" } });`,
-        /name: the name "busy" is taken by Machine [0-9a-f]{14} of App taken/,
-      ],
-      [
-        'new machines.Volume("a", { app: "taken", region: "amx" });',
-        /region: there is no region "amx"; did you mean "ams"\?/,
-      ],
-    ] as const;
-    test("an App name that is taken, a Machine name that is taken, a region that does not exist", async () => {
-      // All are asked in the same way: the questions themselves are in test/resources.
-      for (const [body, message] of allOr(answers, answers.slice(1, 2))) expect(await refused(body)).toMatch(message);
-    });
+  const answers = [
+    ['new machines.App("a", { name: "taken" });', /name: the name "taken" is taken by an App that exists already/],
+    [
+      `new machines.Machine("a", { app: "taken", name: "busy", config: { image: "${image}" } });`,
+      /name: the name "busy" is taken by Machine [0-9a-f]{14} of App taken/,
+    ],
+    [
+      'new machines.Volume("a", { app: "taken", region: "amx" });',
+      /region: there is no region "amx"; did you mean "ams"\?/,
+    ],
+  ] as const;
+  test("an App name that is taken, a Machine name that is taken, a region that does not exist", async () => {
+    // All use the same check; test/plugin/preview.test.ts covers each.
+    for (const [body, message] of allOr(answers, answers.slice(1, 2))) expect(await refused(body)).toMatch(message);
+  });
 
-    test("each distinct question is asked once, and an unanswered one is a warning", async () => {
-      stack.program(
-        program('for (const name of ["a", "b", "c"]) new machines.Volume(name, { app: "taken", region: "ams" });'),
-      );
-      const before = service.requests.length;
-      expect(Object.keys(await stack.preview())).toHaveLength(3);
-      expect(service.requests.slice(before).map(({ path }) => path)).toEqual(["/v1/platform/regions"]);
-      service.fail({ operation: "platform.regions", when: "before", status: 503, times: 100 });
-      const unanswered = await stack.run(["preview"]);
-      expect(unanswered.code).toBe(0);
-      expect(unanswered.output).toMatch(/warning: Volume region: could not be checked against the service, nor .*503/);
-    });
+  test("each distinct question is asked once, and a service that does not answer is one warning", async () => {
+    stack.program(
+      program('for (const name of ["a", "b", "c"]) new machines.Volume(name, { app: "taken", region: "ams" });'),
+    );
+    const before = service.requests.length;
+    expect(Object.keys(await stack.preview())).toHaveLength(3);
+    expect(service.requests.slice(before).map(({ path }) => path)).toEqual(["/v1/platform/regions"]);
+    service.fail({ operation: "platform.regions", when: "before", status: 503, times: 100 });
+    const unanswered = await stack.run(["preview"]);
+    expect(unanswered.code).toBe(0);
+    const warnings = unanswered.output
+      .split("Diagnostics:")[1]
+      ?.match(/the service cannot be asked, so this preview checks no names/g);
+    expect([warnings?.length, unanswered.output]).toEqual([1, expect.stringContaining("503")]);
+    const strict = { MACHINES_PREVIEW_REQUIRES_SERVICE: "true" };
+    service.fail({ operation: "platform.regions", when: "before", status: 503, times: 100 });
+    const failed = await stack.run(["preview"], { env: strict });
+    expect([failed.code === 0, failed.output]).toEqual([
+      false,
+      expect.stringContaining("the service cannot be asked, and machines:previewRequiresService is true"),
+    ]);
+    service.service.faults.clear();
+  });
 
-    test("get reads what exists and fails for what does not", async () => {
-      stack.program(program('export const id = machines.App.get("x", "taken").appId;'));
-      await stack.up();
-      expect(await stack.ok("stack", "output", "id")).toMatch(/^[0-9a-z]{16}\s*$/);
-      stack.program(program('machines.App.get("y", "never-was");'));
-      expect(await stack.fails("up", "--yes", "--skip-preview")).toMatch(/there is no App "never-was"/);
-    });
+  const unusable = [
+    ["machines:token", () => "wrong", /platform\.regions answered 401: .* The token from machines:token is/],
+    ["machines:organization", () => "persona", /there is no organization "persona"; did you mean "personal"\?/],
+    ["machines:endpoint", ({ url }: TestService) => url.replace("http:", "https:"), /its endpoint begins with http:/],
+  ] as const;
+  test.each(allOr(unusable, unusable.slice(1)))("a preview fails with a wrong %s", async (key, value, message) => {
+    stack.program(program("new machines.App('a'); new machines.App('b');"));
+    await stack.set({ [key]: value(service) });
+    try {
+      expect(await stack.fails("preview")).toMatch(message);
+    } finally {
+      await stack.set({
+        "machines:endpoint": service.url,
+        "machines:token": service.token,
+        "machines:organization": "personal",
+      });
+    }
+  });
 
-    const limits = [
-      [
-        `new machines.Machine("a", { app: "taken", config: { image: "${image}", guest: { cpus: 4, memoryMb: 256 } } });`,
-        /config\.guest\.memoryMb: got 256; minimum required 1024 MiB/,
-      ],
-      [
-        `new machines.Machine("a", { app: "taken", config: { image: "${image}", mounts: [{ volume: "vol_a", path: "/a" }, { volume: "vol_b", path: "/b" }] } });`,
-        /config\.mounts: a Machine mounts at most one volume/,
-      ],
-      ['new machines.App("a", { name: "Not_Allowed" });', /name: got "Not_Allowed"; must be 1 to 62 of a-z, 0-9 and -/],
-    ] as const;
-    test("out-of-range memory and CPUs, two mounts, names outside their limits", async () => {
-      // The rules themselves are in test/core: one of them shows that the engine hears of them.
-      for (const [body, message] of allOr(limits, limits.slice(0, 1))) expect(await refused(body)).toMatch(message);
-    });
-  },
-);
+  test("get reads an existing object and fails for a missing one", async () => {
+    stack.program(program('export const id = machines.App.get("x", "taken").appId;'));
+    await stack.up();
+    expect(await stack.ok("stack", "output", "id")).toMatch(/^[0-9a-z]{16}\s*$/);
+    stack.program(program('machines.App.get("y", "never-was");'));
+    expect(await stack.fails("up", "--yes", "--skip-preview")).toMatch(/there is no App "never-was"/);
+  });
 
-/** JavaScript, of which nothing is checked before it runs. */
+  const limits = [
+    [
+      `new machines.Machine("a", { app: "taken", config: { image: "${image}", guest: { cpus: 4, memoryMb: 256 } } });`,
+      /config\.guest\.memoryMb: got 256; minimum required 1024 MiB/,
+    ],
+    [
+      'new machines.Machine("a", { app: "taken", config: { image: "hello world" } });',
+      /config\.image: got "hello world"; must be an image such as "registry\.example\.com\/web:v3"/,
+    ],
+    [
+      `new machines.Machine("a", { app: "taken", config: { image: "${image}", mounts: [{ volume: "vol_a", path: "/a" }, { volume: "vol_b", path: "/b" }] } });`,
+      /config\.mounts: a Machine mounts at most one volume/,
+    ],
+    ['new machines.App("a", { name: "Not_Allowed" });', /name: got "Not_Allowed"; must be 1 to 62 of a-z, 0-9 and -/],
+  ] as const;
+  test("out-of-range memory and CPUs, no image, two mounts, names outside their limits", async () => {
+    // test/core covers the rules; this test shows that the engine reports them.
+    for (const [body, message] of allOr(limits, limits.slice(0, 2))) expect(await refused(body)).toMatch(message);
+  });
+});
+
+/** JavaScript, which is not type-checked before it runs. */
 const javascript: Runtime = {
   ...nodejs,
   main: "index.js",
@@ -211,7 +242,7 @@ const javascript: Runtime = {
     writeFileSync(join(dir, "package.json"), JSON.stringify({ name: project, private: true, main: "index.js" })),
 };
 
-describe.each(bindings)("arguments in JavaScript on %s", (binding) => {
+describe.each(bindingsOr("pulumi-machines"))("arguments in JavaScript on %s", (binding) => {
   let service: TestService;
   let stack: Stack;
 
@@ -234,24 +265,29 @@ describe.each(bindings)("arguments in JavaScript on %s", (binding) => {
       'new machines.App("a", { forceDestory: true });',
       /forceDestory: there is no such property; did you mean forceDestroy\?/,
     ],
-    // One without which nothing can be made.
+    // A misspelt required property.
     [
       `new machines.Machine("a", { app: "taken", confg: { image: "${image}" } });`,
       /confg: there is no such property; did you mean config\?/,
     ],
-    // One that it only tells.
+    // A property that is only an output.
     [
       'new machines.Volume("a", { app: "taken", region: "ams", currentSizeGb: 3 });',
       /currentSizeGb: there is no such property; known are app, /,
     ],
+    // A value that no input takes.
+    [
+      `new machines.Machine("a", { app: "taken", state: "strated", config: { image: "${image}" } });`,
+      /state: got "strated"; must be one of "started", "stopped", "suspended"; did you mean "started"\?/,
+    ],
     ['machines.getApp({ nam: "taken" });', /getApp: nam: there is no such property; did you mean name\?/],
   ] as const;
-  test("a property of a wrong name is refused with the one that was meant, and not left out", async () => {
+  test("a misspelt property is refused with a suggestion, and not ignored", async () => {
     for (const [body, message] of allOr(misspelt, [misspelt[1], misspelt[3]]))
       expect(await refused(body)).toMatch(message);
   });
 
-  test("an empty secret is a value", async () => {
+  test("an empty secret is a valid value", async () => {
     script('new machines.Secret("a", { app: "taken", name: "EMPTY", value: "" });');
     expect(await stack.preview()).toMatchObject({ a: { op: "create" } });
   });

@@ -1,6 +1,6 @@
-// What the engine's own options and commands make of what holds data and of what does not (R9, R11, R12): every cell of
-// docs/engine-options.md is played with the real CLI, or most of them in `npm test`. `UPDATE_DOCS=1` writes the page; otherwise
-// it is compared.
+// The effect of the engine's own options and commands on resources with and without data (R9, R11, R12). Every cell of
+// docs/engine-options.md is tested with the real CLI, or most of them in `npm test`. `UPDATE_DOCS=1` writes the page;
+// otherwise it is compared.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
@@ -30,11 +30,11 @@ for (const { kind, name, inputs, options } of JSON.parse(readFileSync("resources
 let service: TestService;
 let stack: Stack;
 let first: Held = { live: {}, leaving: [] };
-/** The words of the cells, by name. */
+/** The texts of the cells, by name. */
 const words = new Map<string, string>();
-/** Ids of what others deleted. */
-const goneOutside = new Set<string>();
-/** What is gone that the program declares without its switch, or that the state has. There must be none. */
+/** Ids of objects that other clients deleted. */
+const deletedOutside = new Set<string>();
+/** Objects that no longer exist although the program guards them or the state has them. There must be none. */
 const losses: string[] = [];
 
 const urn = (key: string, kind: Kind): string => stack.urn(kind, nameOf({ key }, kind));
@@ -58,18 +58,18 @@ async function deleteOutside(key: string): Promise<void> {
     const [app = "", name = ""] = id.split("/");
     const inApp = `/v1/apps/${app}/${kind.toLowerCase()}s/${name}${kind === "Machine" ? "?force=true" : ""}`;
     await send(service, "DELETE", kind === "PostgresCluster" ? `/v1/postgres/${id}` : inApp);
-    goneOutside.add(id);
+    deletedOutside.add(id);
   }
 }
 
-/** Puts down what a run made of a cell. */
+/** Records the result of a run for a cell. */
 function judge(row: Row, kind: Kind, after: Held, there: Set<string>, error: string | undefined): void {
   const [name, later] = [nameOf(row, kind), laterName(row, kind)];
   const before = first.live[name];
-  const isGoneOutside = before !== undefined && goneOutside.has(before.id);
+  const isDeletedOutside = before !== undefined && deletedOutside.has(before.id);
   const isThere = before !== undefined && there.has(before.id);
   const facts = {
-    ...{ before, isThere, isGoneOutside, error },
+    ...{ before, isThere, isDeletedOutside, error },
     after: after.live[name],
     renamed: later === name ? undefined : after.live[later],
     imported: foreign.get(name),
@@ -77,12 +77,12 @@ function judge(row: Row, kind: Kind, after: Held, there: Set<string>, error: str
     isForgotten: row.option.includes("state delete"),
   };
   words.set(name, word(facts));
-  const mayGo = row.mayLose ?? (isGoneOutside || row.change === "removed" || row.change === "renamed");
+  const mayGo = row.mayLose ?? (isDeletedOutside || row.change === "removed" || row.change === "renamed");
   if (before && (kind === "Volume" || kind === "PostgresCluster") && !mayGo && !isThere)
     losses.push(`${name}: its original ${before.id} is gone`);
 }
 
-/** Runs the CLI with the program of a run, and judges the cells that it is about. */
+/** Runs the CLI with the program of a run, and records the cells that it covers. */
 async function play(run: Run, args: readonly string[], on = stack): Promise<void> {
   writeFileSync(join(on.dir, "resources.json"), JSON.stringify(matrix.declared(run)));
   const { output } = await on.run([...args, "--yes", "--skip-preview"]);
@@ -91,10 +91,10 @@ async function play(run: Run, args: readonly string[], on = stack): Promise<void
     for (const kind of kinds.filter((one) => matrix.runOf(row, one) === run))
       judge(row, kind, after, there, errors[nameOf(row, kind)] ?? errors[laterName(row, kind)]);
   for (const [name, { id }] of Object.entries(after.live))
-    if (!there.has(id) && !goneOutside.has(id)) losses.push(`${name}: ${id} is in the state and not on the service`);
+    if (!there.has(id) && !deletedOutside.has(id)) losses.push(`${name}: ${id} is in the state and not on the service`);
 }
 
-/** The table as the page has it; cells that are not tried are those of the page. */
+/** The table of the page; untested cells keep the page's text. */
 function table(old: string): string {
   const written = old.split("\n").map((line) => line.split(" | "));
   const cells = rows.map((row, at) => [
@@ -128,7 +128,7 @@ async function newStack(binding: "pulumi-machines" | "pulumi-machines-plugin"): 
   return made;
 }
 
-test("every option does to every resource what the page says, and nothing is lost", async () => {
+test("every option has the documented effect on every resource, and nothing is lost", async () => {
   const up = ["up", "--continue-on-error"];
   await play("first", ["up"]);
   first = held(stack);
@@ -149,7 +149,7 @@ test("every option does to every resource what the page says, and nothing is los
   expect(readFileSync(page, "utf8"), "UPDATE_DOCS=1 writes the page").toBe(now);
 });
 
-/** The runs that `npm test` leaves out. */
+/** The runs that `npm test` omits. */
 async function playRest(up: readonly string[]): Promise<void> {
   await play("target", [...up, ...each("--target", urns("target", "target-gone"))]);
   await deleteOutside("program-lost");
@@ -164,7 +164,7 @@ async function playRest(up: readonly string[]): Promise<void> {
   await play("dynamic", up, await newStack("pulumi-machines"));
 }
 
-test("with the switches on everything goes but what the page says is kept", async () => {
+test("with the switches on, everything is deleted except what the page says is kept", async () => {
   const { live } = held(stack);
   const all = matrix.declaredForTheEnd((name) => live[name] !== undefined);
   writeFileSync(join(stack.dir, "resources.json"), JSON.stringify(all));

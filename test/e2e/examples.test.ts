@@ -1,4 +1,4 @@
-// Every example: up, up again, refresh, destroy, with the real CLI. Nothing changes the second time, nothing is left.
+// Every example: up, up again, refresh, destroy, with the real CLI. The second up changes nothing, and nothing remains.
 import { readdirSync, readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { send } from "../support/around.ts";
@@ -10,7 +10,7 @@ import { startService, type TestService } from "../support/startService.ts";
 
 const names = readdirSync("examples");
 
-// One of them through both bindings: it holds every resource and every function.
+// One of them runs with both bindings, because it has every resource and every function.
 describe.each([
   ...names.map((name) => [name, "pulumi-machines"] as const),
   ["everything", "pulumi-machines-plugin"] as const,
@@ -30,7 +30,7 @@ describe.each([
     service = await startService();
     stack = new Stack(inject("installed"), name, binding, runtime);
     stack.example(name);
-    // What one of them imports is all there is; the others' types are among the checks.
+    // An example can import only what exists; the other types are among the checks.
     stack.checkTypes(isThorough || name === "everything");
     await stack.init({ "machines:endpoint": service.url, "machines:token": service.token });
   });
@@ -51,7 +51,7 @@ describe.each([
   test("destroy leaves the service empty", async () => {
     await stack.destroy();
     expect(await send(service, "GET", "/v1/apps?org_slug=personal")).toMatchObject({ total_apps: 0 });
-    // Deleted clusters stay in the list of those that are asked for so: what is left is what still runs, or is about to end.
+    // Deleted clusters remain listed on request; only running or expiring ones count as left.
     const left = await send<{ data: { status: string }[] }>(service, "GET", "/v1/postgres?org_slug=personal");
     expect(left.data.filter(({ status }) => status !== "deleted")).toEqual([]);
     expect(stack.state()).toEqual({});

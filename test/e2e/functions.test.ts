@@ -1,4 +1,4 @@
-// Functions in real programs: plain and Output form, before anything exists and after, with secrets and dependencies.
+// Functions in real programs: plain and Output form, before and after anything exists, with secrets and dependencies.
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { makeApp, send } from "../support/around.ts";
 import { bindingsOr, counts, Stack } from "../support/stack.ts";
@@ -28,12 +28,12 @@ class Pair extends pulumi.ComponentResource {
 const pair = new Pair("pair");
 
 export const regions = machines.getRegions().then((found) => found.regions.map(({ code }) => code));
-// The name is known before there is such an App.
+// The name is known before the App exists.
 export const status = machines.getAppOutput({ name: app.name }).apply(({ name, status }) => [name, status]);
 const seen = machines.getMachineOutput({ app: app.id, machine: web.id });
 export const machineId = seen.machineId;
 export const waited = machines.waitForMachineOutput({ app: app.id, machine: web.id, timeoutSeconds: 60 }).state;
-// Nothing but dependsOn says that there must be a volume, or all Machines of the component.
+// Only dependsOn requires that the volume, or all Machines of the component, exist.
 export const sizes = machines
   .getVolumesOutput({ app: "fn-shop" }, { dependsOn: data })
   .apply(({ volumes }) => volumes.map(({ sizeGb }) => sizeGb));
@@ -41,7 +41,7 @@ export const halves = machines
   .getMachinesOutput({ app: "fn-shop" }, { dependsOn: [pair] })
   .apply((found) => found.machines.flatMap(({ config }) => config?.metadata?.half ?? []).sort());
 export const opened = machines.decryptOutput({ app: "vault", key: "box", ciphertext: "${ciphertext}" }).plaintext;
-export const told = machines.getAppOutput({ name: pulumi.secret("vault") }).name;
+export const secretName = machines.getAppOutput({ name: pulumi.secret("vault") }).name;
 new machines.Machine("twin", { app: app.id, config: seen.apply(({ config }) => config ?? { image }) });
 `;
 
@@ -65,23 +65,23 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("functions on %s", (binding)
     });
     stack = new Stack(inject("installed"), "functions", binding);
     stack.program(program(ciphertext));
-    stack.checkTypes(); // of what functions answer
+    stack.checkTypes(); // results of functions
     await stack.init({ "machines:endpoint": service.url, "machines:token": service.token });
   });
   afterAll(() => service.close());
 
-  test("a preview before anything exists passes and asks for nothing that is not there", async () => {
+  test("a preview before anything exists succeeds and reads nothing that does not exist", async () => {
     const output = await run("preview");
     expect(output).toMatch(/regions +: \[\n/);
     for (const unknown of ["status", "machineId", "waited", "sizes", "halves"])
       expect(output).toMatch(new RegExp(`${unknown} *: (\\[unknown\\]|output<)`));
     expect(output).toMatch(/opened +: \[secret\]/);
-    // Preview asks whether the name is taken, and nothing more of an App that is not there.
+    // Preview checks whether the name is taken, and reads nothing else of a missing App.
     const asked = service.requests.filter(({ path }) => path.includes("fn-shop")).map(({ operation }) => operation);
     expect(asked).toEqual(["apps.get"]);
   });
 
-  test("an up knows everything; what depends on an answer waits for what the answer waits for", async () => {
+  test("an up knows all results; dependents of a result wait for the function's dependencies", async () => {
     await run("up", "--yes", "--skip-preview");
     const outputs = JSON.parse(await run("stack", "output", "--json")) as Record<string, unknown>;
     const { web, twin } = stack.state();
@@ -92,19 +92,19 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("functions on %s", (binding)
       sizes: [1],
       halves: ["left", "right"],
       opened: "[secret]",
-      told: "[secret]",
+      secretName: "[secret]",
     });
     expect(outputs["regions"]).toContain("ams");
     const { dependencies } = twin as unknown as { dependencies: string[] };
     expect(dependencies.map((urn) => urn.slice(urn.lastIndexOf("::") + 2)).sort()).toEqual(["shop", "web"]);
   });
 
-  test("what getMachine answers can be given to a Machine", async () => {
+  test("the result of getMachine is valid input for a Machine", async () => {
     const { web, twin } = stack.state();
     expect(twin?.inputs["config"]).toEqual(web?.inputs["config"]);
   });
 
-  test("the next preview knows what only reads, and nothing changes", async () => {
+  test("the next preview knows the results of reads, and nothing changes", async () => {
     const before = service.requests.length;
     const output = await run("preview", "--diff");
     const asked = service.requests.slice(before).map(({ operation }) => operation);
@@ -114,13 +114,13 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("functions on %s", (binding)
     expect(counts(await run("up", "--yes", "--skip-preview"))).toEqual({ unchanged: 8 });
   });
 
-  test("what decrypt answers is shown to nobody who does not ask for it", async () => {
+  test("the result of decrypt is shown only on request", async () => {
     seen.push(await stack.ok("stack", "export"));
     for (const text of [canary, base64(canary)]) expect(seen.filter((output) => output.includes(text))).toEqual([]);
     expect(await stack.ok("stack", "output", "--show-secrets", "--json")).toContain(base64(canary));
   });
 
-  test("destroy removes what the program made, and no more", async () => {
+  test("destroy removes only what the program created", async () => {
     await run("destroy", "--yes", "--skip-preview");
     const { apps } = await send<{ apps: { name: string }[] }>(service, "GET", "/v1/apps?org_slug=personal");
     expect(apps.map(({ name }) => name)).toEqual(["vault"]);

@@ -1,5 +1,5 @@
-// Once per run: packs what would be published and installs exactly that in a folder outside the clone. Projects of the
-// tests are folders in it, so Node finds the packages as it does in a user's project.
+// Once per run: packs the packages and installs exactly these in a folder outside the clone. The tests' projects are
+// folders in it, so Node.js finds the packages as in a user's project.
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readdirSync, writeFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
@@ -9,7 +9,7 @@ import type { TestProject } from "vitest/node";
 
 declare module "vitest" {
   interface ProvidedContext {
-    /** Folder in which the packed packages are installed. */
+    /** The folder with the installed packages. */
     installed: string;
   }
 }
@@ -49,6 +49,6 @@ export default function setup(project: TestProject): () => Promise<void> {
     installed,
   );
   project.provide("installed", installed);
-  // Not synchronously: vitest would not notice meanwhile that its last worker has ended, and report it as hanging.
+  // Asynchronous, because otherwise vitest would not notice that its last worker has ended, and report it as hanging.
   return () => rm(installed, { recursive: true, force: true, maxRetries: 3 });
 }

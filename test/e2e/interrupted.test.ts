@@ -1,5 +1,5 @@
-// Runs that are ended from outside while they wait or write, with the real CLI: ^C (F17), and a provider that is killed
-// while it holds a lease (F08).
+// Runs that are ended from outside while they wait or write, with the real CLI: ^C (F17), and a provider killed while it
+// holds a lease (F08).
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { send } from "../support/around.ts";
 import { gate } from "../support/gate.ts";
@@ -35,31 +35,31 @@ new machines.Machine("web", { app: app.id, config: ${JSON.stringify({
   const machines = () => send<{ id: string; state: string }[]>(service, "GET", "/v1/apps/cut-shop/machines");
   const idInState = () => stack.state()["web"]?.id;
 
-  /** Starts up, and goes on once the condition holds. */
+  /** Starts up, and returns once the condition is met. */
   async function upUntil(when: () => boolean): Promise<Running> {
     const running = stack.start(up);
     await expect.poll(when).toBe(true);
     return running;
   }
-  /** ^C in the terminal of a run that goes on; what became of it. */
+  /** Presses ^C in the terminal of a run; returns its result. */
   function interrupt({ pid, ended }: Running): Promise<Ran> {
     process.kill(pid, "SIGINT");
     return ended;
   }
-  /** Whether the provider looks at the checks, which will never pass. */
+  /** Whether the provider reads the checks, which never pass. */
   const looks = (): (() => boolean) => {
     const since = service.service.audit.last;
     return () => service.service.audit.after(since).filter(({ operation }) => operation === "machines.get").length > 2;
   };
-  /** Whether a request meets the fault that is planned. */
-  const strikes = (): (() => boolean) => {
+  /** Whether a request has met the planned fault. */
+  const hitsFault = (): (() => boolean) => {
     const { faults } = service.service;
     const before = faults.met;
     return () => faults.met > before;
   };
 
   if (binding === "pulumi-machines-plugin") {
-    test("F17: ^C during a create ends the wait at once; the id is in the state and the next up goes on", async () => {
+    test("F17: ^C during a create ends the wait at once; the id is in the state and the next up continues", async () => {
       program({ MACHINES_SIMULATE: "checks:critical" });
       const { output } = await interrupt(await upUntil(looks()));
       expect(output).toMatch(/cancelled: nothing more is sent/);
@@ -72,7 +72,7 @@ new machines.Machine("web", { app: app.id, config: ${JSON.stringify({
       await expectSettled(service, stack);
     });
 
-    test("F17: ^C during an update ends the wait and gives the lease back", async () => {
+    test("F17: ^C during an update ends the wait and releases the lease", async () => {
       const id = idInState();
       program({ MACHINES_SIMULATE: "checks:critical", MORE: "1" });
       const { output } = await interrupt(await upUntil(looks()));
@@ -85,12 +85,12 @@ new machines.Machine("web", { app: app.id, config: ${JSON.stringify({
       await expectSettled(service, stack);
     });
   } else {
-    // Pulumi's host of dynamic resources does not tell them that they are cancelled.
-    test("F17: ^C during a create ends the run after that create; its id is in the state and nothing is left to do", async () => {
+    // Pulumi's dynamic resource host does not pass on a cancellation.
+    test("F17: ^C during a create ends the run after that create; its id is in the state and nothing remains to be done", async () => {
       program({}, false);
       const { opened, open } = gate();
       service.fail({ operation: "machines.create", when: "after", until: () => opened });
-      const running = await upUntil(strikes());
+      const running = await upUntil(hitsFault());
       const interrupted = interrupt(running);
       await expect.poll(running.said).toContain("^C received");
       open();
@@ -105,13 +105,13 @@ new machines.Machine("web", { app: app.id, config: ${JSON.stringify({
     });
   }
 
-  // What a lease is to the one binding it is to the other.
+  // Leases work the same in both bindings.
   if (!bindingsOr("pulumi-machines").includes(binding)) return;
-  test("F08: after a kill of the provider that holds a lease, the next up says until when it waits, and succeeds by then", async () => {
+  test("F08: after the provider is killed with a lease, the next up prints until when it waits, and succeeds by then", async () => {
     const before = await machines();
     program({ GREETING: "hello" }, false);
     service.fail({ operation: "machines.update", when: "before", delayMs: 2000, status: "reset" });
-    const { pid, ended } = await upUntil(strikes());
+    const { pid, ended } = await upUntil(hitsFault());
     kill(providersOf(pid));
     expect((await ended).code).not.toBe(0);
     const since = service.service.audit.last;
@@ -122,7 +122,7 @@ new machines.Machine("web", { app: app.id, config: ${JSON.stringify({
     );
     const leases = service.service.audit.after(since).filter(({ operation }) => operation === "machines.acquireLease");
     const expires = Date.parse(/expires at (\S+Z)/.exec(output)?.[1] ?? "");
-    // It is told in whole seconds, and taken the first time it is asked for after that.
+    // The time is printed in whole seconds, and the lease is acquired by the first attempt after that.
     expect(leases.filter(({ at, status }) => at > expires + 1000 && status === 409)).toEqual([]);
     expect(leases.filter(({ status }) => status === 201)).toHaveLength(1);
     expect((await machines()).map(({ id, state }) => ({ id, state }))).toEqual(

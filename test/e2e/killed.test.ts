@@ -1,4 +1,4 @@
-// A run that is killed while a Machine is being created: the next one goes on, and makes nothing twice (F18).
+// A run that is killed while a Machine is being created: the next one continues, and creates nothing twice (F18).
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { send } from "../support/around.ts";
 import { allOr } from "../support/extent.mts";
@@ -19,7 +19,7 @@ new machines.Machine("store", {
 
 const victims = ["the CLI alone", "the CLI and everything it started"];
 const all = bindings.flatMap((binding) => victims.map((what) => [what, binding] as const));
-// Of the others, killedSteps.test.ts tries some.
+// killedSteps.test.ts tries some of the other combinations.
 const cases = allOr(all, [["the CLI alone", "pulumi-machines"]]);
 
 describe.each(cases)("F18: kill -9 of %s during a create on %s", (what, binding) => {
@@ -40,8 +40,8 @@ describe.each(cases)("F18: kill -9 of %s during a create on %s", (what, binding)
 
   const machines = () => send<{ id: string; state: string }[]>(service, "GET", "/v1/apps/killed-shop/machines");
 
-  test("the next up takes over what was made, and makes nothing twice", async () => {
-    // Everything up to the Machine first, so that the kill meets its create and nothing else.
+  test("the next up adopts the created Machine, and creates nothing twice", async () => {
+    // Everything before the Machine is created first, so that the kill interrupts only its create.
     stack.program(program.replace(/new machines.Machine[^]*/, ""));
     await stack.up();
     stack.program(program);
@@ -52,7 +52,7 @@ describe.each(cases)("F18: kill -9 of %s during a create on %s", (what, binding)
     kill(what === "the CLI alone" ? [pid] : started);
     await ended;
     const [made] = await machines();
-    // A provider whose CLI is gone would wait for ever; by now it has done all that it can.
+    // A provider without its CLI would wait for ever; by now it has finished its work.
     left.push(...started);
     await stack.ok("cancel", "--yes");
     const output = await stack.ok("up", "--yes", "--skip-preview");

@@ -1,18 +1,18 @@
-// kill -9 of a run at every one of its requests, before the request is applied and after it (F18): the next up converges,
-// nothing is there twice, nothing is lost. `npm run test:all` tries all of them, which takes an hour; `npm test` one of each
-// story, on one binding.
+// kill -9 of a run at every one of its requests, before and after the request is applied (F18): the next up converges,
+// without duplicates or losses. `npm run test:all` tries all of them, which takes an hour; `npm test` one of each story, on
+// one binding.
 import { afterEach, describe, expect, inject, test } from "vitest";
 import { currentCertificate } from "../support/certificates.ts";
 import { allOr } from "../support/extent.mts";
 import { gate } from "../support/gate.ts";
-import { expectEmptied, expectNothingTwice, expectSettled } from "../support/invariants.ts";
+import { expectEmptied, expectNoDuplicates, expectSettled } from "../support/invariants.ts";
 import { family, kill, providersOf } from "../support/processes.ts";
 import { bindings, bindingsOr, counts, Stack, type Binding } from "../support/stack.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
-/** Runs that are killed one after the other: what each is about to do, and the program that says so. */
+/** Runs that are killed one after the other: their names, and their programs. */
 interface Story {
-  /** Program before the first of them. */
+  /** The program before the first of them. */
   readonly from: string;
   readonly stages: readonly (readonly [what: string, program: string])[];
 }
@@ -25,7 +25,7 @@ const app = new machines.App("shop", { name: "killed-shop" });
 `;
 const { fullchain, private_key: privateKey } = currentCertificate({ hosts: ["own.example.com"] });
 
-/** One of every kind that is made by a request which cannot be repeated. */
+/** One of every kind that is created by an unrepeatable request. */
 const kinds: Readonly<Record<string, string>> = {
   data: 'const data = new machines.Volume("data", { app: app.id, region: "ams" });',
   snapshot: 'new machines.VolumeSnapshot("snapshot", { app: app.id, volume: data.id });',
@@ -65,28 +65,28 @@ const stories: Readonly<Record<string, Story>> = {
   },
 };
 
-/** Requests of the longest stage, and a few more. */
+/** The number of requests of the longest stage, and a few more. */
 const longest = 60;
 const moments = ["before", "after"] as const;
-/** Who is killed: everything that runs, or our code alone, so that the engine goes on without it. */
+/** What is killed: all processes, or only our code, so that the engine continues without it. */
 const victims = { everything: family, "the provider": providersOf } as const;
 type Victim = keyof typeof victims;
-const whom = Object.keys(victims) as Victim[];
+const victimNames = Object.keys(victims) as Victim[];
 const steps = Array.from({ length: longest }, (_, i) =>
-  moments.flatMap((moment) => whom.map((victim) => ({ nth: i + 1, moment, victim }))),
+  moments.flatMap((moment) => victimNames.map((victim) => ({ nth: i + 1, moment, victim }))),
 ).flat();
-/** Those that are tried: where the most can go wrong, at a request in the middle of each stage, or all. */
+/** The tested combinations: the riskiest, at a request in the middle of each stage, or all. */
 const tried = (story: number) =>
   allOr(steps, [
     {
       nth: story === 0 ? 3 : 14,
       moment: moments[(story + 1) % 2] ?? "after",
-      victim: whom[story % 2] ?? "everything",
+      victim: victimNames[story % 2] ?? "everything",
     },
   ]);
 
-const cases = Object.entries(stories).flatMap(([story, told], i) =>
-  bindingsOr(bindings[i % 2] ?? "pulumi-machines").map((binding) => ({ story, ...told, binding, steps: tried(i) })),
+const cases = Object.entries(stories).flatMap(([story, details], i) =>
+  bindingsOr(bindings[i % 2] ?? "pulumi-machines").map((binding) => ({ story, ...details, binding, steps: tried(i) })),
 );
 
 describe.each(cases)("F18: kill -9 in the middle of $story on $binding", ({ from, stages, binding, steps: chosen }) => {
@@ -114,11 +114,11 @@ describe.each(cases)("F18: kill -9 in the middle of $story on $binding", ({ from
       if (!(await killedAt(service, stack, step))) continue;
       isOver = false;
       await stack.ok("cancel", "--yes");
-      // As if the lease of the killed run had been waited for.
+      // As if the lease of the killed run had expired.
       service.service.context.clock.advance(13_000);
       const { code, output } = await stack.run(["up", "--yes", "--skip-preview"]);
       expect(code, `${what}: ${output}`).toBe(0);
-      await expectNothingTwice(service, stack);
+      await expectNoDuplicates(service, stack);
       expect(Object.keys(counts(await stack.up())), what).toEqual(["unchanged"]);
     }
     await expectSettled(service, stack);
@@ -126,7 +126,7 @@ describe.each(cases)("F18: kill -9 in the middle of $story on $binding", ({ from
   });
 });
 
-/** Runs up, and kills all of it at a request; false when it ended before it came to so many. */
+/** Runs up, and kills it at a request; returns false when it ended before that request. */
 async function killedAt(
   { service }: TestService,
   stack: Stack,
@@ -135,7 +135,7 @@ async function killedAt(
   const { faults } = service;
   const before = faults.met;
   const { opened, open } = gate();
-  // Held until everybody who could want the answer is gone; what was to be applied after that never is.
+  // Held until every process that waits for the answer is gone; a request that is not applied by then never is.
   const [fault = ""] = faults.add({
     nth,
     when: moment,

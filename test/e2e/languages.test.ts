@@ -1,11 +1,11 @@
-// Programs in Python and Go, run by the real CLI on the SDKs as they are generated.
+// Programs in Python and Go, run by the real CLI with the generated SDKs.
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { send } from "../support/around.ts";
 import { findRuntime } from "../support/runtimes.ts";
 import { counts, Stack } from "../support/stack.ts";
 import { isWrite, startService, type TestService } from "../support/startService.ts";
 
-/** What the programs read from the stack's configuration: so they stay as they are, and Go compiles its own once. */
+/** The stack configuration that the programs read: the programs stay unchanged, and Go compiles its program once. */
 const settings = { image: "registry.example.com/shop:1.0.0", greeting: "hello", sizeGb: "1", memoryMb: "256" };
 
 const python = `
@@ -16,10 +16,13 @@ settings = pulumi.Config()
 
 app = machines.App("shop")
 data = machines.Volume("data", app=app.id, region="ams", size_gb=settings.require_int("sizeGb"))
+mail = machines.Secret("mail", app=app.id, name="MAIL", value="hush-hush-mail")
+payments = machines.Secret("payments", app=app.id, name="PAYMENTS", value="hush-hush-payments")
 web = machines.Machine(
     "web",
     app=app.id,
     region="ams",
+    min_secrets_version=[mail.version, payments.version],
     config={
         "image": settings.require("image"),
         "guest": {"cpu_kind": "shared", "cpus": 1, "memory_mb": settings.require_int("memoryMb")},
@@ -57,9 +60,26 @@ func main() {
 		if err != nil {
 			return err
 		}
+		mail, err := machines.NewSecret(ctx, "mail", &machines.SecretArgs{
+			App:   app.ID(),
+			Name:  pulumi.String("MAIL"),
+			Value: pulumi.String("hush-hush-mail"),
+		})
+		if err != nil {
+			return err
+		}
+		payments, err := machines.NewSecret(ctx, "payments", &machines.SecretArgs{
+			App:   app.ID(),
+			Name:  pulumi.String("PAYMENTS"),
+			Value: pulumi.String("hush-hush-payments"),
+		})
+		if err != nil {
+			return err
+		}
 		web, err := machines.NewMachine(ctx, "web", &machines.MachineArgs{
-			App:    app.ID(),
-			Region: pulumi.String("ams"),
+			App:               app.ID(),
+			Region:            machines.RegionAms,
+			MinSecretsVersion: pulumi.IntArray{mail.Version, payments.Version},
 			Config: machines.MachineConfigArgs{
 				Image: pulumi.String(settings.Require("image")),
 				Guest: machines.MachineGuestArgs{
@@ -128,9 +148,11 @@ describe.each([
   const outputs = async () => JSON.parse((await stack.run(["stack", "output", "--json"])).stdout) as unknown;
   const live = () => send<Live>(service, "GET", path);
 
-  test("up creates what it says, and keeps its secret", async () => {
-    expect(counts(await stack.up())).toEqual({ created: 4 });
-    const { web } = stack.state();
+  test("up creates the declared resources, and keeps the secret", async () => {
+    expect(counts(await stack.up())).toEqual({ created: 6 });
+    const { web, mail, payments } = stack.state();
+    const versions = [mail, payments].map((secret) => Number(secret?.outputs["version"]));
+    expect(web?.outputs["minSecretsVersion"]).toBe(Math.max(...versions));
     path = `/v1/apps/${web?.id.replace("/", "/machines/")}`;
     const { config, version } = await live();
     expect(config).toMatchObject({ image: settings.image, env: { GREETING: "hello", PASSWORD: "hush-hush" } });
@@ -140,17 +162,17 @@ describe.each([
     expect(state).not.toContain("hush-hush");
   });
 
-  test("preview again: nothing to change", async () => {
+  test("a second preview shows no changes", async () => {
     expect(await stack.preview()).toEqual({ seen: expect.objectContaining({ op: "read" }) });
   });
 
-  test("another image, another greeting and a larger volume are updates of just that", async () => {
+  test("another image, another greeting and a larger volume are updates of only these", async () => {
     const before = await live();
     await set({ image: "registry.example.com/shop:2.0.0", greeting: "hi", sizeGb: "2" });
     const { data, web } = await stack.preview();
     expect([data?.op, data?.changes]).toEqual(["update", ["sizeGb"]]);
     expect([web?.op, web?.changes.toSorted()]).toEqual(["update", ["config.env.GREETING", "config.image"]]);
-    expect(counts(await stack.up())).toEqual({ updated: 2, unchanged: 2 });
+    expect(counts(await stack.up())).toEqual({ updated: 2, unchanged: 4 });
     const after = await live();
     expect(after.id).toBe(before.id);
     expect(after.config).toMatchObject({ image: "registry.example.com/shop:2.0.0", env: { GREETING: "hi" } });
@@ -158,30 +180,35 @@ describe.each([
     expect(await stack.ok("stack", "export")).not.toContain("hush-hush");
   });
 
-  test("an edit outside is shown by refresh, and nothing else is", async () => {
+  test("refresh shows an outside change, and nothing else", async () => {
     const { config } = await live();
     await send(service, "POST", path, { config: { ...config, env: { ...config.env, GREETING: "edited" } } });
     await send(service, "GET", `${path}/wait?state=started`);
     const shown = await stack.ok("refresh", "--yes", "--diff", "--skip-preview");
     expect(shown).toMatch(/GREETING: "hi" +=> "edited"/);
-    expect(counts(shown)).toEqual({ updated: 1, unchanged: 4 });
+    expect(counts(shown)).toEqual({ updated: 1, unchanged: 6 });
     expect(shown).not.toContain("hush-hush");
     const { web } = await stack.preview();
     expect([web?.op, web?.changes]).toEqual(["update", ["config.env.GREETING"]]);
   });
 
-  test("what is wrong is refused at preview, by the name of the property", async () => {
+  test("an invalid input is refused at preview, by the name of the property in this language", async () => {
     const before = service.requests.length;
     await set({ memoryMb: "100" });
-    let told = /config\.guest\.memoryMb: got 100; minimum/;
-    if (language === "python") {
-      // What Go does not compile, Python hands on: a property of another name.
-      stack.program(program.replace('"env":', '"enviroment":'));
-      told = /config\.enviroment: there is no such property; did you mean env\?/;
-    }
     const output = await stack.fails("preview");
     expect(output).toContain("Machine resource 'web' has a problem: ");
-    expect(output).toMatch(told);
+    expect(output).toMatch(
+      language === "python"
+        ? /config\.guest\.memory_mb: got 100; minimum/
+        : /Config\.Guest\.MemoryMb: got 100; minimum/,
+    );
+    if (language === "python") {
+      // What Go does not compile, Python hands on: a property of another name.
+      stack.program(program.replace('"memory_mb":', '"memroy_mb":'));
+      expect(await stack.fails("preview")).toMatch(
+        /config\.guest\.memroy_mb: there is no such property; did you mean memory_mb\?/,
+      );
+    }
     expect(service.requests.slice(before).filter(isWrite)).toEqual([]);
   });
 

@@ -33,12 +33,12 @@ describe("machines:endpoint local", () => {
   const status = (): Status => JSON.parse(service("status", "--json")) as Status;
   const run = (...args: string[]) => stack.run(args, { env });
 
-  test("a preview that has nothing to read starts nothing", async () => {
+  test("a preview without reads starts nothing", async () => {
     expect((await run("preview")).code).toBe(0);
     expect(existsSync(data)).toBe(false);
   });
 
-  test("up starts it, once, and leaves it running; the next up finds the same one", async () => {
+  test("up starts it once, and leaves it running; the next up uses the same one", async () => {
     const { output } = await run("up", "--yes", "--skip-preview");
     expect(counts(output)).toEqual({ created: 3 });
     const first = status();
@@ -46,7 +46,7 @@ describe("machines:endpoint local", () => {
     expect(status()).toEqual(first);
   });
 
-  test("it has a session of its own and a minimal environment", () => {
+  test("it has its own session and a minimal environment", () => {
     const { pid } = status();
     const environment = readFileSync(`/proc/${pid}/environ`, "utf8").split("\0");
     expect(environment.filter((line) => /^(PULUMI|MACHINES_TOKEN|npm_)/.test(line))).toEqual([]);
@@ -56,7 +56,7 @@ describe("machines:endpoint local", () => {
     expect(Number(session)).toBe(pid);
   });
 
-  test("after it was killed the next up starts it again, and what was made is there", async () => {
+  test("after a kill the next up starts it again, and its objects still exist", async () => {
     const { pid } = status();
     process.kill(pid, "SIGKILL");
     expect(counts((await run("refresh", "--yes", "--skip-preview")).output)).toEqual({ unchanged: 3 });

@@ -1,5 +1,5 @@
-// F39 to F44: what the engine does over several runs loses nothing. Runs that fail half-way, replacements by force, parents that
-// are replaced, another endpoint for a while: with the real CLI, in both bindings.
+// F39 to F44: no data is lost over several runs of the engine, with the real CLI, in both bindings: failed runs, forced
+// replacements, replaced parents, and a temporary other endpoint.
 import { mkdtempSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
@@ -10,7 +10,7 @@ import { isWrite, startService, type TestService } from "../support/startService
 
 const image = "registry.example.com/web:1";
 
-/** Environment variables steer the programs, so that a run differs from the one before by what it is told. */
+/** Environment variables control the programs, so that runs can differ. */
 const renames = `
 import * as machines from "pulumi-machines";
 const name = process.env["NAME"] ?? "old";
@@ -55,7 +55,7 @@ if (process.env["MORE"]) new machines.App("more", { name: "more" });
 export const machine = web.machineId;
 `;
 
-/** Everything keeps its id when the App and the database are replaced, and so nothing of its own changes. */
+/** All ids stay the same when the App and the database are replaced, so no resource changes by itself. */
 const recreated = `
 import * as machines from "pulumi-machines";
 const app = new machines.App("shop", { name: "shop", network: process.env["NETWORK"] ?? "one" });
@@ -70,7 +70,7 @@ new machines.PostgresAttachment("attached", { cluster: db.id, app: app.id, secre
 describe.each(bindingsOr("pulumi-machines-plugin"))("nothing is lost over several runs, %s", (binding) => {
   const homes = () => ({ PULUMI_HOME: mkdtempSync(join(inject("installed"), "home-")) });
 
-  describe("F39: a rename whose run did not finish", () => {
+  describe("F39: an unfinished rename", () => {
     let service: TestService;
     let stack: Stack;
     let machine: string;
@@ -102,22 +102,22 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("nothing is lost over severa
     const up = (env: Readonly<Record<string, string>>, ...args: string[]) =>
       stack.run(["up", "--yes", "--skip-preview", ...args], { env });
 
-    test("the later deletion of the old resources takes nothing along that the new ones claim, on another computer", async () => {
+    test("the later deletion of the old resources keeps what the new ones claim, also on another computer", async () => {
       all = await there();
       expect(Object.keys(all.secrets).sort()).toEqual(["A", "B", "DATABASE_URL", "KEY"]);
       expect(all).toMatchObject({ team: "v", attached: ["shop"] });
       const failed = await up({ NAME: "new", FAILS: "1" });
       expect(failed.code, failed.output).not.toBe(0);
       expect(Object.keys(stack.state())).toEqual(expect.arrayContaining(["old-secret", "new-secret"]));
-      const mended = await up({ NAME: "new", ...homes() }, "--stack", "dev");
-      expect(mended.code, mended.output).toBe(0);
-      expect(counts(mended.output).deleted).toBe(4);
+      const repaired = await up({ NAME: "new", ...homes() }, "--stack", "dev");
+      expect(repaired.code, repaired.output).toBe(0);
+      expect(counts(repaired.output).deleted).toBe(4);
       expect(await there()).toEqual(all);
       const again = await up({ NAME: "new" }, "--refresh");
       expect(counts(again.output), again.output).toEqual({ unchanged: 8 });
     });
 
-    test("neither does a deletion by --target, of which the new ones are not told", async () => {
+    test("a deletion by --target keeps it too, although the provider does not see the new ones", async () => {
       const failed = await up({ NAME: "third", FAILS: "1" });
       expect(failed.code, failed.output).not.toBe(0);
       const urns = [
@@ -131,7 +131,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("nothing is lost over severa
       expect(await there()).toEqual(all);
     });
 
-    test("one with other values that is taken back gives the values back", async () => {
+    test("undoing a rename with changed values restores the values", async () => {
       const failed = await up({ NAME: "fourth", VALUE: "w", FAILS: "1" });
       expect(failed.code, failed.output).not.toBe(0);
       expect(await there()).toMatchObject({ team: "w" });
@@ -149,7 +149,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("nothing is lost over severa
     });
   });
 
-  describe("what is guarded", () => {
+  describe("guarded resources", () => {
     let service: TestService;
     let stack: Stack;
     let first: Record<string, string>;
@@ -176,20 +176,20 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("nothing is lost over severa
 
     const [preview, update] = [["preview"], ["up", "--yes", "--skip-preview"]];
 
-    test("F41: an App that is renamed over a volume is refused at preview, and the message names both", async () => {
+    test("F41: renaming an App with a volume is refused at preview, and the message names both", async () => {
       for (const args of allOr([preview, update], [preview])) {
         const { code, output } = await run({ APP: "renamed" }, ...args);
         expect(code, output).not.toBe(0);
-        expect(output).toMatch(/replaces the App shop and destroys what its volumes hold: volume data \(shop\/vol_/);
+        expect(output).toMatch(/replaces the App shop and destroys the data of its volumes: volume data \(shop\/vol_/);
         expect(service.requests.some(({ method, path }) => method === "POST" && path === "/v1/apps")).toBe(false);
       }
     });
 
-    test("F41: a cluster that is replaced over a database is refused at preview, and before anything is deleted", async () => {
+    test("F41: replacing a cluster with a database is refused at preview, before anything is deleted", async () => {
       for (const args of allOr([preview, update], [update])) {
         const { code, output } = await run({ PLAN: "starter" }, ...args);
         expect(code, output).not.toBe(0);
-        expect(output).toMatch(/cluster \w+ would be replaced, and with it this PostgresDatabase/);
+        expect(output).toMatch(/cluster \w+ would be replaced, which would destroy this PostgresDatabase/);
       }
       const { data } = await send<{ data: { name: string }[] }>(
         service,
@@ -199,7 +199,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("nothing is lost over severa
       expect(data.map(({ name }) => name)).toContain("orders");
     });
 
-    test("F40: stays guarded in every run after a replacement by force, under another name too, until the program allows the loss", async () => {
+    test("F40: stay guarded in every run after a forced replacement, also under another name, until the program allows the loss", async () => {
       const urns = [stack.urn("Volume", "data"), stack.urn("PostgresCluster", "db")];
       const renamed = { NAME: "renamed" };
       const runs = [
@@ -211,7 +211,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("nothing is lost over severa
       for (const { env, args } of runs) {
         const { code, output } = await run(env, "up", "--yes", "--skip-preview", ...args);
         expect(code, output).not.toBe(0);
-        expect(output).toMatch(/is guarded: the program still has it.*undo-replacement.*set allowDataLoss: true/);
+        expect(output).toMatch(/is guarded: the program still declares it.*undo-replacement.*set allowDataLoss: true/);
         expect(await originals()).toEqual(["created", "ready"]);
       }
       const { code, output } = await run({ LOSE: "1", ...renamed }, "up", "--yes", "--skip-preview");
@@ -220,7 +220,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("nothing is lost over severa
     });
   });
 
-  describe("a place and a Machine that change outside", () => {
+  describe("an endpoint and a Machine that change outside", () => {
     let [one, two]: TestService[] = [];
     let stack: Stack;
     let machine: string;
@@ -238,7 +238,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("nothing is lost over severa
     });
     afterAll(() => Promise.all([one?.close(), two?.close()]));
 
-    test("F42: at another service nothing is created and nothing forgotten, and at the right one nothing replaced", async () => {
+    test("F42: with another service nothing is created or forgotten, and with the right one nothing is replaced", async () => {
       await at(two);
       const ids = () => Object.values(stack.state()).map(({ id }) => id);
       const before = ids();
@@ -252,17 +252,17 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("nothing is lost over severa
       }
       expect(written(two)).toEqual([]);
       expect(ids()).toEqual(before);
-      // The same service behind another address.
+      // The same service at another address.
       await at(one, one?.url.replace("127.0.0.1", "localhost"));
       const { code, output } = await run({}, "up", "--yes", "--skip-preview");
       expect(code, output).toBe(0);
       expect(output).not.toMatch(/replace|creat/);
-      // Only now: a refresh takes the provider's configuration from the state.
+      // Only now, because a refresh uses the provider's configuration from the state.
       const refreshed = await stack.refresh();
       expect(counts(refreshed), refreshed).toEqual({ unchanged: 4 });
     });
 
-    test("F44: a metadata key of ours that others changed is refused by name, as a setting is", async () => {
+    test("F44: a metadata key of ours that others changed is refused by name, like a setting", async () => {
       const set = (key: string, value: string) =>
         send(one as TestService, "POST", `/v1/apps/shop/machines/${machine}/metadata/${key}`, { value });
       await set("role", "theirs");
@@ -280,13 +280,13 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("nothing is lost over severa
       );
       expect(only.output).toMatch(/metadata of Machine .* was changed outside of this program \(values\["team"\]\)/);
       await stack.refresh();
-      const mended = await run({ LEVEL: "2" }, "up", "--yes", "--skip-preview");
-      expect(counts(mended.output), mended.output).toEqual({ updated: 2, unchanged: 2 });
+      const repaired = await run({ LEVEL: "2" }, "up", "--yes", "--skip-preview");
+      expect(counts(repaired.output), repaired.output).toEqual({ updated: 2, unchanged: 2 });
       await stack.destroy();
     });
   });
 
-  test("F41: what goes with an App or a database that is replaced under its name is created again", async () => {
+  test("F41: children deleted with a replaced App or database of the same name are created again", async () => {
     const service = await startService();
     try {
       const stack = new Stack(inject("installed"), "recreated", binding);

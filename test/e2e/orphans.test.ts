@@ -1,12 +1,14 @@
-// What is in the service and in no state, as somebody would find and clear it with the packed command and the real CLI.
+// Objects of the service that are in no state, found and removed with the packed command and the real CLI.
 import { execFile, spawn } from "node:child_process";
-import { readdirSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { makeApp, makeMachine, makeVolume, send } from "../support/around.ts";
 import { family, kill } from "../support/processes.ts";
 import { bindingsOr, counts, Stack } from "../support/stack.ts";
 import { isWrite, startService, type TestService } from "../support/startService.ts";
+import { isThorough } from "../support/extent.mts";
+import { thoroughTest } from "../support/thorough.ts";
 import type { ReportJson } from "../cli/command.ts";
 
 const program = `
@@ -46,7 +48,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("orphans of a stack on %s", 
 
   const machines = () => send<Live[]>(service, "GET", "/v1/apps/left-shop/machines");
 
-  /** Runs the command as `npx pulumi-machines` does. */
+  /** Runs the command like `npx pulumi-machines`. */
   function orphans(...args: string[]): Promise<{ code: number; out: string; err: string }> {
     return orphansWith({}, ...args);
   }
@@ -56,17 +58,38 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("orphans of a stack on %s", 
     return new Promise((resolve) => {
       execFile(program, ["orphans", ...args], { cwd: stack.dir, env: { ...stack.env, ...env } }, (error, out, err) => {
         expect(out + err).not.toContain(service.token);
-        expect(service.requests.slice(before).filter(isWrite), "it only reads").toEqual([]);
+        const isDeletion = args.includes("--delete");
+        if (!isDeletion) expect(service.requests.slice(before).filter(isWrite), "it only reads").toEqual([]);
         resolve({ code: error === null ? 0 : Number(error.code), out, err });
       });
     });
   }
   const report = async (...args: string[]) => JSON.parse((await orphans("--json", ...args)).out) as ReportJson;
 
+  /** Runs the commands that are shown, and deletes the others by their ids. */
+  async function deleteAsShown(found: ReportJson["orphans"]): Promise<void> {
+    for (const { delete: shown, id } of found) {
+      const args = shown === null ? ["--delete", id] : shown.split(" ").slice(3);
+      expect(await orphans(...args)).toMatchObject({
+        code: 2,
+        err: expect.stringContaining("no one can answer") as string,
+      });
+      expect(await orphans(...args, "--yes", "--allow-data-loss")).toMatchObject({
+        code: 0,
+        out: expect.stringMatching(new RegExp(`^deleted \\w+ ${id}$`, "m")) as string,
+      });
+    }
+  }
+
   const [web, worker] = [
     { name: "web", within: undefined },
     { name: "worker", within: "my:index:Tier" },
   ] as const;
+
+  test("the executable loads nothing before it has checked the Node that it runs on", () => {
+    const main = readFileSync(join(inject("installed"), "node_modules/pulumi-machines/dist/cli/main.js"), "utf8");
+    expect(main).not.toContain("require(");
+  });
 
   test("nothing is found beside what up made", async () => {
     expect(await orphans()).toEqual({
@@ -76,7 +99,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("orphans of a stack on %s", 
     });
   });
 
-  test("what is left beside it is found, and Machines with the resource they were made for", async () => {
+  test("other objects are reported, and Machines with the resource they were created for", async () => {
     for (const { name, config } of await machines())
       await makeMachine(service, "left-shop", { name: `${name}-copy`, region: "ams", config });
     const volume = await makeVolume(service, "left-shop", "ams");
@@ -91,7 +114,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("orphans of a stack on %s", 
         madeBy: "stack",
         urn: stack.urn("Machine", web.name),
         inState: [ids["web"]],
-        delete: `DELETE /v1/apps/${String(ids["web-copy"]).replace("/", "/machines/")}`,
+        delete: `npx pulumi-machines orphans --delete ${ids["web-copy"]}`,
       },
       [String(ids["worker-copy"])]: {
         type: "Machine",
@@ -106,7 +129,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("orphans of a stack on %s", 
     expect(await orphans()).toMatchObject({ code: 1, err: "" });
   });
 
-  test.runIf(isPlugin)("pulumi import takes all of them over with the file that is written", async () => {
+  test.runIf(isPlugin)("pulumi import imports all of them with the written file", async () => {
     expect(await orphans("--import", "import.json")).toMatchObject({ code: 1 });
     await stack.ok("import", "--file", "import.json", "--yes", "--generate-code=false", "--protect=false");
     expect(await orphans()).toMatchObject({ code: 0, err: "" });
@@ -132,18 +155,32 @@ new machines.IpAssignment("ipAssignment", { app: app.id, type: "v6" });
     expect(refused).toMatchObject({ code: 2, out: "" });
     expect(refused.err).toMatch(/^pulumi-machines: --import: .* cannot be imported/);
     expect(readdirSync(stack.dir)).not.toContain("import.json");
-    for (const { delete: request, look, type, id } of (await report()).orphans) {
-      // Of the rest nobody can say here that it is nobody's.
-      expect(request === null, type).toBe(type !== "Machine");
-      const path = request?.split(" ")[1] ?? look.split(" ")[1] ?? "";
-      const known: Readonly<Record<string, string>> = {
-        Machine: `${path}?force=true`,
-        IpAssignment: `${path}/${encodeURIComponent(id.slice(id.indexOf("/") + 1))}`,
-      };
-      await send(service, "DELETE", known[type] ?? path);
-    }
+    const found = (await report()).orphans;
+    // Of the rest nobody can say here that it is nobody's.
+    expect(found.filter((one) => one.delete !== null).map(({ type }) => type)).toEqual(["Machine", "Machine"]);
+    await deleteAsShown(found);
     expect(await orphans()).toMatchObject({ code: 0, err: "" });
   });
+
+  test.runIf(isPlugin)(
+    "what this stack made twice is deleted by the command that is shown, and the rest by its id",
+    async () => {
+      const config = (await machines()).find(({ name }) => name === "web")?.config;
+      await makeMachine(service, "left-shop", { name: "web-again", region: "ams", config });
+      await makeVolume(service, "left-shop", "ams");
+      const before = await machines();
+      const found = (await report()).orphans;
+      expect(found.map((one) => [one.type, one.delete === null])).toEqual([
+        ["Machine", false],
+        ["Volume", true],
+      ]);
+      await deleteAsShown(found);
+      expect(await orphans()).toMatchObject({ code: 0, err: "" });
+      expect((await machines()).map(({ name }) => name)).toEqual(
+        before.map(({ name }) => name).filter((name) => name !== "web-again"),
+      );
+    },
+  );
 
   /** Adds a Machine to the program, and kills the run once the service has made it. */
   async function killDuring(name: string, options = "{}"): Promise<void> {
@@ -164,7 +201,7 @@ new machines.IpAssignment("ipAssignment", { app: app.id, type: "v6" });
     await stack.ok("cancel", "--yes");
   }
 
-  test("a Machine that a killed run made is told with its resource, and the next up takes it over", async () => {
+  test("a Machine created by a killed run is reported with its resource, and the next up adopts it", async () => {
     await killDuring("late");
     const { orphans: found } = await report();
     expect(found).toMatchObject([{ type: "Machine", madeBy: "stack", urn: stack.urn("Machine", "late"), inState: [] }]);
@@ -174,20 +211,25 @@ new machines.IpAssignment("ipAssignment", { app: app.id, type: "v6" });
     expect(stack.state()["late"]?.id).toBe(found[0]?.id);
   });
 
-  test.runIf(isPlugin)("one that was made on another computer is imported in the place that waits for it", async () => {
-    await killDuring("later", "{ parent: tier }");
-    rmSync(join(stack.env["PULUMI_HOME"] ?? "", "machines"), { recursive: true });
-    expect(await orphans("--import", "later.json")).toMatchObject({ code: 1 });
-    const [found] = (await report()).orphans;
-    expect(found?.remark).toMatch(/whose creation was interrupted\.$/);
-    await stack.ok("import", "--file", "later.json", "--yes", "--generate-code=false", "--protect=false");
-    expect(await orphans()).toMatchObject({ code: 0, err: "" });
-    expect(stack.state()["later"]?.id).toBe(found?.id);
-    expect(await stack.preview()).toEqual({});
-    expect(counts(await stack.up())).not.toHaveProperty("created");
-  });
+  test.runIf(isPlugin)(
+    "a Machine created on another computer is imported for the resource that waits for it",
+    async () => {
+      await killDuring("later", "{ parent: tier }");
+      rmSync(join(stack.env["PULUMI_HOME"] ?? "", "machines"), { recursive: true });
+      expect(await orphans("--import", "later.json")).toMatchObject({ code: 1 });
+      const [found] = (await report()).orphans;
+      expect(found?.remark).toMatch(/whose creation was interrupted\.$/);
+      await stack.ok("import", "--file", "later.json", "--yes", "--generate-code=false", "--protect=false");
+      expect(await orphans()).toMatchObject({ code: 0, err: "" });
+      expect(stack.state()["later"]?.id).toBe(found?.id);
+      expect(await stack.preview()).toEqual({});
+      expect(counts(await stack.up())).not.toHaveProperty("created");
+    },
+  );
 
-  test.runIf(isPlugin)("what lies where a provider of the program leads is imported through it", async () => {
+  // test/cli/report.test.ts compares with such a provider.
+  thoroughTest("an object at an explicit provider's endpoint is imported through that provider", async ({ skip }) => {
+    skip(!isPlugin);
     const text = stack.read();
     const other = `
 const here = new machines.Provider("here", { endpoint: "${service.url}", token: pulumi.secret("${service.token}") });
@@ -212,7 +254,7 @@ const blog = new machines.App("blog", { name: "left-blog" }, { provider: here })
     await stack.up();
   });
 
-  test("what the service has no longer is told, until a refresh", async () => {
+  test("an object that the service no longer has is reported until a refresh", async () => {
     const id = stack.state()["web"]?.id ?? "";
     await send(service, "DELETE", `/v1/apps/${id.replace("/", "/machines/")}?force=true`);
     expect(await report()).toMatchObject({
@@ -224,7 +266,7 @@ const blog = new machines.App("blog", { name: "left-blog" }, { provider: here })
     expect(await orphans()).toMatchObject({ code: 0, err: "" });
   });
 
-  test("an export will do in place of the CLI, and a stack that is not there is said", async () => {
+  test("an export can replace the CLI, and a missing stack is reported", async () => {
     writeFileSync(join(stack.dir, "state.json"), await stack.ok("stack", "export"));
     expect(await orphans("--state", "state.json", "--stack", "dev")).toMatchObject({ code: 0, err: "" });
     const { code, out, err } = await orphans("--stack", "none");
@@ -232,7 +274,7 @@ const blog = new machines.App("blog", { name: "left-blog" }, { provider: here })
     expect(err).toMatch(/^pulumi-machines: `pulumi stack export` failed: no stack named 'none' found\n$/);
   });
 
-  test("when the state is lost, everything is found", async () => {
+  test("if the state is lost, everything is reported", async () => {
     const held = Object.values(stack.state()).map(({ id }) => id);
     await stack.ok("stack", "init", "fresh");
     for (const [key, value] of [
@@ -240,8 +282,28 @@ const blog = new machines.App("blog", { name: "left-blog" }, { provider: here })
       ["token", service.token],
     ] as const)
       await stack.ok("config", "set", ...(key === "token" ? ["--secret"] : []), `machines:${key}`, value);
+    // What the project's other stack holds is its own, and nothing of it is offered.
+    const beside = await report("--all-apps");
+    expect(beside.orphans).toEqual([]);
+    expect(beside.heldElsewhere.map(({ id, stack: name }) => [id, name]).sort()).toEqual(
+      held.map((id) => [id, "dev"]).sort(),
+    );
+    const [own = ""] = held;
+    expect(await orphans("--all-apps", "--delete", own, "--yes", "--allow-data-loss")).toMatchObject({
+      code: 1,
+      err: expect.stringContaining(`Not deleted: ${own}: it belongs to stack dev of this project`) as string,
+    });
+    const state = await stack.ok("stack", "export", "--stack", "dev");
+    const { deployment, ...rest } = JSON.parse(state) as { deployment: { resources?: unknown[] } };
+    writeFileSync(
+      join(stack.dir, "lost.json"),
+      JSON.stringify({ ...rest, deployment: { ...deployment, resources: [] } }),
+    );
+    writeFileSync(join(stack.dir, "kept.json"), state);
+    await stack.ok("stack", "import", "--stack", "dev", "--file", "lost.json");
     const { orphans: found } = await report("--all-apps");
     expect(found.map(({ id }) => id).sort()).toEqual(held.sort());
+    await stack.ok("stack", "import", "--stack", "dev", "--file", "kept.json");
     await stack.ok("stack", "select", "dev");
     expect(counts(await stack.ok("destroy", "--yes", "--skip-preview")).deleted).toBeGreaterThan(3);
   });
@@ -257,7 +319,7 @@ describe.each(bindingsOr("pulumi-machines"))("F45: two backends with a stack of 
     await makeApp(service, app);
     stacks = [new Stack(inject("installed"), "namesake", binding), new Stack(inject("installed"), "namesake", binding)];
     for (const [i, stack] of stacks.entries()) {
-      // One computer, whose notes both of them read.
+      // One computer, so that both stacks read the same notes.
       stack.env["PULUMI_HOME"] = stacks[0].env["PULUMI_HOME"];
       stack.program(`
 import * as machines from "pulumi-machines";
@@ -273,19 +335,23 @@ new machines.Machine("web", { app: "${app}", name: "web-${i}", region: "ams", co
     const { stdout } = await stack.run(["orphans", ...args], options);
     return stdout;
   };
+  /** A plan is valid only if it contains nothing random. */
+  const planOf = async (stack: Stack) => {
+    if (!isThorough) return ["--skip-preview"];
+    await stack.ok("preview", "--save-plan", "plan.json");
+    return ["--plan", "plan.json"];
+  };
   const webOf = (stack: Stack) => stack.state()["web"]?.id ?? "";
 
-  test("neither is told that an earlier run of the other one was its own", async () => {
+  test("neither stack is reported that an interrupted run of the other was its own", async () => {
     for (const stack of stacks) {
-      // A plan is kept to only where chance adds nothing to it.
-      await stack.ok("preview", "--save-plan", "plan.json");
-      expect(await stack.ok("up", "--plan", "plan.json", "--yes")).not.toContain("by an earlier run");
+      expect(await stack.ok("up", "--yes", ...(await planOf(stack)))).not.toContain("by an earlier run");
     }
     expect(webOf(stacks[0])).not.toBe(webOf(stacks[1]));
     for (const stack of stacks) expect(await stack.preview()).toEqual({});
   });
 
-  test("neither reports the other one's Machine as its own, nor offers to delete it or the App they both use", async () => {
+  test("neither stack reports the other's Machine as its own, or suggests deleting it or their shared App", async () => {
     for (const [own, other] of [stacks, [stacks[1], stacks[0]]] as const) {
       expect(await orphans(own)).toMatch(/: no orphans\.\n$/);
       const { orphans: found } = JSON.parse(await orphans(own, "--app", app, "--json")) as ReportJson;
@@ -294,25 +360,25 @@ new machines.Machine("web", { app: "${app}", name: "web-${i}", region: "ams", co
       ]);
       const text = await orphans(own, "--all-apps");
       expect(text).toContain("another of its name");
-      expect(text).not.toMatch(/DELETE|import:|^App /m);
+      expect(text).not.toMatch(/DELETE|--delete \w+\/|import:|^App /m);
     }
   });
 
-  test("what one of them made twice is its own, and nothing to the other one; a new name does not change whose it is", async () => {
+  test("a duplicate created by one stack is reported only to that stack; a rename does not change its owner", async () => {
     const [own, other] = stacks;
     const all = await send<Live[]>(service, "GET", `/v1/apps/${app}/machines`);
     const id = webOf(own);
     const config = all.find((one) => `${app}/${one.id}` === id)?.config;
     const copy = `${app}/${await makeMachine(service, app, { name: "copy", region: "ams", config })}`;
-    const told = async (stack: Stack) =>
+    const reported = async (stack: Stack) =>
       (JSON.parse(await orphans(stack, "--app", app, "--json")) as ReportJson).orphans.find((one) => one.id === copy);
-    const deletion = `DELETE /v1/apps/${copy.replace("/", "/machines/")}`;
-    expect(await told(own)).toMatchObject({ madeBy: "stack", delete: deletion });
-    expect(await told(other)).toMatchObject({ madeBy: "namesake", delete: null });
+    const deletion = `npx pulumi-machines orphans --app ${app} --delete ${copy}`;
+    expect(await reported(own)).toMatchObject({ madeBy: "stack", delete: deletion });
+    expect(await reported(other)).toMatchObject({ madeBy: "namesake", delete: null });
     await own.ok("stack", "rename", "staging");
-    // The plugin's tags hold the name of before; the dynamic binding's state still tells it.
+    // The plugin's tags have the old name; the dynamic binding's state still has it.
     const isPlugin = binding === "pulumi-machines-plugin";
-    expect(await told(own)).toMatchObject(isPlugin ? { madeBy: "perhaps", delete: null } : { madeBy: "stack" });
-    expect(await told(other)).toMatchObject({ madeBy: "namesake", delete: null });
+    expect(await reported(own)).toMatchObject(isPlugin ? { madeBy: "perhaps", delete: null } : { madeBy: "stack" });
+    expect(await reported(other)).toMatchObject({ madeBy: "namesake", delete: null });
   });
 });

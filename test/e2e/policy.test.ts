@@ -1,5 +1,5 @@
-// The policy pack with the real CLI, on both bindings: a stack that breaks every policy, the same one mended, one that is
-// remediated, exceptions, and what a preview does not know.
+// The policy pack with the real CLI, on both bindings: a stack that violates every policy, the corrected stack,
+// remediation, exceptions, and unknown values at preview.
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
@@ -7,10 +7,10 @@ import { baselines } from "../../policy/baselines.ts";
 import { send } from "../support/around.ts";
 import { leaks } from "../support/canaries.ts";
 import { currentCertificate } from "../support/certificates.ts";
-import { isThorough } from "../support/extent.mts";
 import { packsFromFolders, runFromFolder } from "../support/policyFolder.ts";
 import { bindingsOr, counts, Stack } from "../support/stack.ts";
 import { isWrite, startService, type TestService } from "../support/startService.ts";
+import { thoroughTest } from "../support/thorough.ts";
 
 const installed = inject("installed");
 const pack = join(installed, "node_modules/pulumi-machines-policy");
@@ -24,7 +24,7 @@ const canaries = {
   metadata: "c4n4ry-metadata-value",
 };
 
-/** Breaks every policy; what is secret is so in the program. */
+/** Violates every policy, and marks its secrets. */
 const broken = `
 import { readFileSync } from "node:fs";
 import * as pulumi from "@pulumi/pulumi";
@@ -53,7 +53,7 @@ new machines.PostgresCluster("db", { region: "fra", plan: "basic", deletionProte
 new machines.DeployToken("deploy", { app: app.id, expiry: "8760h" });
 `;
 
-/** The same, mended as the messages say. */
+/** The same, corrected as the messages say. */
 const mended = `
 import { readFileSync } from "node:fs";
 import * as machines from "pulumi-machines";
@@ -88,7 +88,7 @@ new machines.PostgresBackup("before-release", { cluster: db.id, type: "full" });
 new machines.DeployToken("deploy", { app: app.id, expiry: "168h" });
 `;
 
-/** Every policy at its gravest, those that want to be configured too. */
+/** Every policy at its highest level, including those that need configuration. */
 const strict = {
   ...baselines.strict,
   "allowed-registries": { registries: ["registry.example.com"] },
@@ -99,8 +99,8 @@ const strict = {
   autostop: "mandatory",
 };
 
-/** What the broken stack is told: by policy, the resource and a telling part of the message. */
-const told: readonly (readonly [policy: string, resource: string, message: RegExp])[] = [
+/** The expected violations: by policy, the resource and a characteristic part of the message. */
+const expectedViolations: readonly (readonly [policy: string, resource: string, message: RegExp])[] = [
   ["images-pinned", "web", /config\.image has no digest.*Write it as name@sha256:…/],
   [
     "allowed-registries",
@@ -142,7 +142,7 @@ const told: readonly (readonly [policy: string, resource: string, message: RegEx
   ["autostop", "web", /config\.services\[0\] never stops\. Set autostop: "stop" and autostart: true/],
 ];
 
-/** A violation the CLI tells: level, policy, resource and message. */
+/** A violation printed by the CLI: level, policy, resource and message. */
 interface Violation {
   readonly level: string;
   readonly policy: string;
@@ -188,7 +188,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("policies on %s", (binding) 
   });
   afterAll(() => service.close());
 
-  test("a stack that breaks them all: each says what and how, at preview, and no secret; nothing is made of it", async () => {
+  test("a stack that violates every policy: each message says what to change, at preview, without secrets; nothing is created", async () => {
     stack.program(broken);
     certificate(5);
     set(strict);
@@ -198,22 +198,22 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("policies on %s", (binding) 
     expect(service.requests.slice(from).filter((request) => isWrite(request))).toEqual([]);
     expect(await apps()).toMatchObject({ total_apps: 0 });
     const found = violationsIn(output);
-    for (const [policy, resource, message] of told)
+    for (const [policy, resource, message] of expectedViolations)
       expect(found, `${policy} of ${resource}`).toContainEqual({
         level: "mandatory",
         policy,
         resource,
         message: expect.stringMatching(message),
       });
-    const ours = new Set(told.map(([policy]) => policy));
+    const ours = new Set(expectedViolations.map(([policy]) => policy));
     expect([...ours, "exceptions"].sort()).toEqual(Object.keys(baselines.strict).sort());
-    // Which resource goes over the budget first, and which ones then do as well, is the engine's to choose.
+    // The engine decides in which order resources exceed the budget.
     const others = ({ level, policy }: Violation) => level === "mandatory" && policy !== "budget";
-    expect(found.filter(others)).toHaveLength(told.filter(([policy]) => policy !== "budget").length);
+    expect(found.filter(others)).toHaveLength(expectedViolations.filter(([policy]) => policy !== "budget").length);
     expect(leaks(canaries, [{ what: "the output", text: output }])).toEqual([]);
   });
 
-  test("mended, it passes, and changes nothing the second time", async () => {
+  test("corrected, it passes, and changes nothing the second time", async () => {
     stack.program(mended);
     certificate(90);
     const made = await run("up", "--yes");
@@ -225,7 +225,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("policies on %s", (binding) 
     expect(unchanged).toBeGreaterThan(10);
   });
 
-  test("what is in the state is checked without a program, too", async () => {
+  test("the resources in the state are also checked without a program", async () => {
     set({ ...strict, "required-metadata": { metadata: { team: "another" } } });
     const other = await run("policy", "analyze");
     expect(other.code).not.toBe(0);
@@ -235,7 +235,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("policies on %s", (binding) 
     ]);
   });
 
-  test("what is remediated is made so, and stays so", async () => {
+  test("remediated values are applied and stay", async () => {
     await newStack("remediated");
     stack.program(`
 import * as machines from "pulumi-machines";
@@ -271,7 +271,7 @@ new machines.Machine("web", {
     expect(counts(again.output)).toEqual({ unchanged: 4 });
   });
 
-  test("an exception is told for as long as it is needed, and counts until its day", async () => {
+  test("an exception is reported while it is needed, and expires on its date", async () => {
     await newStack("excepted");
     set({
       ...baselines.production,
@@ -313,7 +313,7 @@ new machines.Machine("web", {
     });
   });
 
-  test("what a preview does not know it says, and the update checks before it makes anything of it", async () => {
+  test("unknown values are reported at preview, and the update checks them before it creates anything", async () => {
     await newStack("unknown");
     set(baselines.production);
     stack.program(`
@@ -366,7 +366,7 @@ new machines.Machine("web", {
 
   const preview = (env: Record<string, string>, ...args: string[]) => stack.run(["preview", ...args], { env });
 
-  test("without configuration it is that of development", async () => {
+  test("the default configuration is development", async () => {
     const { code, output } = await preview({}, "--policy-pack", executable);
     expect(code).not.toBe(0);
     expect(violationsIn(output).map(({ level, policy }) => `${level} ${policy}`)).toEqual([
@@ -375,9 +375,8 @@ new machines.Machine("web", {
     ]);
   });
 
-  // The packs of the README and of the example are run from their folders, too.
-  const whole = isThorough ? test : () => undefined;
-  whole("from its folder, as a current language host runs it", async () => {
+  // The packs of the README and of the example are also run from their folders.
+  thoroughTest("from its folder, as a current language host runs it", async () => {
     const folder = join(installed, "pack-in-folder");
     cpSync(pack, folder, { recursive: true });
     runFromFolder(folder);
@@ -386,7 +385,7 @@ new machines.Machine("web", {
     expect(violationsIn(output).map(({ policy }) => policy)).toEqual(["no-secrets-in-env", "images-pinned"]);
   });
 
-  test("as the package's README has it, with a policy of one's own", async () => {
+  test("as in the package's README, with an additional policy", async () => {
     const [, program = ""] = /^```ts\n(.*?)^```/ms.exec(readFileSync("policy/README.md", "utf8")) ?? [];
     const folder = join(installed, "pack-of-the-readme");
     mkdirSync(folder);
@@ -403,15 +402,15 @@ new machines.Machine("web", {
     );
   });
 
-  // One that the engine refuses by its schema, and one that the pack does; the others are in core/settings.test.ts.
+  // One that the engine refuses by its schema, and one that the pack refuses; core/settings.test.ts has the others.
   test.each([
     [
-      "a value that is not allowed, and an exception without a day",
+      "an invalid value, and an exception without a date",
       { redundancy: { machines: 0 }, autostop: { exceptions: [{ resource: "web", reason: "later" }] } },
       [/redundancy: machines: Must be greater than or equal to 1/, /autostop: exceptions\.0: until is required/],
     ],
     [
-      "a policy that there is not",
+      "an unknown policy",
       { "image-pinned": "mandatory" },
       [/the configuration of the pack has "image-pinned", which it does not know; did you mean "images-pinned"\?/],
     ],
@@ -423,7 +422,7 @@ new machines.Machine("web", {
   });
 });
 
-describe("the example's own pack", () => {
+describe("the example's pack", () => {
   let service: TestService;
   let stack: Stack;
 
@@ -438,7 +437,7 @@ describe("the example's own pack", () => {
   });
   afterAll(() => service.close());
 
-  // What the workflow of the example runs with.
+  // The configuration used by the example's workflow.
   const workflow = readFileSync("examples/policy/github-actions.yml", "utf8");
   const [, folder = "", configOfProd = ""] = /policyPacks: (\S+)\n +policyPackConfigs: (\S+)/.exec(workflow) ?? [];
   const run = (name: "dev" | "prod") => {
@@ -447,7 +446,7 @@ describe("the example's own pack", () => {
     return stack.run(["preview", "--stack", name, ...packs], { env: packsFromFolders(stack, installed) });
   };
 
-  test("each stack passes with its configuration, and its exception is told", async () => {
+  test("each stack passes with its configuration, and its exception is reported", async () => {
     const [dev, prod] = [await run("dev"), await run("prod")];
     expect([dev.code, violationsIn(dev.output)], dev.output).toEqual([0, []]);
     expect([prod.code, violationsIn(prod.output)], prod.output).toEqual([
@@ -456,7 +455,7 @@ describe("the example's own pack", () => {
     ]);
   });
 
-  test("a pack of some policies takes a baseline of all of them", async () => {
+  thoroughTest("a pack with some of the policies accepts a complete baseline", async () => {
     const file = join(stack.dir, "policies/index.ts");
     const text = readFileSync(file, "utf8");
     writeFileSync(
@@ -472,7 +471,7 @@ describe("the example's own pack", () => {
     expect(code).not.toBe(0);
   });
 
-  test("its own policy holds, and what is mandatory in production is advice in development", async () => {
+  thoroughTest("its own policy applies, and mandatory policies in production are advisory in development", async () => {
     stack.program(
       stack
         .read()
@@ -480,13 +479,13 @@ describe("the example's own pack", () => {
         .replace(/@sha256:\w+/, ""),
     );
     const [dev, prod] = [await run("dev"), await run("prod")];
-    const told = (level: string) =>
+    const reported = (level: string) =>
       ["web-ams", "web-fra"].flatMap((resource) =>
         ["images-pinned", "memory-for-caches"].map((policy) => expect.objectContaining({ level, policy, resource })),
       );
     expect(dev.code, dev.output).toBe(0);
-    expect(violationsIn(dev.output)).toEqual(expect.arrayContaining(told("advisory")));
+    expect(violationsIn(dev.output)).toEqual(expect.arrayContaining(reported("advisory")));
     expect(prod.code).not.toBe(0);
-    expect(violationsIn(prod.output)).toEqual(expect.arrayContaining(told("mandatory")));
+    expect(violationsIn(prod.output)).toEqual(expect.arrayContaining(reported("mandatory")));
   });
 });

@@ -1,5 +1,5 @@
-// The promotion of a release by the workflows of the example, on the plugin: what each job runs, with the secrets that the job
-// gets. Stacks are called by their whole names where one names another.
+// The promotion of a release by the example's workflows, on the plugin: the commands of each job, with only that job's
+// secrets. Stacks are named in full where one refers to another.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -11,8 +11,8 @@ import { runJob, type Runner } from "../support/workflow.ts";
 describe("promotion by the workflows", () => {
   let all: Prepared;
   let stack: Stack;
-  /** Everything that jobs without the secrets of production have written. */
-  let told = "";
+  /** The output of all jobs without production's secrets. */
+  let publicOutput = "";
   let run: (file: string, job: string, values: Runner["values"]) => Promise<Ran>;
 
   const whole = (name: string): string => `organization/machines-promotion/${name}`;
@@ -30,7 +30,7 @@ describe("promotion by the workflows", () => {
     );
     run = async (file, job, values) => {
       const ran = await runJob(stack, file, job, { values, secrets });
-      if (ran.environment !== "prod") told += ran.output;
+      if (ran.environment !== "prod") publicOutput += ran.output;
       return ran;
     };
     Object.assign(stack.env, { GITHUB_ACTOR: "alice", GIT_CONFIG_GLOBAL: "/dev/null", GIT_CONFIG_NOSYSTEM: "1" });
@@ -45,7 +45,7 @@ describe("promotion by the workflows", () => {
       });
     }
     await stack.ok("config", "set", "before", whole("dev"), "--stack", "staging");
-    // What is there besides a checkout.
+    // What exists besides a checkout.
     writeFileSync(join(stack.dir, ".gitignore"), "node_modules\n.*\n!.gitignore\n");
     await git("init", "--quiet", "--initial-branch=main");
     await git("init", "--quiet", "--bare", join(stack.dir, ".origin"));
@@ -61,7 +61,7 @@ describe("promotion by the workflows", () => {
   const onMain = { "github.ref_name": "main", "github.event.repository.default_branch": "main" };
   const promote = (to: "staging" | "prod", rollback = false): Promise<Ran> =>
     run("promote.yml", "promote", { ...onMain, "inputs.to": to, "inputs.rollback": String(rollback) });
-  /** What happens to pull request 7, of a branch of the repository or of a fork. */
+  /** The events of pull request 7, from a branch of the repository or of a fork. */
   const pullRequest = (action: string, from = "acme/shop") => ({
     "github.event_name": "pull_request",
     "github.event.action": action,
@@ -72,7 +72,7 @@ describe("promotion by the workflows", () => {
   const update = (): Promise<string> =>
     done(stack.run(["up", "--yes", "--skip-preview", "--stack", "dev"], { env: { MACHINES_TOKEN: all.tokens.dev } }));
 
-  test("a release goes from dev to prod and back, and every promotion is committed", async () => {
+  test("a release is promoted from dev to prod and rolled back, and every promotion is committed", async () => {
     await update();
     await done(promote("staging"));
     await all.list("1.1.0", digest("b"));
@@ -97,7 +97,7 @@ describe("promotion by the workflows", () => {
     ]);
   });
 
-  test("a token that can only read is enough to preview, and to look for drift", async () => {
+  test("a read-only token is sufficient for preview and drift detection", async () => {
     const values = { "matrix.stack": "prod" };
     expect(await done(run("preview.yml", "staging", pullRequest("opened")))).toMatch(/Resources:\n +\d+ unchanged/);
     const [id = ""] = (await all.releaseOf("prod")).machines;
@@ -108,20 +108,34 @@ describe("promotion by the workflows", () => {
     await send(caller, "POST", `/v1/apps/${app}/machines/${machine}/uncordon`);
   });
 
-  test("an environment is made and destroyed, and none is where its time is not over", async () => {
+  test("an environment is created and destroyed, and unexpired ones are kept", async () => {
     const nightly = { "github.event_name": "schedule" };
-    expect((await run("environments.yml", "create", pullRequest("opened", "somebody/shop"))).output).toBe("");
+    expect((await run("environments.yml", "create", pullRequest("opened", "other-user/shop"))).output).toBe("");
     await done(run("environments.yml", "create", pullRequest("opened")));
     expect(readFileSync(join(stack.dir, "summary.md"), "utf8")).toMatch(/^### Environment pr-7\n[^]*- create Machine/);
     await done(run("environments.yml", "sweep", nightly));
     expect(await all.apps("dev")).toBe(2);
+    const own = (...args: string[]) => stack.run(args, { command: "node_modules/.bin/pulumi-machines", plain: true });
+    expect(await done(own("environment", "list"))).toMatch(
+      /^NAME +STACK +LIKE +CREATED +UPDATED +EXPIRES +EXISTS\npr-7 +machines-promotion\/pr-7 +dev +(just now|\d minutes? ago) +(just now|\d minutes? ago) +in \d+ \w+ +\d resources\n$/,
+    );
+    const { environments } = JSON.parse(await done(own("environment", "list", "--json"))) as {
+      environments: readonly Record<string, unknown>[];
+    };
+    expect(environments).toMatchObject([{ name: "pr-7", stack: "machines-promotion/pr-7", isExpired: false }]);
+    const times = ["createdAt", "updatedAt", "expiresAt"].map((key) => Date.parse(String(environments[0]?.[key])));
+    expect(times).toEqual(times.toSorted((a, b) => a - b));
+    expect((await own("status")).stdout).toMatch(
+      /\nEnvironments: pr-7; `npx pulumi-machines environment list` shows more\n$/,
+    );
     expect(await done(run("environments.yml", "destroy", pullRequest("closed")))).toContain(
       "Environment pr-7 is deleted, with everything it created.",
     );
     expect(await all.apps("dev")).toBe(1);
+    expect(await done(own("environment", "list"))).toBe("The project machines-promotion has no environments.\n");
   });
 
-  test("one whose creation was interrupted is removed from another computer", async () => {
+  test("an environment whose creation was interrupted is removed from another computer", async () => {
     const service = all.service;
     const refusals = (): number => service.requests.filter(({ status }) => status === 422).length;
     service.fail({ operation: "machines.create", status: 422, times: 1 });
@@ -132,7 +146,7 @@ describe("promotion by the workflows", () => {
     expect(await all.apps("dev")).toBe(1);
   });
 
-  test("a promotion that another computer began and left is told of, and is gone back from", async () => {
+  test("a promotion interrupted on another computer is reported, and rolled back from there", async () => {
     await stack.ok("stack", "tag", "set", "pulumi-machines:promotion", digest("b"), "--stack", "prod");
     expect(await refused(run("drift.yml", "drift", { "matrix.stack": "prod" }))).toContain(
       "prod: a promotion to it was interrupted",
@@ -141,14 +155,14 @@ describe("promotion by the workflows", () => {
     expect(await done(run("drift.yml", "drift", { "matrix.stack": "prod" }))).toMatch(/^prod .* 2 healthy +none$/m);
   });
 
-  test("the token of production is nowhere but in its own job", async () => {
-    expect(told).toContain("Environment pr-7 is deleted");
-    expect(told).not.toContain(all.tokens.prod);
+  test("production's token is only in its own job", async () => {
+    expect(publicOutput).toContain("Environment pr-7 is deleted");
+    expect(publicOutput).not.toContain(all.tokens.prod);
     const files = await stack.run(["-rlF", all.tokens.prod, "."], { command: "grep", plain: true });
     expect(files.stdout).toBe("");
   });
 
-  test("Machines of a provider that the program makes are looked at where it leads", async () => {
+  test("Machines of an explicit provider are read at its endpoint", async () => {
     const provided = stack
       .read()
       .replace(

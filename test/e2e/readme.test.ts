@@ -1,4 +1,4 @@
-// The README's first program, word for word: whoever types it off gets what the README says.
+// The README's first program, copied literally: it has the results that the README shows.
 import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,9 +11,9 @@ const blocks = [...chapter.matchAll(/(?:`([^`\n]+)`:\n\n)?```(\w+)\n(.*?)```/gs)
   ([, file, language = "", text = ""]) => ({ file, language, text }),
 );
 
-/** The block that is the content of a file. */
+/** The code block with a file's content. */
 const fileBlock = (name: string): string => blocks.find(({ file }) => file === name)?.text ?? "";
-/** The shell block with a line. */
+/** The shell block that contains a line. */
 const shellBlock = (line: string): string =>
   blocks.find(({ language, text }) => language === "sh" && text.includes(`${line}\n`))?.text ?? "";
 
@@ -52,9 +52,9 @@ describe("the README's first program", () => {
   const outputs = async () => JSON.parse((await run("stack", "output", "--json")).stdout) as Record<string, string>;
   let made: Record<string, string> = {};
 
-  test("the folder is made, and what is installed is what npm would publish", async () => {
+  test("the folder is created, and the packed packages are installed", async () => {
     const lines = shellBlock("npm run package").trim().split("\n");
-    // What the last line installs, the setup of these tests has installed in the folder above, for all of them.
+    // The setup of these tests has installed the packages of the last line in the parent folder, for all of them.
     expect(lines.pop()).toBe(
       'npm install @pulumi/pulumi typescript @types/node "$clone"/packages/pulumi-machines-[0-9]*.tgz "$clone"/packages/machines-service-*.tgz',
     );
@@ -66,10 +66,10 @@ describe("the README's first program", () => {
       );
   });
 
-  test("up makes it, without a warning, and starts the service", async () => {
+  test("up creates it without a warning, and starts the service", async () => {
     writeFileSync(join(stack.dir, "Pulumi.yaml"), fileBlock("Pulumi.yaml"));
     program();
-    // The backend of these tests is in the project: another would be in the home folder of whoever runs them.
+    // The backend of these tests is in the project, not in the user's home folder.
     const [login, ...lines] = shellBlock("pulumi up").split("\n");
     expect(login).toBe("export PULUMI_BACKEND_URL=file://~");
     const { code, output } = await shell(lines.join("\n"));
@@ -91,7 +91,7 @@ describe("the README's first program", () => {
     expect(output).toMatch(/~ 1 to update\n\s+3 unchanged/);
   });
 
-  test("a larger volume grows in place and leaves the Machine alone", async () => {
+  test("a larger volume is extended in place and does not affect the Machine", async () => {
     program(["sizeGb: 1", "sizeGb: 2"]);
     const { output } = await run("up", "--yes", "--skip-preview");
     expect(output).toMatch(/Volume data updated .*\[diff: ~sizeGb\]/);
@@ -99,7 +99,7 @@ describe("the README's first program", () => {
     expect(await outputs()).toEqual(made);
   });
 
-  test("a smaller volume, one elsewhere, and a misspelt property are refused before anything happens", async () => {
+  test("a smaller volume, another region, and a misspelt property are refused before anything happens", async () => {
     const refused = async (...changes: (readonly [from: string, to: string])[]) => {
       program(...changes);
       const { code, output } = await run("preview");

@@ -1,8 +1,9 @@
-// What once went wrong with the real engine, and must not again.
+// Regressions found with the real engine.
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { send } from "../support/around.ts";
 import { bindingsOr, counts, Stack } from "../support/stack.ts";
 import { startService, type TestService } from "../support/startService.ts";
+import { thoroughTest } from "../support/thorough.ts";
 
 describe.each(bindingsOr("pulumi-machines"))("repairs on %s", (binding) => {
   let service: TestService;
@@ -41,7 +42,7 @@ ${web}
       `new machines.Machine("web", { app: app.id, name: "fixed", region: "${region}", config: { image: "registry.example.com/a:1" } });`,
     );
 
-  test("two Machines under one component do not wait for each other", async () => {
+  test("two Machines in one component do not wait for each other", async () => {
     program("");
     expect(counts(await stack.ok("up", "--yes"))).toEqual({ created: 5 });
   });
@@ -65,7 +66,8 @@ new machines.AppSecrets("all", { app: app.id, values: { C: "1" } });`);
     expect(await values()).toEqual({});
   });
 
-  test("a Machine with a fixed name is replaced with the preview before it, and by force", async () => {
+  // story.test.ts moves one without a preview.
+  thoroughTest("a Machine with a fixed name is replaced after a preview, and by force", async () => {
     fixed("ams");
     await stack.up();
     fixed("fra");
@@ -79,12 +81,12 @@ new machines.AppSecrets("all", { app: app.id, values: { C: "1" } });`);
     await stack.run(["up", "--yes", "--skip-preview", "--target-replace", urn]);
     const { web } = stack.state();
     const after = (await machines()).filter(({ name }) => name === "fixed");
-    // A fixed name cannot be held by two: the engine's order fails, and what is in the state is what runs.
+    // Two Machines cannot have one fixed name: the engine's order fails, and the state has the running Machine.
     expect(after.map(({ id }) => `repairs-shop/${id}`)).toEqual([web?.id]);
     expect(after[0]?.id).toBe(before?.id);
   });
 
-  test("a generated name replaced by force: the new one runs, the old one is gone", async () => {
+  test("a forced replacement with a generated name: the new one runs, the old one is gone", async () => {
     const [before] = (await machines()).filter(({ name }) => name.startsWith("pair-left"));
     const urn = stack.urn("Machine", "pair-left", "test:index:Pair");
     await stack.ok("up", "--yes", "--skip-preview", "--target-replace", urn);
@@ -94,7 +96,7 @@ new machines.AppSecrets("all", { app: app.id, values: { C: "1" } });`);
     expect(stack.state()["pair-left"]?.id).toBe(`repairs-shop/${after[0]?.id ?? ""}`);
   });
 
-  test("after a failed creation refresh works, up still knows that there is something to do, and destroy works", async () => {
+  test("after a failed create refresh works, up repairs it, and destroy works", async () => {
     program(
       'new machines.Machine("web", { app: app.id, config: { image: "registry.example.com/a:1", env: { MACHINES_SIMULATE: "crash" } } });',
     );

@@ -1,5 +1,5 @@
-// Replacements that the program or its user asks for, and no changed input: what one resource takes over from another
-// must be there afterwards.
+// Replacements without a changed input, requested by the program or the user: whatever the new resource takes over from the
+// old one must still exist afterwards.
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { send } from "../support/around.ts";
 import { bindingsOr, Stack } from "../support/stack.ts";

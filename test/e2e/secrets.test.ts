@@ -1,5 +1,5 @@
-// What is secret appears nowhere in clear text (F33): a program with a secret in every place that takes or gives one, and a
-// search of everything that is said or written down while it is made, changed, broken and destroyed.
+// Secrets never appear in plain text (F33): a program has a secret in every input and output that allows one, and all
+// output and files are searched while it is created, changed, broken and destroyed.
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
@@ -7,18 +7,18 @@ import { makeApp, makeMachine, send } from "../support/around.ts";
 import { filesBelow, leaks, type Readable } from "../support/canaries.ts";
 import { makeCertificate } from "../support/certificates.ts";
 import { allOr } from "../support/extent.mts";
-import { bindings, Stack, type Binding } from "../support/stack.ts";
+import { bindingsOr, Stack, type Binding } from "../support/stack.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
 const certificate = makeCertificate({ hosts: ["own.example.com"] });
-// How Pulumi marks secrets on the wire.
+// Pulumi's mark of secrets in gRPC messages.
 const [sig, sigOfSecret] = ["4dabf18193072939515e22adb298388d", "1b47061264138c4ac30d75fd1eb44270"];
 
-/** What the program puts in; signs that JSON and URLs write in another way are part of it. */
+/** The program's secrets, with characters that JSON and URLs escape. */
 const canaries = (round: number, binding: Binding): Record<string, string> => ({
   env: `c4n4ry-env-${round} "é/+&%`,
   file: `c4n4ry-file-${round} "é/+&%`,
-  // A dynamic resource never knows that its image is secret, and `imageRef` repeats it (docs/how-it-works.md).
+  // A dynamic resource does not know that its image is secret, and `imageRef` repeats it (docs/how-it-works.md).
   ...(binding === "pulumi-machines-plugin" ? { image: `c4n4ry-image-${round}` } : {}),
   header: `c4n4ry-header-${round} "/+&%`,
   appSecret: `c4n4ry-app-secret-${round} "é/+&%`,
@@ -33,8 +33,8 @@ const constant: Readonly<Record<string, string>> = {
 };
 
 /**
- * What is left of the CLI's output when Pulumi's own tracing of calls is taken out (`-v=9`, `--debug`): that shows all
- * there is, whichever provider is called, and so do docs/secrets.md say.
+ * The CLI's output without Pulumi's own tracing of calls (`-v=9`, `--debug`), which prints everything for any provider, as
+ * docs/secrets.md says.
  */
 const withoutTracing = (output: string): string =>
   output
@@ -42,8 +42,8 @@ const withoutTracing = (output: string): string =>
     .replaceAll(/^\{"time":.*"msg":"(?:eventSink::Debug|\w+ RPC (?:prepared|finished)).*$/gm, "")
     .replaceAll(/debug: \w+ RPC (?:prepared|finished)[^]*?(?=\n +\S|\n@|\n\w+:|\n\n|$)/g, "");
 
-/** What a call in Pulumi's log of them was answered, but for what the answer itself says is secret. */
-function inTheClear(call: string): string {
+/** The logged answer of a call, without the values that the answer marks as secret. */
+function plainTextOf(call: string): string {
   const { response } = JSON.parse(call) as { response?: unknown };
   return JSON.stringify(response ?? null, (_, value: unknown) =>
     typeof value === "object" && value !== null && (value as Record<string, unknown>)[sig] === sigOfSecret
@@ -52,7 +52,7 @@ function inTheClear(call: string): string {
   );
 }
 
-// Those of `sealed` are secret because the schema says so, all others because the program does.
+// Those of `sealed` are secret because of the schema, all others because of the program.
 const program = `
 import { readFileSync } from "node:fs";
 import * as pulumi from "@pulumi/pulumi";
@@ -104,7 +104,7 @@ export const opened = machines.decryptOutput({ app: app.id, key: key.id, ciphert
 export const verified = machines.verifyOutput({ app: app.id, key: signing.id, plaintext: agreed.plaintext, signature: agreed.signature }).valid;
 `;
 
-/** What an export with secrets has under these names, each under its name and a number. */
+/** The values of an export with secrets under these names, each with its name and a number. */
 function secretsIn(exported: unknown, names: readonly string[]): Record<string, string> {
   const found: Record<string, string> = {};
   const walk = (at: unknown, name: string): void => {
@@ -119,7 +119,7 @@ function secretsIn(exported: unknown, names: readonly string[]): Record<string, 
   return found;
 }
 
-describe.each(bindings)("F33: secrets on %s", (binding) => {
+describe.each(bindingsOr("pulumi-machines"))("F33: secrets on %s", (binding) => {
   let service: TestService;
   let stack: Stack;
   let data: string;
@@ -149,7 +149,7 @@ describe.each(bindings)("F33: secrets on %s", (binding) => {
   });
   afterAll(() => service.close());
 
-  /** What the program says from now on. */
+  /** Changes the program. */
   function say(round: number): void {
     const now = canaries(round, binding);
     given = {
@@ -160,10 +160,10 @@ describe.each(bindings)("F33: secrets on %s", (binding) => {
     const all = { ...now, ...constant, round: String(round), fullchain, privateKey };
     writeFileSync(join(stack.dir, "canaries.json"), JSON.stringify(all));
   }
-  /** Runs the CLI as talkative as it can be, and keeps what it says. */
+  /** Runs the CLI with maximum verbosity, and keeps its output. */
   async function run(...args: string[]): Promise<number> {
     const { code, stdout, stderr } = await stack.run([...args, "--logtostderr", "-v=9"]);
-    // One by one: what comes at once is mixed in the middle of a line.
+    // In sequence, because concurrent output is mixed within lines.
     for (const said of [stdout, stderr]) seen.push({ what: `pulumi ${args.join(" ")}`, text: withoutTracing(said) });
     return code;
   }
@@ -175,7 +175,7 @@ describe.each(bindings)("F33: secrets on %s", (binding) => {
   );
   const everything = () => ({ ...given, ...constant, ...made, ...nonces, ...lines, "the token": service.token });
 
-  test("what is made, looked at and read back works", async () => {
+  test("creating, reading and refreshing work", async () => {
     expect(await run("preview", "--diff", "--json")).toBe(0);
     expect(await run("up", "--yes", "--diff", "--debug")).toBe(0);
     expect(await run("up", "--yes", "--skip-preview", "--refresh", "--diff")).toBe(0);
@@ -186,7 +186,7 @@ describe.each(bindings)("F33: secrets on %s", (binding) => {
       expect(Object.keys(made).filter((found) => found.startsWith(name))).not.toEqual([]);
   });
 
-  test("changed, it is shown by diffs and not told", async () => {
+  test("a changed secret is shown by diffs without its value", async () => {
     say(2);
     expect(await run("up", "--yes", "--diff", "--debug")).toBe(0);
     const { web } = stack.state();
@@ -200,7 +200,7 @@ describe.each(bindings)("F33: secrets on %s", (binding) => {
     expect(await run("preview", "--diff")).toBe(0);
   });
 
-  test("errors that name it, and answers that repeat it, do not reach anybody", async () => {
+  test("errors that quote it, and answers that repeat it, do not print it", async () => {
     say(3);
     const { faults } = service.service;
     const { env = "", secret = "", appSecret = "", command = "" } = canaries(3, binding);
@@ -241,7 +241,7 @@ describe.each(bindings)("F33: secrets on %s", (binding) => {
     }
   });
 
-  test("refused inputs and misspelt ones are named without their values", async () => {
+  test("invalid and misspelt inputs are reported without their values", async () => {
     const wrong = program
       .replace('env: { PLAIN: "plainly-visible", PASSWORD: secret("env") }', 'env: secret("env")')
       .replace("rawValue: ", "rawValues: ")
@@ -254,7 +254,7 @@ describe.each(bindings)("F33: secrets on %s", (binding) => {
   });
 
   if (binding === "pulumi-machines-plugin")
-    test("an import that fails, and one whose Machine differs", async () => {
+    test("a failed import, and one whose Machine differs", async () => {
       await makeApp(service, "elsewhere");
       const id = await makeMachine(service, "elsewhere", { config: { image: "registry.example.com/a:1" } });
       expect(await run("import", "machines:index:Machine", "none", "elsewhere/3d8d413b29d089", "--yes")).not.toBe(0);
@@ -266,7 +266,7 @@ describe.each(bindings)("F33: secrets on %s", (binding) => {
       await send(service, "DELETE", "/v1/apps/elsewhere?force=true");
     });
 
-  test("nothing secret was said or written down", async () => {
+  test("no secret was printed or written", async () => {
     stack.env["PULUMI_DEBUG_GRPC"] = join(stack.dir, "grpc.json");
     expect(await run("up", "--yes", "--diff", "--skip-preview")).toBe(0);
     delete stack.env["PULUMI_DEBUG_GRPC"];
@@ -286,15 +286,15 @@ describe.each(bindings)("F33: secrets on %s", (binding) => {
         .split("\n")
         .filter((line) => line.includes('"/pulumirpc.ResourceProvider/'));
       expect(leaks({ visible: "plainly-visible" }, [{ what: "answers", text: answers.join("") }])).not.toEqual([]);
-      expect(leaks(everything(), [{ what: "answers", text: answers.map(inTheClear).join("\n") }])).toEqual([]);
+      expect(leaks(everything(), [{ what: "answers", text: answers.map(plainTextOf).join("\n") }])).toEqual([]);
     }
-    // The search itself works: what is not secret is found.
+    // Proves that the search works: public values are found.
     const visible = leaks({ visible: "plainly-visible" }, readable).join("\n");
     for (const where of ["pulumi up", "pulumi preview --diff --json", "pulumi stack export", ".pulumi/history"])
       expect(visible).toContain(`visible in ${where}`);
   });
 
-  test("nor does it lie in the data of the service, what the service was told as a secret", async () => {
+  test("secrets given to the service are not in its data either", async () => {
     const ofService = Object.entries(everything()).filter(([name]) =>
       /^(secret|appSecret|key|letter|agreement|token|password|private key)/.test(name),
     );

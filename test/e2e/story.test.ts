@@ -1,4 +1,4 @@
-// The main story, told to the real CLI: every step asserts what the CLI says and what the service then holds.
+// The main story with the real CLI: every step checks the CLI's output and the objects of the service.
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { send } from "../support/around.ts";
 import { expectUnchanged } from "../support/invariants.ts";
@@ -7,7 +7,7 @@ import { isWrite, startService, type TestService } from "../support/startService
 
 const good = "registry.example.com/shop:1.0.0";
 
-/** What the program declares; each step changes some of it. */
+/** The parameters of the program, of which each step changes some. */
 interface Declared {
   data: Record<string, unknown>;
   web: Record<string, unknown>;
@@ -95,10 +95,10 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("the story of a stack on %s"
   const outside = (live: Live, rest: string, body?: unknown, method = "POST") =>
     send<unknown>(service, method, `/v1/apps/${app}/machines/${live.id}${rest}`, body);
   const unchanged = async () => {
-    expect(await stack.preview(), "a preview tells only what changes").toEqual({});
+    expect(await stack.preview(), "a preview shows only changes").toEqual({});
   };
 
-  test("up creates what the program says", async () => {
+  test("up creates the declared resources", async () => {
     const before = service.requests.length;
     const steps = await stack.preview();
     expect(Object.values(steps).map(({ op }) => op)).toEqual(["create", "create", "create", "create"]);
@@ -116,7 +116,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("the story of a stack on %s"
     expect(service.requests.slice(before).filter(isWrite)).toEqual([]);
   });
 
-  test("a changed image and env preview as an update of named fields, and up makes a new version of the same Machine", async () => {
+  test("a changed image and env preview as an update of named fields, and up creates a new version of the same Machine", async () => {
     const before = await find("web");
     change(
       ({ web }) =>
@@ -143,7 +143,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("the story of a stack on %s"
     await expect(outside(after, "/lease", undefined, "GET")).rejects.toThrow(/404/);
   });
 
-  test("an edit outside is shown by refresh, exactly, and up repairs it", async () => {
+  test("refresh shows an outside change exactly, and up repairs it", async () => {
     const live = await find("web");
     await outside(live, "", { config: { ...live.config, env: { GREETING: "edited" } } });
     await outside(live, "/wait?state=started", undefined, "GET");
@@ -157,7 +157,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("the story of a stack on %s"
     expect((await find("web")).config["env"]).toEqual({ GREETING: "hi", MORE: "1" });
   });
 
-  test("a Machine destroyed outside: refresh forgets it, up makes exactly one anew", async () => {
+  test("a Machine destroyed outside: refresh forgets it, up creates exactly one again", async () => {
     const live = await find("web");
     await outside(live, "?force=true", undefined, "DELETE");
     await outside(live, "/wait?state=destroyed", undefined, "GET");
@@ -167,7 +167,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("the story of a stack on %s"
     expect((await find("web")).id).not.toBe(live.id);
   });
 
-  test("a change of metadata alone makes no new version", async () => {
+  test("a change of only metadata creates no new version", async () => {
     const before = await find("web");
     await outside(before, "/metadata/theirs", { value: "kept" });
     change(({ web }) => (web["config"] = { ...(web["config"] as object), metadata: { role: "front", tier: "1" } }));
@@ -178,7 +178,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("the story of a stack on %s"
     await unchanged();
   });
 
-  test("a volume grows in place and leaves its Machine alone, grown outside it is no drift", async () => {
+  test("a volume is extended in place without affecting its Machine; an extension outside is no drift", async () => {
     change(({ data }) => (data["sizeGb"] = 4));
     expect(counts(await stack.up())).toEqual({ updated: 1, unchanged: 4 });
     const [volume] = await volumes();
@@ -188,7 +188,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("the story of a stack on %s"
     expect(stack.state()["data"]?.outputs).toMatchObject({ sizeGb: 4, currentSizeGb: 9 });
   });
 
-  test("a Machine with a generated name moves: the new one is started before the old one goes", async () => {
+  test("moving a Machine with a generated name starts the new one before the old one is deleted", async () => {
     const before = await find("web");
     change(({ web }) => (web["region"] = "fra"));
     expect(counts(await stack.up())).toMatchObject({ replaced: 1 });
@@ -202,7 +202,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("the story of a stack on %s"
     expect(await machines()).toHaveLength(2);
   });
 
-  test("one with a fixed name moves: the old one goes first, and one exists afterwards", async () => {
+  test("moving a Machine with a fixed name deletes the old one first, and one exists afterwards", async () => {
     change(({ web }) => (web["name"] = "fixed"));
     await stack.up();
     const before = await find("web");
@@ -217,7 +217,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("the story of a stack on %s"
     expect((await machines()).filter(({ name }) => name === "fixed")).toHaveLength(1);
   });
 
-  test("one that mounts a volume is replaced: the old one goes first, and one exists afterwards", async () => {
+  test("replacing a Machine with a volume deletes the old one first, and one exists afterwards", async () => {
     const before = await find("store");
     change(({ store }) => (store["name"] = "keeper"));
     await stack.up();
@@ -246,9 +246,9 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("the story of a stack on %s"
     await unchanged();
   });
 
-  test("a lease of another client: up fails naming the holder when it is kept, and succeeds when it is given back", async () => {
+  test("another client's lease: up fails with the holder's name while it is held, and succeeds when it is released", async () => {
     const live = await find("web");
-    const { data } = (await outside(live, "/lease", { ttl: 120, description: "somebody's deploy" })) as {
+    const { data } = (await outside(live, "/lease", { ttl: 120, description: "another deploy" })) as {
       data: { nonce: string };
     };
     change(({ web, options }) => {

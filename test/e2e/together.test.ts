@@ -1,5 +1,5 @@
-// Two stacks on one App, and two runs of the CLI at once (F37): Machines of both in it, one Machine that both manage, and
-// answers that are lost meanwhile.
+// Two stacks on one App, and two concurrent runs of the CLI (F37): Machines of both, one Machine that both manage, and lost
+// answers.
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from "vitest";
@@ -11,7 +11,7 @@ import { startService, type TestService } from "../support/startService.ts";
 
 const app = "common-shop";
 
-/** Program of a stack: the Machine that both manage, and `own` of its own. */
+/** The program of a stack: the Machine that both manage, and `own` for the stack itself. */
 const program = (greeting: string, own: readonly string[] = []): string => `
 import * as machines from "pulumi-machines";
 const make = (name: string, env: Record<string, string>) =>
@@ -60,12 +60,12 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("F37: two stacks at once on 
     expect((await machines()).map(({ id }) => `${app}/${id}`).sort()).toEqual(ids.sort());
   });
 
-  test("of two updates of one Machine one is made, and the other stops, says so and changes nothing", async () => {
+  test("of two concurrent updates of one Machine one is applied, and the other stops, reports it and changes nothing", async () => {
     const own = ["first", "second"];
     one.program(program("from one", own));
     two.program(program("from two", own));
     const since = service.service.audit.last;
-    // Whoever is first holds the lease until the other has met it.
+    // The first holds the lease until the other has seen it.
     const refused = () =>
       service.service.audit
         .after(since)
@@ -86,7 +86,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("F37: two stacks at once on 
     const updates = asked.filter(({ operation, status }) => operation === "machines.update" && status === 200);
     expect(updates).toHaveLength(1);
 
-    // The loser looks, decides, and goes on; nobody else's Machine was touched.
+    // The user of the failed run checks, decides, and runs again; no other Machine was changed.
     await loser.refresh();
     expect(counts(await loser.up())).toEqual({ updated: 1, unchanged: 3 });
     expect(await live()).toEqual([`from ${loser.name}`]);
@@ -94,7 +94,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("F37: two stacks at once on 
     expect(counts(await loser.refresh())).toEqual({ unchanged: 4 });
   });
 
-  test("destroying one leaves what is the other's own", async () => {
+  test("destroying one stack keeps the other's own objects", async () => {
     await one.destroy();
     const left = ["first", "second"].map((name) => idOf(two, name));
     expect((await machines()).map(({ id }) => `${app}/${id}`).sort()).toEqual(left.sort());

@@ -1,10 +1,11 @@
-// Originals that a replacement would have destroyed, and the way back to them, with the packed command and the real CLI.
+// Originals that a replacement would have destroyed, and how to restore them, with the packed command and the real CLI.
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { makeMachine, send } from "../support/around.ts";
 import { bindingsOr, counts, Stack, type Ran } from "../support/stack.ts";
 import { isWrite, startService, type TestService } from "../support/startService.ts";
+import { thoroughTest } from "../support/thorough.ts";
 
 const shop = (name = "undo-shop", more = "", forceDestroy = false) => `
 import * as machines from "pulumi-machines";
@@ -19,7 +20,7 @@ new machines.PostgresCluster("main", { region: "fra", plan: "basic"${more} });
 `;
 
 const guarded =
-  /is guarded: .*`npx pulumi-machines undo-replacement`.*To lose it on purpose, set (allowDataLoss: true|deletionProtection: false)/s;
+  /is guarded: .*`npx pulumi-machines undo-replacement`.*To allow the data loss, set (allowDataLoss: true|deletionProtection: false)/s;
 
 describe.each(bindingsOr("pulumi-machines-plugin"))("undoing a replacement, %s", (binding) => {
   let service: TestService;
@@ -35,7 +36,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("undoing a replacement, %s",
     await stack.up();
     return stack;
   };
-  /** Runs the command as `npx pulumi-machines` does; it never changes anything on the service. */
+  /** Runs the command like `npx pulumi-machines`; it never changes anything on the service. */
   const undo = async (stack: Stack, ...args: string[]): Promise<Ran> => {
     const before = service.requests.length;
     const command = join(inject("installed"), "node_modules/.bin/pulumi-machines");
@@ -49,7 +50,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("undoing a replacement, %s",
     expect(code, output).toBe(0);
     return output;
   };
-  /** Ids in the state by whether they wait for their deletion. */
+  /** Ids in the state, grouped by whether their deletion is pending. */
   const idsOf = (stack: Stack, name: string) => {
     const all = stack.resources().filter(({ urn }) => urn.endsWith(`::${name}`));
     const pick = (leaves: boolean) => all.filter((one) => (one.delete ?? false) === leaves).map(({ id }) => id);
@@ -84,12 +85,12 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("undoing a replacement, %s",
       original = stack.state()["data"]?.id ?? "";
     });
 
-    test("nothing was replaced yet", async () => {
+    test("without a replacement there is nothing to undo", async () => {
       expect(await done(stack, "--yes")).toContain("There is nothing to undo");
       expect((await undo(stack, "data", "--yes")).output).toContain("the state holds none");
     });
 
-    test("by force it is refused, in every run", async () => {
+    test("a forced replacement is refused, in every run", async () => {
       expect(await forced(stack, "Volume", "data")).toMatch(guarded);
       expect(await stack.fails("up", "--yes", "--skip-preview")).toMatch(guarded);
       const { current, leaving } = idsOf(stack, "data");
@@ -97,7 +98,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("undoing a replacement, %s",
       expect((await volumes()).sort()).toEqual([...current, original].sort());
     });
 
-    test("what would be done is shown, and done for nobody who was not asked", async () => {
+    test("the plan is shown, and executed only after confirmation", async () => {
       const before = await stack.ok("stack", "export");
       const [replacement = ""] = idsOf(stack, "data").current;
       const output = await done(stack, "--dry-run");
@@ -111,7 +112,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("undoing a replacement, %s",
       expect(readdirSync(stack.dir).filter((file) => file.includes("before-undo"))).toEqual([]);
     });
 
-    test("undone, up goes on with the original and deletes the replacement", async () => {
+    test("after the undo, up continues with the original and deletes the replacement", async () => {
       const [replacement = ""] = idsOf(stack, "data").current;
       const output = await done(stack, "--yes");
       const file = /The state of before is in (dev-before-undo-\d{8}T\d{6}Z\.json)\./.exec(output)?.[1] ?? "";
@@ -128,7 +129,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("undoing a replacement, %s",
       await unchanged(stack);
     });
 
-    test("of two replacements in a row the user says which original is kept", async () => {
+    thoroughTest("of two consecutive replacements the user selects the original to keep", async () => {
       await forced(stack, "Volume", "data");
       await forced(stack, "Volume", "data");
       expect(idsOf(stack, "data").leaving).toHaveLength(2);
@@ -140,7 +141,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("undoing a replacement, %s",
       await unchanged(stack);
     });
 
-    test("an original that is gone is not gone back to, and a refresh forgets it", async () => {
+    thoroughTest("an original that no longer exists is not restored, and a refresh forgets it", async () => {
       stack.program(`${shop()}new machines.Volume("logs", { app: app.id, region: "ams", sizeGb: 1 });\n`);
       await stack.up();
       await forced(stack, "Volume", "logs");
@@ -154,7 +155,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("undoing a replacement, %s",
       await stack.up();
     });
 
-    test("the other way out: the loss is allowed, and the replacement stays", async () => {
+    test("alternatively the loss is allowed, and the replacement stays", async () => {
       await forced(stack, "Volume", "data");
       const [replacement = ""] = idsOf(stack, "data").current;
       stack.program(shop("undo-shop", ", allowDataLoss: true"));
@@ -166,13 +167,14 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("undoing a replacement, %s",
     });
   });
 
-  test("of an App that was renamed over a volume", async () => {
+  // nothingLost.test.ts has the refusal.
+  thoroughTest("of a renamed App with a volume", async () => {
     const stack = await begin(shop());
     const before = stack.state();
     stack.program(shop("undo-other"));
     expect(await stack.fails("up", "--yes", "--skip-preview")).toMatch(/changing it replaces the App undo-shop/);
     expect(await apps()).toEqual(["undo-shop"]);
-    // The App may go now, the volume in it may not: the engine makes the new App before it comes to the volume.
+    // The App may be deleted, the volume in it may not: the engine creates the new App before it reaches the volume.
     stack.program(shop("undo-other", "", true));
     expect(await stack.fails("up", "--yes", "--skip-preview")).toMatch(/changing it replaces the Volume and destroys/);
     expect(idsOf(stack, "shop")).toEqual({ current: ["undo-other"], leaving: ["undo-shop"] });
@@ -187,7 +189,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("undoing a replacement, %s",
     expect(await apps()).toEqual([]);
   });
 
-  test("of an App by force, into whose replacement others have put something meanwhile", async () => {
+  test("of a forced replacement of an App in which others have created objects meanwhile", async () => {
     const stack = await begin(shop(""));
     const before = stack.state();
     expect(await forced(stack, "App", "shop")).toMatch(/destroys its data|would be replaced/);
@@ -195,7 +197,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("undoing a replacement, %s",
     const config = { image: "registry.example.com/other:1" };
     const machine = await makeMachine(service, app, { region: "ams", config });
     expect(await done(stack, "--yes", "shop")).not.toContain("set name back");
-    // An App says itself what it still holds.
+    // The App itself reports what it still contains.
     expect(await stack.fails("up", "--yes", "--skip-preview")).toContain(`${app}/${machine}`);
     await send(service, "DELETE", `/v1/apps/${app}/machines/${machine}?force=true`);
     await stack.up();

@@ -1,4 +1,4 @@
-// The move of a volume's data into another region, as examples/volumes and docs/volumes.md tell it, with the real CLI.
+// Moving a volume's data into another region, as in examples/volumes and docs/volumes.md, with the real CLI.
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { send } from "../support/around.ts";
 import { expectUnchanged } from "../support/invariants.ts";
@@ -39,7 +39,7 @@ describe("moving a volume", () => {
   const ids = () =>
     Object.fromEntries(Object.entries(stack.state()).map(([name, { id }]) => [name, id])) as Record<string, string>;
 
-  test("start: a volume, its snapshot, a copy from that and a fork", async () => {
+  test("start: a volume, its snapshot, a copy of the snapshot and a fork", async () => {
     expect(counts(await go("start"))).toEqual({ created: 7 });
     app = (await stack.ok("stack", "output", "appName")).trim();
     expect(await machines()).toEqual(["started ams"]);
@@ -48,7 +48,7 @@ describe("moving a volume", () => {
     expect(await send(service, "GET", `/v1/apps/${data.replace("/", "/volumes/")}/snapshots`)).toHaveLength(1);
   });
 
-  test("a changed region alone is refused at preview, with this recipe", async () => {
+  test("only a changed region is refused at preview, with this procedure", async () => {
     const program = stack.read();
     stack.program(program.replace('region: "ams"', 'region: "fra"'));
     const before = service.requests.length;
@@ -69,14 +69,14 @@ describe("moving a volume", () => {
     expect(writes.indexOf("machines.stop")).toBeLessThan(writes.indexOf("volumes.create"));
   });
 
-  test("switched: the Machine runs in the new region on the fork, and the old data is still there", async () => {
+  test("switched: the Machine runs in the new region with the fork, and the old data still exists", async () => {
     const { moved, data } = ids();
     expect(counts(await go("switched"))).toEqual({ replaced: 1, unchanged: 7 });
     expect(await machines()).toEqual(["started fra"]);
     expect(ids()).toMatchObject({ moved, data });
   });
 
-  test("removed: the old volume goes, and what was copied from it stays", async () => {
+  test("removed: the old volume is deleted, and its copies are kept", async () => {
     const { data: _, "before-release": __, ...kept } = ids();
     const output = await go("removed");
     expect(counts(output)).toEqual({ deleted: 2, unchanged: 6 });

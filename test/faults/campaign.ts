@@ -1,34 +1,34 @@
-// The fault campaign: many runs by chance, and the smallest one that breaks something.
+// The fault campaign: many random runs, and the smallest one that breaks an invariant.
 import fc from "fast-check";
 import { play, type Played } from "./player.ts";
 import { scenarioArbitrary, type Scenario } from "./scenario.ts";
 import { features, rareStates, type RareState } from "./ways.ts";
 
-/** Which runs are made. */
+/** Which runs are drawn. */
 export interface Campaign {
   readonly runs: number;
   readonly seed: number;
-  /** Repeats the one run that a failure named. */
+  /** Repeats the one run that a failure printed. */
   readonly path?: string | undefined;
-  /** Draws these of the {@link features} alone. */
+  /** Draws only these of the {@link features}. */
   readonly only?: readonly string[] | undefined;
-  /** Told of every run that held. */
+  /** Called for every run that passed. */
   readonly played?: (played: Played) => void;
 }
 
-/** What a campaign came to. */
+/** The result of a campaign. */
 export interface Verdict {
   readonly runs: number;
-  /** Rare states that no run came by. */
+  /** Rare states that no run reached. */
   readonly missed: readonly RareState[];
-  /** Undefined when everything held. */
+  /** Undefined if every run passed. */
   readonly failure: { readonly path: string; readonly smallest: Scenario; readonly text: string } | undefined;
 }
 
-/** Milliseconds after which the smallest run so far is small enough. */
+/** Milliseconds after which shrinking stops. */
 const shrinkingTakes = 60_000;
 
-/** Makes the runs, and shrinks the first one that breaks something. */
+/** Plays the runs, and shrinks the first one that breaks an invariant. */
 export async function campaign({
   runs,
   seed,
@@ -61,8 +61,8 @@ export async function campaign({
   return { runs: details.numRuns, missed: [...missed], failure };
 }
 
-/** A failure for people: what broke, in which run, and how to have that run again. */
-export const told = (
+/** A readable failure: what broke, in which run, and how to repeat that run. */
+export const describeFailure = (
   { seed, only }: Pick<Campaign, "seed" | "only">,
   { path, smallest, text }: NonNullable<Verdict["failure"]>,
 ): string =>

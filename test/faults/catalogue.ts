@@ -1,12 +1,13 @@
-// The faults that the provider and the service stand, by the ids that tests and comments name. docs/faults.md is made from it.
+// The faults that the provider and the service must survive, by the ids that tests and comments use. docs/faults.md is
+// generated from it.
 
-/** One thing that goes wrong. */
+/** One fault. */
 export interface Fault {
-  /** What goes wrong. */
+  /** The fault. */
   readonly wrong: string;
-  /** What is promised all the same. */
+  /** The promised behaviour. */
   readonly promised: string;
-  /** Whether users lose most by it: such a fault is tried with the real CLI as well. */
+  /** Whether the fault is among the most harmful to users; it is then also tested with the real CLI. */
   readonly decisive?: boolean;
 }
 
@@ -14,40 +15,41 @@ export interface Fault {
 export const faults = {
   F01: {
     wrong: "The connection ends after a create was applied and before its answer came.",
-    promised: "What was made is found by its tag and taken. There is exactly one, and no create is sent blindly again.",
+    promised:
+      "The created object is found by its tag and adopted. There is exactly one, and no create is repeated blindly.",
     decisive: true,
   },
   F02: {
     wrong: "The connection ends before a create was applied.",
-    promised: "The create is sent once more, and there is exactly one.",
+    promised: "The create is sent again, and there is exactly one.",
   },
   F03: {
     wrong: "A create is answered 502, 503 or 504, after it was applied or before.",
-    promised: "The service is asked which of the two it was. Then it goes on as after F01 or F02.",
+    promised: "A read shows which of the two it was. The run continues as after F01 or F02.",
     decisive: true,
   },
   F04: {
     wrong: "429 with `Retry-After`: seconds, a date, zero, a negative number, or very long.",
     promised:
-      "Nothing is sent before that time. A wait beyond the deadline fails at once and names the limit. Other resources go on.",
+      "Nothing is sent before that time. A wait beyond the deadline fails at once and names the limit. Other resources continue.",
   },
   F05: {
-    wrong: "429 without a word, for every request.",
-    promised: "Pauses grow and differ, all requests share their retries, and the run ends.",
+    wrong: "429 without `Retry-After`, for every request.",
+    promised: "Pauses grow and vary, all requests share their retries, and the run ends.",
   },
   F06: {
     wrong: "Another client holds the Machine's lease during an update or deletion.",
     promised:
-      "The provider waits for the lease until the deadline, and never takes it away. The error names its holder and when it ends.",
+      "The provider waits for the lease until the deadline, and never steals it. The error names its holder and its expiry.",
   },
   F07: {
     wrong: "Our lease ends during an update, because the process or the network was slow.",
     promised:
-      "Leases are renewed early. Once one may have ended nothing is written under it; a new one begins with a look.",
+      "Leases are renewed early. Once a lease may have expired, nothing is written under it; a new one begins with a read.",
   },
   F08: {
-    wrong: "A lease cannot be given back, or the provider dies while it holds one.",
-    promised: "The next run waits until the lease has ended, says so, and goes on.",
+    wrong: "A lease cannot be released, or the provider dies while it holds one.",
+    promised: "The next run reports that it waits until the lease has expired, and then continues.",
     decisive: true,
   },
   F09: {
@@ -62,120 +64,121 @@ export const faults = {
   },
   F11: {
     wrong: "A Machine was destroyed or replaced outside.",
-    promised: "A refresh forgets it once its absence is proved. The next run makes a new one.",
+    promised: "A refresh forgets it once its absence is proved. The next run creates a new one.",
   },
   F12: {
     wrong: "A configuration was changed outside.",
     promised: "A refresh shows the difference. An update overwrites nothing unseen.",
   },
   F13: {
-    wrong: "What was just made is not found yet.",
-    promised: "A 404 is asked again for a few seconds after the create, and counts as gone only later.",
+    wrong: "An object that was just created is not found yet.",
+    promised: "A 404 is retried for a few seconds after the create, and counts as gone only later.",
   },
   F14: {
-    wrong: "A list is empty or lacks what is there.",
-    promised: "A list proves no absence: what it lacks is asked for by its id.",
+    wrong: "A list is empty or incomplete.",
+    promised: "A list does not prove absence: an object that it omits is read by its id.",
   },
   F15: {
     wrong: "A read shows an older version than one that was already seen.",
-    promised: "The later version counts, and the read is repeated for a few seconds.",
+    promised: "The later version counts, and the read is retried for a few seconds.",
   },
   F16: {
     wrong: "Pages are empty, repeat entries, change their order, or never end.",
     promised:
-      "The cursor alone says whether more follows. Entries are taken once, and a cursor that returns ends the list.",
+      "Only the cursor decides whether more follows. Entries are returned once, and a repeated cursor ends the list.",
   },
   F17: {
     wrong: "The user presses ^C during a create or update.",
-    promised: "Waits end, requests under way are finished. The id is in the state, and the lease is given back.",
+    promised: "Waits end, and requests under way are finished. The id is in the state, and the lease is released.",
     decisive: true,
   },
   F18: {
     wrong: "The CLI or the provider is killed at any step.",
     promised:
-      "The next run goes on with what the killed one made. Nothing is made twice, and nothing of others is deleted.",
+      "The next run continues with the objects of the killed one. Nothing is created twice, and no object of others is deleted.",
     decisive: true,
   },
   F19: {
     wrong: "The answer to an update or deletion is lost.",
-    promised: "A look at the object says whether it took effect, before anything is sent again.",
+    promised: "A read shows whether the request was applied, before anything is sent again.",
   },
   F20: {
-    wrong: "A deletion is answered, and the Machine stays a while or still runs.",
+    wrong: "A deletion is answered, but the Machine remains for a while or still runs.",
     promised: "The provider waits until the Machine is gone. It uses force only where the program allows it.",
   },
   F21: {
     wrong: "The token is revoked or expires during a run.",
-    promised: "Nothing is sent again. The message names where the token is from and never its value.",
+    promised: "Nothing is sent again. The message names the token's source and never its value.",
     decisive: true,
   },
   F22: {
-    wrong: "TLS cannot be trusted: self-signed, expired, another host, or no TLS at all.",
-    promised: "The request fails fast with the reason and the way out. The check is never left out.",
+    wrong: "A TLS certificate is self-signed, expired or for another host, or there is no TLS.",
+    promised: "The request fails at once with the reason and the remedy. The check is never skipped.",
   },
   F23: {
-    wrong: "The service cannot be reached: no address, no listener, IPv6 alone, a proxy.",
+    wrong: "The service cannot be reached: no address, a closed port, IPv6 only, a proxy.",
     promised:
-      "Requests that arrived nowhere are repeated. The message names host and port, and proxies are used as configured.",
+      "Requests that did not arrive are retried. The message names host and port, and proxies are used as configured.",
   },
   F24: {
     wrong: "An answer is malformed, truncated, empty, a web page, or has unknown fields.",
     promised:
-      "A read is sent once more, then fails in words with a short excerpt. A create is in doubt. Unknown fields are kept.",
+      "A read is sent once more, then fails with a short excerpt. A create is ambiguous. Unknown fields are kept.",
   },
   F25: {
-    wrong: "An answer is too large or has no end: bodies, packed bodies, headers.",
-    promised: "It is cut at a limit, and memory stays bounded.",
+    wrong: "An answer is too large or endless: bodies, compressed bodies, headers.",
+    promised: "It is truncated at a limit, and memory stays bounded.",
   },
   F26: {
-    wrong: "An answer comes too slowly, or stops in the middle.",
-    promised: "Every request has a time limit that no trickle of bytes extends.",
+    wrong: "An answer arrives too slowly, or stops in the middle.",
+    promised: "Every request has a time limit that occasional bytes do not extend.",
   },
   F27: {
     wrong: "Thousands of connections to the service are idle or send slowly.",
-    promised: "They are closed in time, and other clients are served as before.",
+    promised: "They are closed in time, and other clients are not affected.",
   },
   F28: {
     wrong: "The service is killed at any write.",
-    promised: "It starts again with everything it has answered, nothing by halves, and timers that go on.",
+    promised: "It restarts with every change it has confirmed, without partial changes, and timers continue.",
   },
   F29: {
     wrong: "The disk is full or read-only, the data is damaged, newer, or in use by another service.",
-    promised: "Changes are 503 and reads go on. A start that cannot be safe is refused, with the way out.",
+    promised:
+      "Changes are answered with 503, and reads continue. An unsafe start is refused, and the message has the remedy.",
   },
   F30: {
     wrong: "The clock jumps, goes backwards, or the computer sleeps.",
-    promised: "Leases and deadlines last no longer for it, ids keep their order, and no time is negative.",
+    promised: "Leases and deadlines do not last longer, ids keep their order, and no time is negative.",
   },
   F31: {
     wrong: "A region is full, or the organization's quota is used up.",
     promised:
-      "The error names the region and others with room. Fallback regions are tried, and nothing is left behind.",
+      "The error names the region and others with capacity. Fallback regions are tried, and nothing is left behind.",
   },
   F32: {
     wrong: "A Postgres cluster fails, takes too long, or is deleted meanwhile.",
     promised: "404 and 410 count as deleted. A cluster that failed or is not ready in time keeps its id.",
   },
   F33: {
-    wrong: "A secret could show up in a log, state, difference, message or trace.",
-    promised: "It shows up nowhere in clear text.",
+    wrong: "A secret could appear in a log, state, difference, message or trace.",
+    promised: "It never appears in plain text.",
     decisive: true,
   },
   F34: {
-    wrong: "A name, id or hostname holds a path that leads elsewhere, or very much text.",
+    wrong: "A name, id or hostname contains a path to another target, or is very long.",
     promised: "It is refused before it is sent, and refused by the service. No file is ever named after it.",
   },
   F35: {
-    wrong: "A token, nonce or value holds text that would become a header or a query.",
+    wrong: "A token, nonce or value contains text that would become a header or a query.",
     promised: "It is refused before it is sent, or stays one value.",
   },
   F36: {
     wrong: "A server redirects elsewhere, or a web page or a foreign host name reaches the local service.",
-    promised: "Redirects are not followed and no token leaves. The service takes its own names alone.",
+    promised: "Redirects are not followed, and no token is sent there. The service accepts only its own host names.",
   },
   F37: {
     wrong: "Two runs work on the same App at once.",
-    promised: "Leases put their updates in order. No update is lost, and neither takes what the other made.",
+    promised: "Leases serialize their updates. No update is lost, and neither run adopts the other's objects.",
     decisive: true,
   },
   F38: {
@@ -185,30 +188,31 @@ export const faults = {
   },
   F39: {
     wrong: "A run that renames a resource does not finish; a later one deletes the old resource.",
-    promised: "What the new one claims by name stays: a secret, attachment, metadata key, certificate or address.",
+    promised:
+      "Whatever the new one claims by name is kept: a secret, attachment, metadata key, certificate or address.",
     decisive: true,
   },
   F40: {
-    wrong: "What is guarded is replaced by force, and a plain run follows.",
-    promised: "The original is there in every later run, until the program says otherwise.",
+    wrong: "A guarded resource is replaced by force, and a normal run follows.",
+    promised: "Every later run keeps the original, until the program allows the loss.",
     decisive: true,
   },
   F41: {
-    wrong: "An App or cluster is renamed or replaced over guarded resources in it.",
-    promised: "The preview refuses it and names both. A stack in that state can go back.",
+    wrong: "An App or cluster with guarded resources in it is renamed or replaced.",
+    promised: "The preview refuses it and names both. A stack in that state can be restored.",
     decisive: true,
   },
   F42: {
-    wrong: "One run goes to a wrong endpoint or organization, and the next to the right one.",
+    wrong: "One run uses a wrong endpoint or organization, and the next the right one.",
     promised: "Nothing is forgotten and nothing is replaced.",
     decisive: true,
   },
   F43: {
     wrong: "The engine sends a create again after it reported that an initialization failed.",
-    promised: "It goes on with the same object. None is forgotten, and there are never two.",
+    promised: "The create continues with the same object. None is forgotten, and there are never two.",
   },
   F44: {
-    wrong: "Others change metadata of ours, and an update of something else follows.",
+    wrong: "Others change our metadata, and an update of another setting follows.",
     promised: "The update is refused and names the key, as for a setting.",
     decisive: true,
   },
@@ -219,18 +223,18 @@ export const faults = {
   },
   F46: {
     wrong: "Another client has very large rows, configurations or secrets.",
-    promised: "Requests of others take at most half as long again.",
+    promised: "Requests of other clients take at most 50% longer.",
   },
   F47: {
     wrong: "A flood without a token: long paths, silent and half-open connections, slow bodies.",
-    promised: "Memory is bounded, descriptors are given back, and others are served.",
+    promised: "Memory is bounded, descriptors are released, and other clients are served.",
   },
   F48: {
-    wrong: "One request is expensive to judge: huge maps, lists or texts.",
+    wrong: "One request is expensive to validate: huge maps, lists or texts.",
     promised: "It is refused before the work begins, and no other client waits for it.",
   },
   F49: {
-    wrong: "Text of others holds control characters, wherever it is printed.",
-    promised: "It is escaped and cut.",
+    wrong: "Printed text from others contains control characters.",
+    promised: "It is escaped and truncated.",
   },
 } as const satisfies Record<string, Fault>;

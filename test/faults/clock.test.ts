@@ -1,10 +1,10 @@
-// The client's clock when the computer's jumps or sleeps (F30).
+// The client's clock when the system clock jumps or the computer sleeps (F30).
 import { afterEach, expect, test, vi } from "vitest";
 import { steadyTime, systemClock } from "../../provider/client/clock.ts";
 
 afterEach(() => vi.useRealTimers());
 
-test("F30 the time goes on when the clock is set back by an hour, and follows one that is set forward", () => {
+test("F30 the clock keeps advancing when the system clock is set back by an hour, and follows one set forward", () => {
   let [wall, ticks] = [1_000_000, 0];
   const now = steadyTime(
     () => wall,
@@ -20,20 +20,20 @@ test("F30 the time goes on when the clock is set back by an hour, and follows on
   expect(pass(7_200_000, 10)).toBe(4_600_200);
 });
 
-test("F30 a pause ends when its time is over, also when the computer slept meanwhile", async () => {
+test("F30 a pause ends on time, even if the computer slept meanwhile", async () => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "Date"], now: Date.now() + 3600_000 });
   systemClock.now();
   let ended = false;
   void systemClock.sleep(300_000).then(() => (ended = true));
   await vi.advanceTimersByTimeAsync(29_000);
   expect(ended).toBe(false);
-  // The lid was closed for an hour: the clock has moved on, the timers have not.
+  // The computer slept for an hour: the clock has advanced, the timers have not.
   vi.setSystemTime(Date.now() + 3600_000);
   await vi.advanceTimersByTimeAsync(2000);
   expect(ended).toBe(true);
 });
 
-test("F04 a pause longer than a timer can hold does not end at once", async () => {
+test("F04 a pause longer than the maximum timer does not end at once", async () => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "Date"], now: Date.now() + 3 * 3600_000 });
   const cancelled = new AbortController();
   let ended = "";

@@ -1,4 +1,4 @@
-// What users have lost data or secrets by, each as one small story in the model of the engine.
+// Each case in which users have lost data or secrets is a short story, played in the model of the engine.
 import { describe, expect, test } from "vitest";
 import { examples } from "./examples.ts";
 import { play } from "./player.ts";

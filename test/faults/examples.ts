@@ -1,4 +1,4 @@
-// Runs that every campaign of the tests makes first: what users have lost data or secrets by, each as one small story.
+// Runs that every campaign plays first: cases in which users have lost data or secrets, each as a short story.
 import { noTrouble } from "./faultPlans.ts";
 import type { Slot } from "./programs.ts";
 import type { Phase, Scenario } from "./scenario.ts";
@@ -7,13 +7,13 @@ import type { Way } from "./ways.ts";
 const up = (way: Way = {}, pick = 0): Phase => ({ verb: "up", pick, trouble: noTrouble, way });
 const same = (way: Way = {}, pick = 0): Phase => up({ ...way, stays: true }, pick);
 
-/** A slot that is what it is in all versions, but for what is said. */
+/** A slot that stays the same in all versions, except for the given fields. */
 const slot = (kind: string, more: Partial<Slot> = {}): Slot => ({ kind, pick: 1, life: [0, 0, 0, 0], ...more });
 const renamed: Partial<Slot> = { renames: [null, "bare", null, null] };
 
 const story = (slots: readonly Slot[], ...phases: readonly Phase[]): Scenario => ({ slots, phases, parallel: 4 });
 
-/** A rename that does not finish, because something else fails: the next up deletes the old name. */
+/** An unfinished rename, because something else fails: the next up deletes the old name. */
 const unfinished = (...kinds: readonly string[]): Scenario[] =>
   [{}, { elsewhere: true } as const].map((way) =>
     story(
@@ -24,21 +24,21 @@ const unfinished = (...kinds: readonly string[]): Scenario[] =>
     ),
   );
 
-/** The stories, by what they are about. */
+/** The stories, by subject. */
 export const examples: Readonly<Record<string, readonly Scenario[]>> = {
-  "a rename that did not finish": [
+  "an unfinished rename": [
     ...unfinished("Secret"),
     ...unfinished("AppSecrets"),
     ...unfinished("PostgresCluster", "PostgresAttachment"),
     ...unfinished("Machine", "MachineMetadata"),
   ],
-  "a rename that did not finish, and the old name as a target": [
+  "an unfinished rename, and the old name as a target": [
     story([slot("Secret", renamed)], up(), up({ sibling: true }), same({ target: true })),
     story([slot("AppSecrets", renamed)], up(), up({ sibling: true }), same({ target: true })),
   ],
-  "a rename that was killed before it deleted": [{}, { elsewhere: true } as const].map((way) => ({
+  "a rename killed before its deletions": [{}, { elsewhere: true } as const].map((way) => ({
     ...story(
-      // The volume is deleted first, and the run is killed there.
+      // The volume is deleted first, and the run is killed at that point.
       [slot("Secret", renamed), slot("Volume", { life: [0, null, null, null] })],
       up(),
       { ...up(), trouble: { ...noTrouble, death: { request: 3, when: "before" } } },
@@ -46,7 +46,7 @@ export const examples: Readonly<Record<string, readonly Scenario[]>> = {
     ),
     parallel: 1,
   })),
-  "a rename with another value that is refused, and taken back": ["Secret", "AppSecrets"].map((kind) =>
+  "a rename with another value that is refused, and undone": ["Secret", "AppSecrets"].map((kind) =>
     story(
       [slot(kind, { ...renamed, life: [0, 1, 1, 1] }), slot("Volume", { isGuarded: true, life: [0, 10, 10, 10] })],
       up(),
@@ -62,7 +62,7 @@ export const examples: Readonly<Record<string, readonly Scenario[]>> = {
       same(),
     ),
   ],
-  "another name and another secret of an attachment at once": [
+  "an attachment with its name and its secret changed at once": [
     story(
       [slot("PostgresCluster"), slot("PostgresAttachment", { ...renamed, life: [0, 1, 0, 0] })],
       up(),
@@ -70,13 +70,11 @@ export const examples: Readonly<Record<string, readonly Scenario[]>> = {
       same(),
     ),
   ],
-  "a replacement by force": (["replace", "taint"] as const).flatMap((force) => [
+  "a forced replacement": (["replace", "taint"] as const).flatMap((force) => [
     story([slot("Volume", { isGuarded: true })], up(), same({ force }, 1), same(), same()),
     story([slot("PostgresCluster", { pick: 2, isGuarded: true })], up(), same({ force }, 1), same(), same()),
   ]),
-  "a replacement by force that did not finish, and then another name under an alias": (
-    ["replace", "taint"] as const
-  ).flatMap((force) =>
+  "an unfinished forced replacement, then a rename with an alias": (["replace", "taint"] as const).flatMap((force) =>
     [slot("Volume", { isGuarded: true }), slot("PostgresCluster", { pick: 2, isGuarded: true })].map((guarded) =>
       story(
         [{ ...guarded, renames: [null, "alias", "alias", null] }],
@@ -89,11 +87,12 @@ export const examples: Readonly<Record<string, readonly Scenario[]>> = {
       ),
     ),
   ),
-  "another name of an App that holds volumes": [
+  "a renamed App with volumes": [
     { ...story([slot("Volume", { isGuarded: true })], up(), up(), same()), apps: [false, true, false, false] },
   ],
-  // One without a fixed name is created before the other goes: an update without a preview comes back by undo-replacement alone.
-  "another plan of a cluster that holds databases": [
+  // Without a fixed name the new one is created before the old one is deleted; after an update without a preview, only
+  // undo-replacement restores it.
+  "another plan of a cluster with databases": [
     story(
       [slot("PostgresCluster", { pick: 1, life: [0, 3, 0, 0] }), slot("PostgresDatabase", { isGuarded: true })],
       up(),
@@ -101,8 +100,8 @@ export const examples: Readonly<Record<string, readonly Scenario[]>> = {
       same(),
     ),
   ],
-  // Removed in the same up, the database may only be deleted by `--target` first: the engine asks about it as the state has it.
-  "another plan of a cluster whose database leaves the program": [
+  // Removed in the same up, the database must first be deleted with `--target`: the engine uses its inputs from the state.
+  "another plan of a cluster whose database is removed from the program": [
     story(
       [
         slot("PostgresCluster", { pick: 1, life: [0, 3, 0, 0] }),
@@ -112,8 +111,8 @@ export const examples: Readonly<Record<string, readonly Scenario[]>> = {
       up({}, 1),
     ),
   ],
-  // The extension goes with the database, although nothing of its own has changed.
-  "a database that is replaced under its name, with what is in it": [
+  // The extension is deleted with the database, although it has no change of its own.
+  "a database replaced under its name, with its contents": [
     story(
       [slot("Secret", { option: "strict" }), slot("PostgresExtension")],
       up(),
@@ -127,7 +126,7 @@ export const examples: Readonly<Record<string, readonly Scenario[]>> = {
       ...story([slot("Volume", { isGuarded: true })], up(), { ...same({ isLost: true }), verb: "refresh" }, same()),
     },
   ],
-  "a create that is made again after it was made in part": [
+  "a create that is repeated after it succeeded in part": [
     story([slot("PostgresCluster", { pick: 2 })], {
       ...up({ hooks: 1 }),
       trouble: { ...noTrouble, faults: [{ operation: "postgres.get", when: "before", status: 401, nth: 1, times: 1 }] },

@@ -1,29 +1,29 @@
-// Faults by chance: what the service, the way there, the process and others do wrong in one run.
+// Random faults: of the service, the network, the process and other clients during one run.
 import fc from "fast-check";
 import type { Fault } from "../../service/index.ts";
 import type { Death, Slow } from "../support/simulation.ts";
 
-/** What somebody else does before a run. */
-export interface Meddling {
+/** What another client does before a run. */
+export interface Interference {
   readonly what: "lease" | "config" | "destroy" | "stop";
-  /** Decides which Machine of the state it is done to. */
+  /** Selects the Machine of the state. */
   readonly pick: number;
-  /** Seconds a lease is held. */
+  /** Seconds for which a lease is held. */
   readonly seconds: number;
 }
 
-/** What goes wrong in one run. */
+/** The faults of one run. */
 export interface Trouble {
   readonly faults: readonly Fault[];
   readonly slow: readonly Slow[];
   readonly death: Death | undefined;
-  readonly others: readonly Meddling[];
+  readonly others: readonly Interference[];
 }
 
 /** Nothing. */
 export const noTrouble: Trouble = { faults: [], slow: [], death: undefined, others: [] };
 
-/** Operations that runs send, those of Machines and volumes more often. */
+/** Operations that runs send, with those of Machines and volumes repeated to weight them. */
 const operations = [
   ...["machines.create", "machines.get", "machines.list", "machines.update", "machines.wait", "machines.destroy"],
   ...["machines.create", "machines.acquireLease", "machines.releaseLease", "machines.stop", "machines.start"],
@@ -59,7 +59,7 @@ const times = fc.oneof(
   { arbitrary: fc.constant(20), weight: 1 },
 );
 const operation = fc.constantFrom(...operations);
-/** Most faults are of one operation, some of whatever comes. */
+/** Most faults affect one operation, some affect any. */
 const anywhere = fc.oneof({ arbitrary: operation, weight: 5 }, { arbitrary: fc.constant(undefined), weight: 1 });
 const moment = fc.constantFrom("before", "after");
 
@@ -159,7 +159,7 @@ const death: fc.Arbitrary<Death> = fc.record({
   when: moment,
 });
 
-const meddling: fc.Arbitrary<Meddling> = fc.record({
+const interference: fc.Arbitrary<Interference> = fc.record({
   what: fc.constantFrom("lease", "config", "destroy", "stop"),
   pick: fc.nat(3),
   seconds: fc.integer({ min: 1, max: 60 }),
@@ -169,19 +169,19 @@ const trouble: fc.Arbitrary<Trouble> = fc.record({
   faults: fc.array(fault, { maxLength: 3, size: "max" }),
   slow: fc.array(slow, { maxLength: 1 }),
   death: fc.option(death, { nil: undefined, freq: 2 }),
-  others: fc.array(meddling, { maxLength: 1 }),
+  others: fc.array(interference, { maxLength: 1 }),
 });
 
-/** What goes wrong in one run; now and then nothing does. */
+/** The faults of one run; sometimes there are none. */
 export const troubleArbitrary: fc.Arbitrary<Trouble> = fc.oneof(
   { arbitrary: trouble, weight: 3 },
   { arbitrary: fc.constant(noTrouble), weight: 1 },
 );
 
-/** Whether anything goes wrong. */
+/** Whether there is any fault. */
 export const isTrouble = ({ faults, slow: late, death: end, others }: Trouble): boolean =>
   faults.length > 0 || late.length > 0 || end !== undefined || others.length > 0;
 
-/** Whether the service answers what is not so. */
+/** Whether the service gives wrong answers. */
 export const liesOf = ({ faults }: Trouble): boolean =>
   faults.some((fault) => ["list", "stale", "hiddenForMs"].some((name) => Object.hasOwn(fault, name)));

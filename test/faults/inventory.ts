@@ -1,4 +1,4 @@
-// What there is on the service, and what a state says there is: both as sorted lines that can be compared.
+// The objects of the service and the objects of a state, both as sorted lines that can be compared.
 import type { Kept, Stack } from "../support/modelStack.ts";
 import { firstDatabase, firstUser } from "../../provider/postgres/credentials.ts";
 import type { Service } from "../../service/index.ts";
@@ -7,7 +7,7 @@ const gone =
   "('scheduling_destroy', 'pending_destroy', 'fork_cleanup', 'waiting_for_detach', 'destroying', 'destroyed')";
 const live = "JOIN clusters c ON c.id = cluster AND c.status NOT IN ('deleting', 'deleted')";
 
-/** One question for everything of a type; each row is what tells it from others. */
+/** One query for all objects of a type; each row identifies one object. */
 const questions: Readonly<Record<string, string>> = {
   App: "SELECT name AS what FROM apps WHERE deleting = 0",
   Machine: "SELECT id AS what FROM machines WHERE destroyed_at IS NULL AND state <> 'destroying'",
@@ -26,7 +26,7 @@ const questions: Readonly<Record<string, string>> = {
   PostgresAttachment: `SELECT cluster || '/' || a.name AS what FROM attachments t JOIN apps a ON a.id = t.app ${live}`,
 };
 
-/** Everything there is on the service. */
+/** Every object of the service. */
 export const onService = ({ context }: Service): string[] =>
   Object.entries(questions)
     .flatMap(([kind, sql]) => context.store.all<{ what: string }>(sql).map(({ what }) => `${kind} ${what}`))
@@ -34,7 +34,7 @@ export const onService = ({ context }: Service): string[] =>
 
 const text = (value: unknown): string => (typeof value === "string" ? value : "");
 
-/** What one resource of a state says there is. */
+/** The objects of one resource in a state. */
 const said: Readonly<Record<string, (kept: Kept) => readonly string[]>> = {
   App: ({ id }) => [`App ${id}`],
   Machine: ({ state }) => [`Machine ${text(state["machineId"])}`],
@@ -58,14 +58,14 @@ const said: Readonly<Record<string, (kept: Kept) => readonly string[]>> = {
   PostgresExtension: ({ id }) => [`PostgresExtension ${id.replace("/extension/", "/")}`],
 };
 
-/** What one resource says there is. */
+/** The objects of one resource. */
 export const linesOf = (kept: Kept): readonly string[] => said[kept.type]?.(kept) ?? [];
 
-/** Everything a state says there is. */
+/** All objects of a state. */
 export const inState = ({ resources }: Stack): string[] =>
   [...new Set(resources.filter(({ mark }) => mark !== "replacing").flatMap(linesOf))].sort();
 
-/** Whether another resource of the state says that the same object exists. */
+/** Whether another resource of the state has the same object. */
 export function isClaimed(kept: Kept, resources: readonly Kept[]): boolean {
   const lines = linesOf(kept);
   return resources.some((other) => other.name !== kept.name && linesOf(other).some((line) => lines.includes(line)));

@@ -1,4 +1,4 @@
-// What data there is that the program never said may be lost (I12), and what the program says that must be there (I11).
+// Data that the program never allowed to be lost (I12), and objects that the program requires (I11).
 import { createHash } from "node:crypto";
 import type { Values } from "../../provider/core/resource.ts";
 import type { Service } from "../../service/index.ts";
@@ -7,7 +7,7 @@ import type { Declared, Kept, Stack } from "../support/modelStack.ts";
 import { linesOf, onService } from "./inventory.ts";
 import { Broken } from "./invariants.ts";
 
-/** Types that hold data, and whether their values let it be lost. */
+/** Types that contain data, and whether their inputs allow its loss. */
 const guarded: Readonly<Record<string, (values: Values) => boolean>> = {
   Volume: ({ allowDataLoss }) => allowDataLoss === true,
   SecretKey: ({ allowDataLoss }) => allowDataLoss === true,
@@ -15,15 +15,15 @@ const guarded: Readonly<Record<string, (values: Values) => boolean>> = {
   PostgresCluster: ({ deletionProtection }) => deletionProtection === false,
 };
 
-/** Whether something holds data that these values do not let be lost. */
+/** Whether a resource contains data that its inputs do not allow to be lost. */
 export const isGuarded = ({ type, inputs }: Pick<Declared, "type" | "inputs">): boolean =>
   guarded[type]?.(inputs) === false;
 
-/** Whether it is protected also from a program that no longer has it. */
+/** Whether it is protected even after its removal from the program. */
 export const isProtected = (kept: Kept): boolean => kept.type === "PostgresCluster" && isGuarded(kept);
 
-/** What tells an object from another one of its name: when it was made. */
-function birthOf({ context }: Service, line: string): number | undefined {
+/** What distinguishes an object from another one with its name: its creation time. */
+function creationTimeOf({ context }: Service, line: string): number | undefined {
   const [type = "", id = ""] = line.split(" ");
   const [holder = "", name = ""] = id.split("/");
   if (type === "PostgresDatabase")
@@ -41,18 +41,18 @@ function birthOf({ context }: Service, line: string): number | undefined {
 
 interface Entry {
   name: string;
-  birth: number | undefined;
+  createdAt: number | undefined;
   isProtected: boolean;
   mayGo: boolean;
 }
 
-/** The data that states have known, and what programs have said of it. */
+/** The data that states have had, and what programs allow for it. */
 export class Ledger {
   readonly #entries = new Map<string, Entry>();
 
-  /** Before a run: what its program says of what there is. A destroy has none. */
+  /** Before a run: records what its program allows for existing data. A destroy has no program. */
   open(stack: Stack, program: readonly Declared[] | undefined): void {
-    // Where its parent is deleted first, the engine asks about it as the last up left it: a permission is withdrawn by an up.
+    // If its parent is deleted first, the engine uses the inputs of the last up; only an up withdraws a permission.
     const isHeld = (kept: Kept) => kept.mark === undefined && isGuarded(kept);
     const held = new Set(stack.resources.filter(isHeld).flatMap(linesOf));
     for (const [line, entry] of this.#entries) {
@@ -63,28 +63,31 @@ export class Ledger {
     }
   }
 
-  /** After a run, whatever came of it: everything is there that may not go. */
+  /** After a run, whatever its result: all data that must not be lost still exists. */
   close(stack: Stack, service: Service): void {
     const there = new Set(onService(service));
-    for (const [line, { birth, mayGo }] of this.#entries) {
-      const isThere = there.has(line) && birthOf(service, line) === birth;
+    for (const [line, { createdAt, mayGo }] of this.#entries) {
+      const isThere = there.has(line) && creationTimeOf(service, line) === createdAt;
       if (!isThere && !mayGo) throw new Broken(`${line} is gone, though nothing ever said that it may be lost`);
       if (!isThere) this.#entries.delete(line);
     }
     for (const kept of stack.resources.filter(({ type, mark }) => Object.hasOwn(guarded, type) && mark !== "replacing"))
       for (const line of linesOf(kept).filter((one) => there.has(one))) {
-        const { birth = birthOf(service, line), mayGo = !isGuarded(kept) } = this.#entries.get(line) ?? {};
-        this.#entries.set(line, { name: kept.name, birth, mayGo, isProtected: isProtected(kept) });
+        const { createdAt = creationTimeOf(service, line), mayGo = !isGuarded(kept) } = this.#entries.get(line) ?? {};
+        this.#entries.set(line, { name: kept.name, createdAt, mayGo, isProtected: isProtected(kept) });
       }
   }
 
-  /** Somebody else takes something away. */
+  /** Another client deletes something. */
   forget(line: string): void {
     this.#entries.delete(line);
   }
 }
 
-/** I11: what the program declares and the state has is there, as the program says; but for types of which nobody knows. */
+/**
+ * I11: objects that the program declares and the state has exist with the declared values, except types with unknown
+ * results.
+ */
 export function judgeValues(
   program: readonly Declared[],
   { resources }: Stack,
@@ -112,13 +115,13 @@ export function judgeValues(
   }
 }
 
-/** No message may hold a value. */
+/** Messages must not contain values, so they show a hash. */
 const fingerprint = (text: string | undefined): string =>
   text === undefined ? "not there" : createHash("sha256").update(text).digest("hex").slice(0, 8);
 
 type Compared = readonly [what: string, wanted: string, live: string | undefined];
 
-/** Values a resource has written under names of others, as the program says them and as they are. */
+/** Values that a resource wrote under names of other resources, as declared and as live. */
 function valuesOf({ type, id, inputs, state }: Kept, service: Service): Compared[] {
   const [app = "", name = ""] = id.split("/");
   if (type === "Secret") return [[`Secret ${id}`, String(inputs["value"]), secretValue(service, app, name)]];

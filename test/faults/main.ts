@@ -1,9 +1,9 @@
-// Runs of the fault campaign from a shell; see tools/faultRuns.mjs.
+// Runs the fault campaign from a shell; see tools/faultRuns.mjs.
 import { parseArgs } from "node:util";
-import { campaign, told } from "./campaign.ts";
+import { campaign, describeFailure } from "./campaign.ts";
 import { features } from "./ways.ts";
 
-/** Runs from which on every rare state must have been come by. */
+/** The number of runs from which on every rare state must be reached. */
 const enough = 2000;
 
 const { values } = parseArgs({
@@ -52,7 +52,7 @@ async function make(): Promise<void> {
   );
   for (const [state, count] of [...states].sort(([, a], [, b]) => b - a)) console.log(`${count} runs: ${state}`);
   if (failure) {
-    console.log(`\n${told({ seed, only }, failure)}`);
+    console.log(`\n${describeFailure({ seed, only }, failure)}`);
     process.exitCode = 1;
   } else if (made >= enough && only === undefined && missed.length > 0) {
     console.log(`\nNo run came by these, so that they were not tested:\n${missed.join("\n")}`);

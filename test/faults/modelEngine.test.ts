@@ -1,4 +1,4 @@
-// The small engine, through core in simulated time and through the dynamic binding in real time.
+// The model engine, with core in simulated time and with the dynamic binding in real time.
 import { describe, expect, test } from "vitest";
 import { run } from "../../provider/dynamic/run.ts";
 import { bind } from "../support/binding.ts";
@@ -35,7 +35,8 @@ const machine = (config: object = {}, inputs: object = {}): Declared => ({
   },
 });
 
-const told = (report: Report): string[] => report.map(({ verb, name, error }) => `${verb} ${name}${error ? "!" : ""}`);
+const stepsOf = (report: Report): string[] =>
+  report.map(({ verb, name, error }) => `${verb} ${name}${error ? "!" : ""}`);
 
 async function simulated(work: (simulation: Simulation) => Promise<void>): Promise<void> {
   const simulation = await simulate("engine");
@@ -46,7 +47,7 @@ async function simulated(work: (simulation: Simulation) => Promise<void>): Promi
   }
 }
 
-/** Runs in a process of its own, which must not die. */
+/** Runs in a process of its own, which must not exit early. */
 async function ran(
   simulation: Simulation,
   work: (host: Host) => Promise<Report>,
@@ -64,57 +65,54 @@ const live = ({ service }: Simulation): string[] =>
     .map(({ id }) => id);
 
 describe("the model of the engine", () => {
-  test("up, up again, a change, a replacement, a removal, destroy", () =>
+  test("up, a second up, a change, a replacement, a removal, destroy", () =>
     simulated(async (simulation) => {
       const stack = emptyStack();
       const with_ = (...program: Declared[]) => ran(simulation, (host) => up(stack, program, host));
-      expect(told(await with_(app, volume(), machine()))).toEqual(["create web", "create data", "create one"]);
+      expect(stepsOf(await with_(app, volume(), machine()))).toEqual(["create web", "create data", "create one"]);
       expect(changes(await with_(app, volume(), machine()))).toEqual([]);
-      expect(told(await with_(app, volume({ sizeGb: 2 }), machine({ env: { A: "1" } })))).toEqual([
+      expect(stepsOf(await with_(app, volume({ sizeGb: 2 }), machine({ env: { A: "1" } })))).toEqual([
         "same web",
         "update data",
         "update one",
       ]);
-      expect(told(await with_(app, volume({ sizeGb: 2 }), machine({}, { region: "fra", config: { image } })))).toEqual([
-        "same web",
-        "same data",
-        "create one",
-        "delete one",
-      ]);
+      expect(
+        stepsOf(await with_(app, volume({ sizeGb: 2 }), machine({}, { region: "fra", config: { image } }))),
+      ).toEqual(["same web", "same data", "create one", "delete one"]);
       expect(live(simulation)).toHaveLength(1);
-      expect(told(await ran(simulation, (host) => refresh(stack, host)))).toEqual([
+      expect(stepsOf(await ran(simulation, (host) => refresh(stack, host)))).toEqual([
         "read web",
         "read data",
         "read one",
       ]);
-      expect(told(await with_(app, machine({}, { region: "fra", config: { image } })))).toEqual([
+      expect(stepsOf(await with_(app, machine({}, { region: "fra", config: { image } })))).toEqual([
         "same web",
         "same one",
         "delete data",
       ]);
-      expect(told(await ran(simulation, (host) => destroy(stack, host)))).toEqual(["delete one", "delete web"]);
+      expect(stepsOf(await ran(simulation, (host) => destroy(stack, host)))).toEqual(["delete one", "delete web"]);
       expect(stack.resources).toEqual([]);
       expect(live(simulation)).toEqual([]);
     }));
 
-  test("what a replacement may not hold together goes first", () =>
+  test("a resource that must be deleted before its replacement is deleted first", () =>
     simulated(async (simulation) => {
       const stack = emptyStack();
       const named = (region: string) => [app, machine({ mounts: [] }, { name: "fixed", region })];
       await ran(simulation, (host) => up(stack, named("ams"), host));
-      expect(told(await ran(simulation, (host) => up(stack, named("fra"), host)))).toEqual([
+      expect(stepsOf(await ran(simulation, (host) => up(stack, named("fra"), host)))).toEqual([
         "same web",
         "delete one",
         "create one",
       ]);
     }));
 
-  test("what replaces a Machine with a volume waits until that is let go", () =>
+  test("the replacement of a Machine with a volume waits until the volume is released", () =>
     simulated(async (simulation) => {
       const stack = emptyStack();
       const program = (name: string) => [app, volume(), machine({}, { name })];
       await ran(simulation, (host) => up(stack, program("first"), host));
-      expect(told(await ran(simulation, (host) => up(stack, program("second"), host)))).toEqual([
+      expect(stepsOf(await ran(simulation, (host) => up(stack, program("second"), host)))).toEqual([
         "same web",
         "same data",
         "delete one",
@@ -122,21 +120,21 @@ describe("the model of the engine", () => {
       ]);
     }));
 
-  test("what fails stops what needs it, and the next up goes on; what was made and failed is updated", () =>
+  test("a failure blocks dependents, and the next up continues; a resource created in part is updated", () =>
     simulated(async (simulation) => {
       const stack = emptyStack();
       const program = [app, volume(), machine()];
       simulation.service.fail({ operation: "volumes.create", status: 422 });
       const first = await ran(simulation, (host) => up(stack, program, host));
-      expect(told(first)).toEqual(["create web", "create data!"]);
+      expect(stepsOf(first)).toEqual(["create web", "create data!"]);
       simulation.service.fail({ operation: "machines.wait", status: 400 });
-      expect(told(await ran(simulation, (host) => up(stack, program, host)))).toEqual([
+      expect(stepsOf(await ran(simulation, (host) => up(stack, program, host)))).toEqual([
         "same web",
         "create data",
         "create one!",
       ]);
       expect(stack.resources.find(({ name }) => name === "one")?.failed).toHaveLength(1);
-      expect(told(await ran(simulation, (host) => up(stack, program, host)))).toEqual([
+      expect(stepsOf(await ran(simulation, (host) => up(stack, program, host)))).toEqual([
         "same web",
         "same data",
         "update one",
@@ -144,7 +142,7 @@ describe("the model of the engine", () => {
       expect(live(simulation)).toHaveLength(1);
     }));
 
-  test("a process that dies leaves a state and what was begun; the next run takes over what it made", () =>
+  test("a killed process leaves a state and pending creates; the next run adopts its objects", () =>
     simulated(async (simulation) => {
       const stack = emptyStack();
       const program = [app, machine({ mounts: [] })];
@@ -155,25 +153,25 @@ describe("the model of the engine", () => {
       expect(stack.resources.map(({ name }) => name)).toEqual(["web"]);
       expect(stack.pending).toEqual([{ verb: "create", type: "Machine", name: "one" }]);
       const [made] = live(simulation);
-      expect(told(await ran(simulation, (host) => up(stack, program, host)))).toEqual(["same web", "create one"]);
+      expect(stepsOf(await ran(simulation, (host) => up(stack, program, host)))).toEqual(["same web", "create one"]);
       expect(live(simulation)).toEqual([made]);
       expect(stack.pending).toEqual([]);
     }));
 
-  test("what was forgotten is imported by its id", () =>
+  test("a forgotten resource is imported by its id", () =>
     simulated(async (simulation) => {
       const stack = emptyStack();
       const program = [app, volume(), machine()];
       await ran(simulation, (host) => up(stack, program, host));
       const [forgotten] = stack.resources.splice(2);
       if (!forgotten) throw new Error("nothing was made");
-      expect(told(await ran(simulation, (host) => importResource(stack, forgotten, host)))).toEqual(["import one"]);
+      expect(stepsOf(await ran(simulation, (host) => importResource(stack, forgotten, host)))).toEqual(["import one"]);
       const after = await ran(simulation, (host) => up(stack, program, host));
-      expect(told(after).filter((step) => step.startsWith("create"))).toEqual([]);
+      expect(stepsOf(after).filter((step) => step.startsWith("create"))).toEqual([]);
       expect(failures(after)).toEqual([]);
     }));
 
-  test("time that is waited for passes at once, and a lease is renewed in it", () =>
+  test("waiting takes no real time, and a lease is renewed meanwhile", () =>
     simulated(async (simulation) => {
       const stack = emptyStack();
       const checks = { web: { type: "http", port: 80, interval: "15s", timeout: "2s" } };
@@ -182,20 +180,20 @@ describe("the model of the engine", () => {
       const report = await ran(simulation, (host) => up(stack, [app, machine({ mounts: [], checks })], host), [
         { operation: "machines.wait", nth: 1, times: 1, ms: 40_000, when: "before" },
       ]);
-      expect(told(report)).toEqual(["same web", "update one"]);
+      expect(stepsOf(report)).toEqual(["same web", "update one"]);
       expect(simulation.time.now() - from).toBeGreaterThanOrEqual(40_000);
       const leases = simulation.service.requests.filter(({ operation }) => operation === "machines.acquireLease");
       expect(leases.length).toBeGreaterThan(5);
     }));
 
-  test("through the dynamic binding, in real time", async () => {
+  test("with the dynamic binding, in real time", async () => {
     const service = await startService();
     try {
       const host: Host = { bound: (type) => bind(type, service), parallel: 4 };
       const stack = emptyStack();
       const program = [app, volume(), machine()];
       expect(failures(await up(stack, program, host))).toEqual([]);
-      // Each run is a process of its own, which has seen nothing of the one before.
+      // Each run is a process of its own, with no memory of the previous one.
       run.begin();
       expect(changes(await up(stack, program, host))).toEqual([]);
       run.begin();

@@ -1,4 +1,4 @@
-// What the small engine asks and does over several runs, against a provider that only writes down what it is asked.
+// The calls of the model engine over several runs, to a provider that only records them.
 import { describe, expect, test } from "vitest";
 import type { Values } from "../../provider/core/resource.ts";
 import { UNKNOWN } from "../../provider/core/values.ts";
@@ -6,7 +6,7 @@ import type { Verbs } from "../support/binding.ts";
 import { destroy, failures, refresh, up, type Asked, type Host } from "../support/modelEngine.ts";
 import { emptyStack, stateDelete, taint, unprotect, type Declared } from "../support/modelStack.ts";
 
-/** Inputs that replace: `fixed` before the old one goes, `first` after. */
+/** Inputs that cause replacement: `fixed` deletes the old one afterwards, `first` before. */
 const verdictOf = (state: Values, inputs: Values): Awaited<ReturnType<Verbs["diff"]>> => {
   const differs = (name: string) => inputs[name] !== UNKNOWN && state[name] !== inputs[name];
   if (differs("first")) return "delete-replace";
@@ -16,7 +16,7 @@ const verdictOf = (state: Values, inputs: Values): Awaited<ReturnType<Verbs["dif
     : "same";
 };
 
-/** A provider whose steps fail as they are told: `verb name` by what comes of it, one after the other. */
+/** A provider whose steps have the given results, in order, by `verb name`. */
 function engine(fails: Record<string, ("fails" | "partly" | "works")[]> = {}) {
   const stack = emptyStack();
   const asked: string[] = [];
@@ -64,7 +64,7 @@ function engine(fails: Record<string, ("fails" | "partly" | "works")[]> = {}) {
   return {
     stack,
     host,
-    /** What one up asks and does; what it is asked beside steps is left out unless wanted. */
+    /** The calls and steps of one up; calls other than steps are omitted unless requested. */
     async up(program: readonly Declared[], options: Asked = {}, over: Partial<Host> = {}) {
       asked.length = 0;
       const report = await up(stack, program, { ...host, ...over }, options);
@@ -83,7 +83,7 @@ const messages = ({ report }: { report: Awaited<ReturnType<typeof up>> }) =>
   failures(report).map(({ name, error }) => `${name}: ${(error as Error).message}`);
 
 describe("the model of the engine, over several runs", () => {
-  test("deletes nothing after a failure; the next up deletes what the program no longer has", async () => {
+  test("deletes nothing after a failure; the next up deletes the removed resources", async () => {
     const { up: run, ids } = engine({ "create b": ["fails"] });
     await run([one("old")]);
     expect((await run([one("new"), one("b", {}, { after: ["new"] })])).steps).toEqual(["create new", "create b"]);
@@ -91,7 +91,7 @@ describe("the model of the engine, over several runs", () => {
     expect((await run([one("new"), one("b")])).steps).toEqual(["create b", "delete old-1"]);
   });
 
-  test("the original of a replacement whose deletion fails is deleted by a later up, after everything else", async () => {
+  test("deletes the original of a replacement in a later up, after everything else, if the deletion failed", async () => {
     const { up: run, ids } = engine({ "delete a-1": ["fails"] });
     await run([one("a", { fixed: 1 })]);
     expect((await run([one("a", { fixed: 2 })])).asked).toEqual([
@@ -103,7 +103,7 @@ describe("the model of the engine, over several runs", () => {
   });
 
   test.each(["replace", "taint"])(
-    "%s: checked as if new, no diff is asked, made, and deleted in the end",
+    "%s: checked as new, created without a diff, and the old one deleted at the end",
     async (by) => {
       const { up: run, stack, ids } = engine();
       await run([one("a"), one("b")]);
@@ -117,7 +117,7 @@ describe("the model of the engine, over several runs", () => {
     },
   );
 
-  test("a target alone is checked and changed, and alone deleted", async () => {
+  test("checks and changes only the target, and deletes only the target", async () => {
     const { up: run, ids } = engine();
     await run([one("a", { size: 1 }), one("b", { size: 1 }), one("c"), one("d")]);
     const next = [one("a", { size: 2 }), one("b", { size: 2 })];
@@ -126,7 +126,7 @@ describe("the model of the engine, over several runs", () => {
     expect(ids()).toEqual(["a-1", "b-2", "d-4"]);
   });
 
-  test("deletes no target that others depend on which are none, and makes none that needs what is none", async () => {
+  test("refuses to delete a target with untargeted dependents, and to create one with untargeted dependencies", async () => {
     const { up: run, ids } = engine();
     await run([one("a"), one("b", { of: idOf("a") })]);
     expect(messages(await run([], { targets: ["a"] }))).toEqual(["a: b would be deleted and is no target"]);
@@ -135,7 +135,7 @@ describe("the model of the engine, over several runs", () => {
     expect(ids()).toEqual(["a-1", "b-2"]);
   });
 
-  test("another name without an alias is another resource; with one it is the same", async () => {
+  test("treats a new name without an alias as another resource, and with an alias as the same", async () => {
     const { up: run, stack, ids } = engine();
     await run([one("a"), one("b", { of: idOf("a") })]);
     expect((await run([one("c", {}, { aliases: ["a"] }), one("b", { of: idOf("c") })])).steps).toEqual([]);
@@ -144,7 +144,7 @@ describe("the model of the engine, over several runs", () => {
     expect(ids()).toEqual(["d-3"]);
   });
 
-  test("what depends on one that goes first is deleted before it where it would be replaced, and made anew", async () => {
+  test("deletes replaced dependents before a resource that is deleted first, and recreates them", async () => {
     const { up: run } = engine();
     const program = (first: number) => [
       one("a", { first }),
@@ -158,7 +158,7 @@ describe("the model of the engine, over several runs", () => {
     ]);
   });
 
-  test("what was deleted and could not be made anew is made by the next up, which asks as for a replacement", async () => {
+  test("creates in the next up what was deleted but not recreated, as for a replacement", async () => {
     const { up: run, ids } = engine({ "create a": ["works", "fails"] });
     await run([one("a", { first: 1 })]);
     expect((await run([one("a", { first: 2 })])).steps).toEqual(["delete a-1", "create a"]);
@@ -169,7 +169,7 @@ describe("the model of the engine, over several runs", () => {
     expect(ids()).toEqual(["a-2"]);
   });
 
-  test("what failed is made again as a hook asks; what the first try made is forgotten when the last one fails plainly", async () => {
+  test("retries a failed create if a hook requests it; partial results are forgotten when the last try fails outright", async () => {
     const { up: run, ids, stack } = engine({ "create a": ["partly", "fails"], "create b": ["partly", "works"] });
     const { report, steps } = await run([one("a", {}, { retries: 1 })]);
     expect(steps).toEqual(["create a", "create a"]);
@@ -179,7 +179,7 @@ describe("the model of the engine, over several runs", () => {
     expect(stack.resources.map(({ name, failed }) => [name, failed])).toEqual([["b", ["partly"]]]);
   });
 
-  test("goes on after an error where that is asked for: what needs it is left alone, the rest is done", async () => {
+  test("continues after an error if requested: dependents are skipped, the rest is done", async () => {
     const { up: run, ids } = engine({ "update a-1": ["fails"] });
     await run([one("a", { size: 1 }), one("b", { of: idOf("a") }), one("c", {}, { after: ["b"] })]);
     const next = [one("a", { size: 2 }), one("b", { of: idOf("a"), size: 2 })];
@@ -187,7 +187,7 @@ describe("the model of the engine, over several runs", () => {
     expect(ids()).toEqual(["a-1", "b-2"]);
   });
 
-  test("replaces and deletes nothing that is protected, until it no longer is", async () => {
+  test("neither replaces nor deletes a protected resource until it is unprotected", async () => {
     const { up: run, stack, ids } = engine();
     await run([one("a", { fixed: 1 }, { protect: true }), one("b")]);
     expect(messages(await run([one("a", { fixed: 2 }, { protect: true })]))).toEqual(["a: a is protected"]);
@@ -197,7 +197,7 @@ describe("the model of the engine, over several runs", () => {
     expect((await run([])).steps).toEqual(["delete a-1"]);
   });
 
-  test("leaves where it is what stays on delete, and what the state is told to forget", async () => {
+  test("keeps the object of a resource that is retained on delete or removed from the state", async () => {
     const { up: run, stack } = engine();
     await run([one("a", {}, { retainOnDelete: true }), one("b")]);
     expect((await run([one("b")])).steps).toEqual([]);
@@ -206,7 +206,7 @@ describe("the model of the engine, over several runs", () => {
     expect((await run([one("b")])).steps).toEqual(["create b"]);
   });
 
-  test("forgets nothing that others need", async () => {
+  test("does not forget a resource that others need", async () => {
     const { up: run, stack } = engine();
     await run([one("a"), one("b", { of: idOf("a") })]);
     const [needed] = stack.resources;
@@ -214,7 +214,7 @@ describe("the model of the engine, over several runs", () => {
     expect(() => stateDelete(stack, needed)).toThrow("a is needed by b");
   });
 
-  test("another place of the provider replaces everything without asking for a diff, where it says so", async () => {
+  test("replaces everything without a diff if the provider reports a change of its endpoint", async () => {
     const { up: run } = engine();
     const at = (place: string, replaces: boolean): Partial<Host> => ({
       configuration: { place },
@@ -227,7 +227,7 @@ describe("the model of the engine, over several runs", () => {
     ]);
   });
 
-  test("a refresh goes on after an error, and reads what is still to be deleted", async () => {
+  test("continues a refresh after an error, and reads resources whose deletion is pending", async () => {
     const { up: run, stack, host } = engine({ "delete a-1": ["fails"], "read a-1": ["fails"] });
     await run([one("a", { fixed: 1 })]);
     await run([one("a", { fixed: 2 })]);

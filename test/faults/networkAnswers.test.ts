@@ -1,11 +1,13 @@
-// Answers that are none (F24), too much (F25), too slow (F26) or meant for a terminal (F49): over a server that sends just
-// these bytes.
+// Unusable (F24), oversized (F25), slow (F26) or terminal-controlling (F49) answers, from a server that sends exact bytes.
 import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { gzipSync } from "node:zlib";
 import fc from "fast-check";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { contract } from "../../api/index.ts";
 import type { Operation } from "../../api/operation.ts";
+import { createApi } from "../../provider/client/api.ts";
+import { systemClock } from "../../provider/client/clock.ts";
+import { readConfig } from "../../provider/client/config.ts";
 import { MachinesError, NetworkError } from "../../provider/client/errors.ts";
 import { httpTransport, type Transport } from "../../provider/client/transport.ts";
 import { bindings } from "../support/binding.ts";
@@ -25,7 +27,7 @@ const machine = {
 
 let server: Server;
 let url: string;
-/** What is done with a whole request. */
+/** How the server handles a complete request. */
 let answer: (socket: Socket, request: string) => void;
 let asked: string[];
 const open = new Set<Socket>();
@@ -46,7 +48,7 @@ beforeAll(async () => {
 });
 beforeEach(() => {
   asked = [];
-  // Connections are kept: each test has its own.
+  // Connections are kept alive, so each test has its own client.
   transport = httpTransport({});
 });
 afterEach(async () => {
@@ -62,11 +64,11 @@ const whole = (body: string | Buffer, { status = "200 OK", headers = "" } = {}):
   ]);
 const answering = (bytes: Buffer | string) => (answer = (socket) => void socket.write(bytes));
 
-/** A client that gives up on an answer after ten minutes, unless it is told otherwise. */
+/** A client that gives up on an answer after ten minutes by default. */
 const client = (settings: Readonly<Record<string, string>> = {}) =>
   jumpingClient({ url, token }, noIntents, { settings: { requestTimeoutSeconds: "600", ...settings }, transport }).api;
-/** One that gives up after a second. */
-const impatient = (settings: Readonly<Record<string, string>> = {}) =>
+/** A client that gives up after a second. */
+const shortTimeout = (settings: Readonly<Record<string, string>> = {}) =>
   client({ requestTimeoutSeconds: "1", ...settings });
 const key = { appName: "app", machineId: machine.id };
 const get = () => client().machines.get(key);
@@ -83,7 +85,7 @@ async function failure(work: Promise<unknown>): Promise<MachinesError> {
   return error as MachinesError;
 }
 
-describe("F24 answers that make no sense", () => {
+describe("F24 unusable answers", () => {
   const json = JSON.stringify(machine);
   const corpus: [name: string, bytes: Buffer, words: RegExp][] = [
     ["empty", whole(""), /answered 200 with an answer of the wrong form/],
@@ -92,7 +94,7 @@ describe("F24 answers that make no sense", () => {
     ["a page that shows JSON", whole(`<pre>${json}</pre>`), /is not JSON: "<pre>…"/],
     ["text", whole("error code: 1020"), /is not JSON: "error code: 1020"/],
     ["long text", whole("x".repeat(500)), /is not JSON: "x{200}…"\./],
-    ["JSON behind something", whole(`)]}',\n${json}`), /is not JSON: \d+ characters of JSON/],
+    ["JSON after other text", whole(`)]}',\n${json}`), /is not JSON: \d+ characters of JSON/],
     ["a list", whole(`[${json}]`), /of the wrong form \(body: .*\): \d+ characters of JSON/],
     ["a string", whole(JSON.stringify(secret)), /of the wrong form .*: \d+ characters of JSON/],
     ["a number", whole("17"), /of the wrong form .*: "17"/],
@@ -101,21 +103,24 @@ describe("F24 answers that make no sense", () => {
     ["no id", whole(JSON.stringify({ ...machine, id: undefined })), /of the wrong form \(id: /],
     ["packed", whole(gzipSync(json), { headers: "content-encoding: gzip\r\n" }), /something encoded with gzip/],
     ["bytes", whole(Buffer.from([0, 255, 1, 254])), /is not JSON/],
-    ["nonsense under the token", whole(`who is ${token}?`), /"who is \[token\]\?"/],
+    ["text that contains the token", whole(`who is ${token}?`), /"who is \[token\]\?"/],
   ];
 
-  test.each(corpus)("F24 %s: a read is sent once more, then says what came", async (_, bytes, words) => {
-    answering(bytes);
-    const error = await failure(get());
-    expect(error).toMatchObject({ code: "network", ambiguous: false });
-    expect(error.message).toMatch(words);
-    expect(error.message).toMatch(
-      /^machines\.get: GET http:.* Is the endpoint the base URL of a Machines Control Service/,
-    );
-    expect(asked).toEqual(Array.from({ length: 2 }, () => `GET /v1/apps/app/machines/${machine.id}`));
-  });
+  test.each(corpus)(
+    "F24 %s: a read is sent once more, then fails with an excerpt of the answer",
+    async (_, bytes, words) => {
+      answering(bytes);
+      const error = await failure(get());
+      expect(error).toMatchObject({ code: "network", ambiguous: false });
+      expect(error.message).toMatch(words);
+      expect(error.message).toMatch(
+        /^machines\.get: GET http:.* Is the endpoint the base URL of a Machines Control Service/,
+      );
+      expect(asked).toEqual(Array.from({ length: 2 }, () => `GET /v1/apps/app/machines/${machine.id}`));
+    },
+  );
 
-  test.each(corpus)("F24 %s: a create is in doubt and is not sent again", async (_, bytes, words) => {
+  test.each(corpus)("F24 %s: a create is ambiguous and is not sent again", async (_, bytes, words) => {
     answering(bytes);
     const error = await failure(create());
     expect(error).toMatchObject({ code: "ambiguous" });
@@ -123,20 +128,20 @@ describe("F24 answers that make no sense", () => {
     expect(asked).toHaveLength(1);
   });
 
-  test("F24 nonsense that is gone the next time was never there", async () => {
+  test("F24 an unusable answer followed by a valid one has no effect", async () => {
     answer = (socket) => void socket.write(whole(asked.length === 1 ? "<html>" : json));
     expect(await get()).toMatchObject({ id: machine.id });
     expect(asked).toHaveLength(2);
   });
 
   test.each([
-    ["less than its length", `HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\n${json}`],
+    ["a body shorter than its length", `HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\n${json}`],
     ["a chunk cut off", `HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nff\r\n${json.slice(0, 40)}`],
-    ["no last chunk", `HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\n{"id\r\n`],
+    ["no final chunk", `HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\n{"id\r\n`],
     ["half a head", "HTTP/1.1 200 OK\r\ncontent-le"],
     ["no head", "hello\r\n\r\n"],
     ["nothing", ""],
-  ])("F24 %s, then the end: tried again like any lost answer; a create is in doubt", async (_, bytes) => {
+  ])("F24 %s, then the end: retried like any lost answer; a create is ambiguous", async (_, bytes) => {
     answer = (socket) => void socket.end(bytes);
     expect(await failure(get())).toMatchObject({ code: "network" });
     expect(asked).toHaveLength(6);
@@ -144,12 +149,12 @@ describe("F24 answers that make no sense", () => {
     expect(asked).toHaveLength(7);
   });
 
-  test("F24 fields nobody knows are kept where a program could have set them, and harm nowhere", async () => {
+  test("F24 unknown fields are kept if a program could have set them, and otherwise ignored", async () => {
     answering(whole(JSON.stringify({ ...machine, surprise: [1], checks: null })));
     expect((await get()).config).toMatchObject({ image: "registry.example.com/a:1", surprise: { kept: true } });
   });
 
-  test("F24 errors in any form are words, and never JSON", async () => {
+  test("F24 errors in any format become text, never JSON", async () => {
     for (const [body, words] of [
       [`{"error":"no such thing","status":"unknown"}`, /answered 418: no such thing \(GET/],
       [`{"message":"no such thing"}`, /answered 418: no such thing \(GET/],
@@ -165,7 +170,7 @@ describe("F24 answers that make no sense", () => {
     }
   });
 
-  test("F24 every error names what was asked, where, what came, under which id, and what to do", async () => {
+  test("F24 every error has the request, the answer, the request id, and what to do", async () => {
     for (const status of [400, 401, 403, 404, 408, 409, 410, 412, 413, 418, 422, 429, 451, 500, 501, 502, 503, 504]) {
       answering(whole('{"error":"the reason"}', { status: `${status} x`, headers: "svc-request-id: r-1\r\n" }));
       for (const [work, asked] of [
@@ -180,7 +185,7 @@ describe("F24 answers that make no sense", () => {
     }
   });
 
-  // Everything that answers a body, over answers of which something small was changed.
+  // All operations with an answer body, with slightly changed answers.
   const rows = Object.values(contract)
     .flatMap((group): Operation[] => Object.values(group))
     .filter((row) => row.answer !== undefined && row.held !== true)
@@ -212,7 +217,7 @@ describe("F24 answers that make no sense", () => {
       JSON.stringify(list ? [object] : { ...machine, ...object }).slice(0, cut ?? Number.MAX_SAFE_INTEGER),
     );
 
-  test("F24 whatever JSON comes, an operation answers or fails in words", async () => {
+  test("F24 with any JSON answer, an operation succeeds or fails with a readable error", async () => {
     await fc.assert(
       fc.asyncProperty(fc.constantFrom(...rowsById.keys()), body, async (id, text) => {
         const row = rowsById.get(id) as Operation;
@@ -235,9 +240,9 @@ describe("F24 answers that make no sense", () => {
   });
 });
 
-describe("F25 answers that are too much", () => {
+describe("F25 oversized answers", () => {
   const MiB = 2 ** 20;
-  /** Sends for as long as somebody listens, and no faster; answers how much was taken. */
+  /** Sends while the client reads, at its speed; returns how much it read. */
   function flood(socket: Socket, head: string, piece: Buffer): { taken: () => number } {
     let taken = 0;
     const more = () => {
@@ -251,12 +256,12 @@ describe("F25 answers that are too much", () => {
     more();
     return { taken: () => taken };
   }
-  /** Bytes of buffers and strings this process holds, after the collector had its turn. */
+  /** Bytes of buffers and strings in this process, after a garbage collection. */
   const held = () => process.memoryUsage().arrayBuffers + process.memoryUsage().external;
   const chunked = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
   const chunk = Buffer.from(`${(64 * 1024).toString(16)}\r\n${"x".repeat(64 * 1024)}\r\n`);
 
-  test("F25 an answer without end is cut at 32 MiB, and not asked for again", async () => {
+  test("F25 an endless answer is truncated at 32 MiB, and not requested again", async () => {
     let flooded = { taken: () => 0 };
     answer = (socket) => (flooded = flood(socket, chunked, chunk));
     const before = held();
@@ -264,20 +269,20 @@ describe("F25 answers that are too much", () => {
     expect(error.message).toMatch(/the answer is larger than 32 MiB/);
     expect(error).toMatchObject({ code: "network" });
     expect(asked).toHaveLength(1);
-    // What lay in buffers of the connection comes on top.
+    // The connection's buffers add to that.
     expect(flooded.taken()).toBeLessThan(64 * MiB);
     expect(held() - before).toBeLessThan(128 * MiB);
     await expect.poll(() => open.size).toBe(0);
   });
 
-  test("F25 a create that is answered so is in doubt", async () => {
+  test("F25 a create with such an answer is ambiguous", async () => {
     answer = (socket) => void flood(socket, `HTTP/1.1 200 OK\r\ncontent-length: ${10 ** 12}\r\n\r\n`, chunk);
     const error = await failure(client().machines.create({ appName: "app", body: { config: { image: "x" } } }));
     expect(error).toMatchObject({ code: "ambiguous" });
     expect(asked).toHaveLength(1);
   });
 
-  test("F25 what is packed is never unpacked, and nobody asks for it", async () => {
+  test("F25 compressed answers are never unpacked, and never requested", async () => {
     const bomb = gzipSync(Buffer.alloc(200 * MiB, 0x20));
     expect(bomb.length).toBeLessThan(MiB);
     let request = "";
@@ -293,8 +298,8 @@ describe("F25 answers that are too much", () => {
 
   test.each([
     ["one header", `x-flood: ${"y".repeat(1000)}`],
-    ["headers without end", "x-flood: y\r\n"],
-  ])("F25 %s that floods is cut, and not asked for again", async (_, piece) => {
+    ["endless headers", "x-flood: y\r\n"],
+  ])("F25 endless %s are cut off, and not requested again", async (_, piece) => {
     let flooded = { taken: () => 0 };
     answer = (socket) => (flooded = flood(socket, "HTTP/1.1 200 OK\r\n", Buffer.from(piece)));
     const error = await failure(client().machines.get(key));
@@ -305,7 +310,7 @@ describe("F25 answers that are too much", () => {
   });
 });
 
-describe("F49 answers that would do something to a terminal", () => {
+describe("F49 answers with terminal control characters", () => {
   const clears = "\u001b[2J\u001b]0;title\u0007\u001b]8;;http://evil.example\u0007click\u001b]8;;\u0007";
   const foreign = `${clears}\r\nerror: fake line\u202e\u009b31m\u200b ${"x".repeat(3_000_000)}`;
   const harmful = /[\p{Cc}\p{Cf}]/u;
@@ -316,7 +321,7 @@ describe("F49 answers that would do something to a terminal", () => {
       );
   };
 
-  test("F49 an error shows what they are, in one line, and quotes the beginning", async () => {
+  test("F49 an error shows them escaped, on one line, and quotes the beginning", async () => {
     refusing();
     const { message } = await failure(create());
     expect(message).not.toMatch(harmful);
@@ -325,7 +330,7 @@ describe("F49 answers that would do something to a terminal", () => {
     expect(message.length).toBeLessThan(1500);
   });
 
-  test.each(bindings)("F49 the $name binding hands none of it to the engine", async ({ start }) => {
+  test.each(bindings)("F49 the $name binding passes none of them to the engine", async ({ start }) => {
     refusing();
     const { bound, close } = await start("App", { url, token });
     try {
@@ -339,45 +344,52 @@ describe("F49 answers that would do something to a terminal", () => {
   });
 });
 
-describe("F26 answers that are too slow", () => {
+describe("F26 slow answers", () => {
   const json = JSON.stringify(machine);
   const slow = (bytes: string): Promise<MachinesError> => {
     answering(bytes);
-    return failure(impatient({ retries: "0" }).machines.get(key));
+    return failure(shortTimeout({ retries: "0" }).machines.get(key));
   };
 
   test.each([
     ["no head", ""],
-    ["half a head", "HTTP/1.1 200 OK\r\nconte"],
-    ["a head alone", `HTTP/1.1 200 OK\r\ncontent-length: ${json.length}\r\n\r\n`],
-    ["half a body", `HTTP/1.1 200 OK\r\ncontent-length: ${json.length}\r\n\r\n${json.slice(0, 40)}`],
-  ])("F26 %s, then nothing: given up after the time a request may take", async (_, bytes) => {
+    ["part of the headers", "HTTP/1.1 200 OK\r\nconte"],
+    ["only the headers", `HTTP/1.1 200 OK\r\ncontent-length: ${json.length}\r\n\r\n`],
+    ["part of the body", `HTTP/1.1 200 OK\r\ncontent-length: ${json.length}\r\n\r\n${json.slice(0, 40)}`],
+  ])("F26 %s, then nothing: the request fails after its time limit", async (_, bytes) => {
     const error = await slow(bytes);
     expect(error.message).toMatch(/no answer from GET .*: no answer within 1 s\./);
     await expect.poll(() => open.size).toBe(0);
   });
 
-  test("F26 a byte now and then does not buy more time", async () => {
+  test("F26 occasional bytes do not extend the time limit", async () => {
     const timers: NodeJS.Timeout[] = [];
     answer = (socket) => {
       socket.write("HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n");
       timers.push(setInterval(() => socket.write("{"), 20));
     };
-    const error = await failure(impatient().machines.get(key));
+    const error = await failure(shortTimeout().machines.get(key));
     for (const timer of timers) clearInterval(timer);
     expect(error.message).toMatch(/no answer within 1 s/);
-    // Each of the tries ended, while bytes went on coming.
+    // Each try ended although bytes kept arriving.
     expect(timers).toHaveLength(6);
   });
 
-  test("F26 the deadline of the operation bounds a request more tightly than the configuration", async () => {
+  test("F26 the operation's deadline limits a request more tightly than the configuration", async () => {
     answering("");
-    const api = client({ retries: "0" });
+    const api = createApi({
+      config: readConfig((name) => ({ endpoint: url, token, retries: "0" })[name], {}),
+      connect: () => Promise.resolve({ url, token }),
+      transport,
+      clock: systemClock,
+    });
     const bound = api.within({ at: api.clock.now() + 200, allowed: "200ms" });
-    expect((await failure(bound.machines.get(key))).message).toMatch(/no answer within 1 s \(allowed 200ms\)/);
+    expect((await failure(bound.machines.get(key))).message).toMatch(
+      /no answer within 1 s\. The time limit of 200ms ended the attempts\./,
+    );
   });
 
-  test("F26 a request that is held may take what it asked for and fifteen seconds more, any other thirty", async () => {
+  test("F26 a long poll may take its own time plus fifteen seconds, any other request thirty", async () => {
     const timeouts: number[] = [];
     const recording = Object.assign(
       (sent: { timeout: number }) => {

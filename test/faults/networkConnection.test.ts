@@ -1,4 +1,4 @@
-// Services that cannot be reached, or are not who they say (F22, F23): fast, in words, and never around the check.
+// Unreachable or untrusted services (F22, F23): the client fails fast, with a clear error, and never bypasses the check.
 import { createServer as createHttp, request as httpRequest, type Server } from "node:http";
 import { createServer as createHttps } from "node:https";
 import { connect, createServer as createTcp, type AddressInfo, type Server as TcpServer } from "node:net";
@@ -28,7 +28,7 @@ async function listening(server: Server | TcpServer, host = "127.0.0.1"): Promis
   return (server.address() as AddressInfo).port;
 }
 
-/** What a client does with an endpoint: a read, and a create, which nobody may send twice. */
+/** What a client does with an endpoint: a read, and a create that must not be sent twice. */
 async function tried(url: string, env: ProxyEnvironment = {}) {
   const transport = httpTransport(env);
   const { api, clock, sent } = jumpingClient({ url, token }, undefined, { transport });
@@ -51,11 +51,11 @@ describe("F22 TLS", () => {
       createHttps({ cert: fullchain, key: private_key }, (_, response) => void response.end(regions)),
       "localhost",
     );
-  // Its own issuer, so that it can be trusted by itself.
+  // Self-issued, so that it can be trusted on its own.
   const own = (options: CertificateOptions = {}) =>
     currentCertificate({ hosts, commonName: "Test Authority", ...options });
 
-  /** Work while this process trusts a certificate, as NODE_EXTRA_CA_CERTS would make it from its start. */
+  /** Does work while this process trusts a certificate, like NODE_EXTRA_CA_CERTS at its start. */
   async function trusting<T>({ fullchain }: IssuedCertificate, work: () => Promise<T>): Promise<T> {
     const before = getCACertificates();
     setDefaultCACertificates([...before, fullchain]);
@@ -66,7 +66,7 @@ describe("F22 TLS", () => {
     }
   }
 
-  /** Refused at once, on the only try, for a read and for a create, and nothing is left open. */
+  /** Both a read and a create are refused at once, on the only try, and no connection is left open. */
   const refused = ({ read, create, sent, slept }: Awaited<ReturnType<typeof tried>>, words: RegExp) => {
     for (const { message, code } of [read, create]) {
       expect(message).toMatch(words);
@@ -78,7 +78,7 @@ describe("F22 TLS", () => {
     expect(slept).toEqual([]);
   };
 
-  test("F22 a certificate nobody signed: refused, with the way to trust it", async () => {
+  test("F22 a self-signed certificate is refused, and the error says how to trust it", async () => {
     const port = await https(own());
     refused(
       await tried(`https://localhost:${port}`),
@@ -86,7 +86,7 @@ describe("F22 TLS", () => {
     );
   });
 
-  test("F22 a certificate of an authority nobody knows: the same", async () => {
+  test("F22 a certificate of an unknown authority is refused in the same way", async () => {
     const port = await https(currentCertificate({ hosts, commonName: "leaf" }));
     refused(
       await tried(`https://localhost:${port}`),
@@ -94,7 +94,7 @@ describe("F22 TLS", () => {
     );
   });
 
-  test("F22 once it is trusted it works", async () => {
+  test("F22 a trusted certificate works", async () => {
     const certificate = own();
     const port = await https(certificate);
     await trusting(certificate, async () => {
@@ -105,7 +105,7 @@ describe("F22 TLS", () => {
     });
   });
 
-  test("F22 an expired one, and one that is not valid yet", async () => {
+  test("F22 expired and not yet valid certificates are refused", async () => {
     const past = own({ from: new Date(0), until: new Date(Date.now() - 60_000) });
     const [old, young] = [await https(past), await https(own({ from: new Date(Date.now() + 3600_000) }))];
     await trusting(past, async () => {
@@ -114,7 +114,7 @@ describe("F22 TLS", () => {
     refused(await tried(`https://localhost:${young}`), /certificate/);
   });
 
-  test("F22 one for another host", async () => {
+  test("F22 a certificate for another host is refused", async () => {
     const other = own({ hosts: ["machines.example.com"] });
     const port = await https(other);
     await trusting(other, async () => {
@@ -125,19 +125,19 @@ describe("F22 TLS", () => {
     });
   });
 
-  test("F22 TLS to a port that speaks none", async () => {
+  test("F22 TLS to a plain HTTP port is refused", async () => {
     const port = await listening(createHttp((_, response) => void response.end(regions)));
     refused(await tried(`https://127.0.0.1:${port}`), /wrong version number.*begins with http:\/\//);
   });
 
-  test("F22 plain HTTP to a port that answers with an alert of TLS", async () => {
+  test("F22 plain HTTP to a port that answers with a TLS alert is refused", async () => {
     const port = await listening(
       createTcp((socket) => socket.on("data", () => socket.end(Buffer.from([0x15, 3, 1, 0, 2, 2, 70])))),
     );
     refused(await tried(`http://127.0.0.1:${port}`), /speaks TLS, and was asked without\. .*begins with https:\/\//);
   });
 
-  test("F22 plain HTTP to a port of TLS that only hangs up: a read says what it may be, and ends", async () => {
+  test("F22 plain HTTP to a TLS port that only closes: a read reports the likely cause and ends", async () => {
     const port = await https(own());
     const { read, create, sent } = await tried(`http://localhost:${port}`);
     expect(read.message).toMatch(/other side closed.*If it speaks TLS, its endpoint begins with https:\/\//);
@@ -152,7 +152,7 @@ describe("F23 names, addresses and proxies", () => {
   beforeAll(async () => (service = await startService({ allowHosts: ["machines.test"] })));
   afterAll(() => service.close());
 
-  test("F23 a host without an address: tried again, then said with its name", async () => {
+  test("F23 a host without an address: retried, then named in the error", async () => {
     const { read, create, sent } = await tried("http://no-such-host.invalid:4280");
     for (const { message } of [read, create])
       expect(message).toMatch(
@@ -162,7 +162,7 @@ describe("F23 names, addresses and proxies", () => {
     expect(sent).toHaveLength(12);
   });
 
-  test.each(["127.0.0.1", "[::1]", "localhost"])("F23 a port of %s where nobody listens", async (host) => {
+  test.each(["127.0.0.1", "[::1]", "localhost"])("F23 a closed port of %s", async (host) => {
     const port = await listening(createTcp());
     await new Promise((resolve) => servers.pop()?.close(resolve));
     const { read, create } = await tried(`http://${host}:${port}`);
@@ -173,7 +173,7 @@ describe("F23 names, addresses and proxies", () => {
     expect(create).toMatchObject({ code: "network" });
   });
 
-  test("F23 an address of IPv6 alone is reached", async () => {
+  test("F23 an IPv6-only address is reached", async () => {
     const port = await listening(
       createHttp((_, response) => void response.end(regions)),
       "::1",
@@ -182,7 +182,7 @@ describe("F23 names, addresses and proxies", () => {
     expect((await api.platform.regions({})).nearest).toBe("fra");
   });
 
-  /** A proxy that passes requests on to our service, whatever host they are for, and remembers what it was asked. */
+  /** A proxy that forwards requests for any host to our service, and records them. */
   async function startProxy(): Promise<{ url: string; asked: string[]; authorizations: (string | undefined)[] }> {
     const asked: string[] = [];
     const authorizations: (string | undefined)[] = [];
@@ -223,7 +223,7 @@ describe("F23 names, addresses and proxies", () => {
     }
   };
 
-  test.each(["HTTP_PROXY", "http_proxy"])("F23 %s is the way to the service", async (name) => {
+  test.each(["HTTP_PROXY", "http_proxy"])("F23 %s makes requests use the proxy", async (name) => {
     const proxy = await startProxy();
     const { nearest } = await ask({ [name]: proxy.url.replace("http://", "http://user:pa%24s@") });
     expect(nearest).toBeDefined();
@@ -231,15 +231,15 @@ describe("F23 names, addresses and proxies", () => {
     expect(proxy.authorizations).toEqual([`Basic ${Buffer.from("user:pa$s").toString("base64")}`]);
   });
 
-  test("F23 HTTPS_PROXY is asked for a tunnel, in which the certificate still counts", async () => {
+  test("F23 HTTPS_PROXY gets a tunnel request, and the certificate is still checked", async () => {
     const proxy = await startProxy();
-    // What is behind the tunnel speaks no TLS: the handshake fails there, and not at the proxy.
+    // The server behind the tunnel has no TLS: the handshake fails there, and not at the proxy.
     await expect(ask({ HTTPS_PROXY: proxy.url }, "https://machines.test")).rejects.toThrow(/wrong version number/);
     expect(proxy.asked).toEqual(["CONNECT machines.test:443"]);
   });
 
   test.each(["machines.test", ".test", "*", "other,machines.test:80"])(
-    "F23 NO_PROXY=%s goes around it",
+    "F23 NO_PROXY=%s bypasses the proxy",
     async (hosts) => {
       const proxy = await startProxy();
       await expect(ask({ HTTP_PROXY: proxy.url, NO_PROXY: hosts })).rejects.toThrow(
@@ -249,13 +249,13 @@ describe("F23 names, addresses and proxies", () => {
     },
   );
 
-  test("F23 this computer is never asked for through a proxy", async () => {
+  test("F23 requests to this computer never use a proxy", async () => {
     const proxy = await startProxy();
     await ask({ HTTP_PROXY: proxy.url }, service.url);
     expect(proxy.asked).toEqual([]);
   });
 
-  test("F23 a proxy that is not there, refuses or is no proxy is named, and its password is not", async () => {
+  test("F23 the error names a proxy that is missing, refuses or is not a proxy, without its password", async () => {
     const refusing = createHttp((_, response) => void response.writeHead(407).end());
     refusing.on("connect", (_, socket) => socket.end("HTTP/1.1 407 Proxy Authentication Required\r\n\r\n"));
     const port = await listening(refusing);

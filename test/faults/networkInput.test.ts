@@ -1,5 +1,5 @@
-// What programs, people and other sites may try: names that lead elsewhere (F34), text that would become headers or queries
-// (F35), servers that send away (F36), and programs too large or not settled yet (F38).
+// Hostile and extreme input: names with paths (F34), text that could become headers or queries (F35), redirecting servers
+// (F36), and programs too large or with unknown values (F38).
 import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { createServer, request as httpRequest, type Server } from "node:http";
 import { connect, type AddressInfo } from "node:net";
@@ -28,7 +28,7 @@ fc.configureGlobal({ seed: 1 });
 
 const image = "registry.example.com/a:1";
 
-/** A client whose requests go nowhere, and what would have been sent. */
+/** A client that sends nothing, and the requests it would have sent. */
 function unsent() {
   const sent: Sent[] = [];
   const transport: Transport = Object.assign(
@@ -57,10 +57,10 @@ const rows = new Map(
 );
 const camel = (name: string): string => name.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
 
-/** As it goes over a wire: half a character is none. */
+/** The text as it is transferred: a lone surrogate is not encodable. */
 const wholeOf = (text: string): string => Buffer.from(text).toString();
 
-/** Text that means more than it says somewhere on its way. */
+/** Text with a special meaning in some part of the transfer. */
 const evil = fc.oneof(
   { arbitrary: fc.string({ unit: "binary" }), weight: 2 },
   fc
@@ -72,8 +72,8 @@ const evil = fc.oneof(
   fc.constantFrom("..", ".", "%2e%2e", "../x", "a/b", "..%2f..", "//evil.example", "x".repeat(1_000_000)),
 );
 
-describe("F34 names that lead elsewhere", () => {
-  test("F34 in every operation a name is refused, or stays one segment of the path it belongs to", async () => {
+describe("F34 names with paths", () => {
+  test("F34 every operation refuses a name, or keeps it as one segment of its path", async () => {
     const { sent, call } = unsent();
     const named = [...rows.values()].filter((row) => Object.keys(row.params.shape).length > 0);
     await fc.assert(
@@ -103,7 +103,7 @@ describe("F34 names that lead elsewhere", () => {
     );
   });
 
-  test("F34 the service refuses what got through a client, and touches no file", async () => {
+  test("F34 the service refuses a name that passed a client, and touches no file", async () => {
     const folder = mkdtempSync(join(tmpdir(), "machines-names-"));
     const service = await startService({ data: join(folder, "data") });
     try {
@@ -136,7 +136,7 @@ describe("F34 names that lead elsewhere", () => {
     }
   });
 
-  test("F34 an id of a state that was tampered with asks for nothing else", async () => {
+  test("F34 a manipulated id in a state causes no other request", async () => {
     const service = await startService();
     try {
       const bound = bind("Machine", service);
@@ -157,7 +157,7 @@ describe("F34 names that lead elsewhere", () => {
   });
 });
 
-/** Sends bytes as they are; the answer's status and body. */
+/** Sends raw bytes; returns the answer's status and body. */
 function raw(url: string, request: string): Promise<{ status: number; body: string }> {
   return new Promise((resolve, reject) => {
     const socket = connect(Number(new URL(url).port), "127.0.0.1");
@@ -174,7 +174,7 @@ function raw(url: string, request: string): Promise<{ status: number; body: stri
   });
 }
 
-describe("F35 text that would become a header or a query", () => {
+describe("F35 text that could become a header or a query", () => {
   const split = ["a\r\nx-evil: 1", "a\nb", "a\rb", "a\u0000b", "a\u007fb", "tökén", " "];
 
   test.each(split)("F35 a token like %j is refused before anything is sent", (token) => {
@@ -183,16 +183,20 @@ describe("F35 text that would become a header or a query", () => {
     expect(read).toThrow(/^machines:token: the token holds a line break or another character that no token has/);
   });
 
-  test.each(["x-nonce: 1\r\nx-evil", "a b", "", "x".repeat(100)])("F35 nor a lease header like %j", (leaseHeader) => {
-    const settings: Record<string, string> = { endpoint: "http://127.0.0.1:1", token: "t", leaseHeader };
-    if (leaseHeader === "") expect(readConfig((key) => settings[key], {}).leaseHeader).toBe("svc-machine-lease-nonce");
-    else
-      expect(() => readConfig((key) => settings[key], {})).toThrow(
-        /machines:leaseHeader.*must be the name of an HTTP header/,
-      );
-  });
+  test.each(["x-nonce: 1\r\nx-evil", "a b", "", "x".repeat(100)])(
+    "F35 a lease header like %j is refused too",
+    (leaseHeader) => {
+      const settings: Record<string, string> = { endpoint: "http://127.0.0.1:1", token: "t", leaseHeader };
+      if (leaseHeader === "")
+        expect(readConfig((key) => settings[key], {}).leaseHeader).toBe("svc-machine-lease-nonce");
+      else
+        expect(() => readConfig((key) => settings[key], {})).toThrow(
+          /machines:leaseHeader.*must be the name of an HTTP header/,
+        );
+    },
+  );
 
-  test("F35 nor a nonce, in any operation that carries one", async () => {
+  test("F35 a nonce is refused too, in every operation that has one", async () => {
     const { sent, call } = unsent();
     const leased = [...rows.values()].filter(({ lease }) => lease !== undefined);
     expect(leased.length).toBeGreaterThan(5);
@@ -208,7 +212,7 @@ describe("F35 text that would become a header or a query", () => {
     expect(sent).toEqual([]);
   });
 
-  test("F35 a service that answers such a nonce gets nothing written", async () => {
+  test("F35 nothing is written to a service that answers such a nonce", async () => {
     const service = await startService();
     try {
       await makeApp(service, "app");
@@ -221,7 +225,7 @@ describe("F35 text that would become a header or a query", () => {
       });
       const before = service.requests.length;
       await expect(type.update(made, { app: "app", config: { image, env: { A: "1" } } })).rejects.toThrow(
-        /machines\.update: the lease's nonce is nothing that a header can hold/,
+        /machines\.update: the lease's nonce contains a character that is not allowed in a header/,
       );
       const written = service.requests
         .slice(before)
@@ -233,7 +237,7 @@ describe("F35 text that would become a header or a query", () => {
     }
   });
 
-  test("F35 whatever is asked for in a query is one value of it", async () => {
+  test("F35 a query parameter stays one value, whatever it contains", async () => {
     const { sent, call } = unsent();
     await fc.assert(
       fc.asyncProperty(evil, async (text) => {
@@ -250,7 +254,7 @@ describe("F35 text that would become a header or a query", () => {
   });
 });
 
-describe("F36 servers that send away", () => {
+describe("F36 redirecting servers", () => {
   const servers: Server[] = [];
   afterEach(() => {
     for (const server of servers.splice(0)) {
@@ -296,7 +300,7 @@ describe("F36 servers that send away", () => {
     },
   );
 
-  test("F36 a name that was pointed at this computer is refused by the service, with any token", async () => {
+  test("F36 the service refuses a foreign host name that resolves to this computer, with any token", async () => {
     const service = await startService();
     try {
       const { hostname, port } = new URL(service.url);
@@ -325,7 +329,7 @@ describe("F36 servers that send away", () => {
   });
 });
 
-describe("F38 programs that are too large, or not settled yet", () => {
+describe("F38 programs that are too large, or have unknown values", () => {
   let service: TestService;
   beforeAll(async () => {
     service = await startService();
@@ -333,7 +337,7 @@ describe("F38 programs that are too large, or not settled yet", () => {
   });
   afterAll(() => service.close());
 
-  test("F38 a preview of any type with nothing known writes nothing, under a token that cannot", async () => {
+  test("F38 a preview of any type with unknown inputs writes nothing, with a read-only token", async () => {
     const token = "may-only-read-0123456789";
     addToken(service.service.context.store, token, { slug: "personal", readOnly: true, expiresAt: null }, Date.now());
     const plugin = await startPlugin();
@@ -346,8 +350,8 @@ describe("F38 programs that are too large, or not settled yet", () => {
         const program: Properties = Object.fromEntries(Object.keys(inputFields).map((name) => [name, unknown()]));
         const { inputs, failures } = await resource.check(program, { preview: true });
         expect([type, failures]).toEqual([type, []]);
-        const told = await resource.previewCreate(inputs);
-        expect([type, told.id]).toEqual([type, expect.any(String)]);
+        const previewed = await resource.previewCreate(inputs);
+        expect([type, previewed.id]).toEqual([type, expect.any(String)]);
       }
       expect(service.requests.slice(before).filter(isWrite)).toEqual([]);
     } finally {
@@ -355,7 +359,7 @@ describe("F38 programs that are too large, or not settled yet", () => {
     }
   });
 
-  test("F38 a configuration of 8 MB is one error that says so, and nothing is made", async () => {
+  test("F38 a configuration of 8 MB results in one clear error, and nothing is created", async () => {
     const type = handled("Machine", service, { jump: true });
     const before = service.requests.length;
     const env = { BIG: "x".repeat(8 * 2 ** 20) };

@@ -1,4 +1,4 @@
-// Services that refuse for a while (F04, F05) or for good (F21): what is waited for, what is not, and how often is asked.
+// Services that refuse temporarily (F04, F05) or permanently (F21): which refusals are retried, and how often.
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import type { Api } from "../../provider/client/api.ts";
 import { ApiError } from "../../provider/client/errors.ts";
@@ -25,7 +25,7 @@ const messageOf = async (work: Promise<unknown>): Promise<string> =>
     (error: unknown) => String(error),
   );
 
-describe("F04 a rate limit that says how long", () => {
+describe("F04 a rate limit with Retry-After", () => {
   const limit = (header: string, times = 1) =>
     service.fail({
       operation: "machines.create",
@@ -40,12 +40,12 @@ describe("F04 a rate limit that says how long", () => {
   test.each([
     ["seconds", () => "7", 7000],
     ["a date", (now: number) => new Date(now + 7000).toUTCString(), 7000],
-    ["a date that has passed", (now: number) => new Date(now - 7000).toUTCString(), 0],
+    ["a date in the past", (now: number) => new Date(now - 7000).toUTCString(), 0],
     ["nothing", () => "0", 0],
-    // Half of the first step of the backoff, by the clock's chance, and its least.
-    ["less than nothing", () => "-5", 150],
+    // Half of the first backoff step, according to the clock's random numbers, which is its minimum.
+    ["a negative number", () => "-5", 150],
     ["nonsense", () => "soon", 150],
-  ] as const)("F04 %s: nothing is sent before", async (_, header, milliseconds) => {
+  ] as const)("F04 %s: nothing is sent before that time", async (_, header, milliseconds) => {
     const { api, clock, sent } = jumpingClient(service);
     limit(header(clock.now()));
     await create(api);
@@ -56,21 +56,18 @@ describe("F04 a rate limit that says how long", () => {
     expect(slept).toBeLessThanOrEqual(milliseconds);
   });
 
-  test.each(["61", "1000000000"])(
-    "F04 %s s, which is longer than the operation may take: fails at once",
-    async (header) => {
-      const { api, clock, sent } = jumpingClient(service);
-      limit(header, 100);
-      const bound = api.within({ at: clock.now() + 60_000, allowed: "1m" });
-      const message = await messageOf(create(bound));
-      expect(message).toMatch(/machines\.create answered 429: rate limit exceeded \(POST .*\/machines, request .*\)/);
-      expect(message).toContain(`rate limit held on (Retry-After: ${header}); try again later`);
-      expect(sent).toHaveLength(1);
-      expect(clock.slept).toEqual([]);
-    },
-  );
+  test.each(["61", "1000000000"])("F04 %s s, longer than the operation's deadline: fails at once", async (header) => {
+    const { api, clock, sent } = jumpingClient(service);
+    limit(header, 100);
+    const bound = api.within({ at: clock.now() + 60_000, allowed: "1m" });
+    const message = await messageOf(create(bound));
+    expect(message).toMatch(/machines\.create answered 429: rate limit exceeded \(POST .*\/machines, request .*\)/);
+    expect(message).toContain(`rate limit held on (Retry-After: ${header}); try again later`);
+    expect(sent).toHaveLength(1);
+    expect(clock.slept).toEqual([]);
+  });
 
-  test("F04 what else is to be done goes on meanwhile", async () => {
+  test("F04 other operations continue meanwhile", async () => {
     await makeApp(service, "other");
     const { api, sent } = jumpingClient(service);
     limit("1000000000");
@@ -86,7 +83,7 @@ describe("F04 a rate limit that says how long", () => {
     expect(sent.filter((one) => one.endsWith("429"))).toHaveLength(1);
   });
 
-  test("F04 a limit that comes again and again is waited for until the tries are used up", async () => {
+  test("F04 a repeated limit is waited for until the retries are used up", async () => {
     const { api, clock, sent } = jumpingClient(service);
     limit("3", 100);
     await expect(create(api)).rejects.toBeInstanceOf(ApiError);
@@ -95,8 +92,8 @@ describe("F04 a rate limit that says how long", () => {
   });
 });
 
-describe("F05 a storm of 429 without a word", () => {
-  test("F05 all calls together stay within their tries, with pauses that grow, and end", async () => {
+describe("F05 a series of 429 without Retry-After", () => {
+  test("F05 all calls together stay within their retries, with growing pauses, and end", async () => {
     const { api, clock, sent } = jumpingClient(service);
     service.fail({ when: "before", status: 429, times: "always" });
     const began = clock.now();
@@ -120,38 +117,35 @@ describe("F05 a storm of 429 without a word", () => {
   });
 });
 
-describe("F21 a token that is not good any more", () => {
+describe("F21 a token that is no longer valid", () => {
   const source = "machines:token";
 
   test.each([
     [401, /missing, wrong or expired; set a new one/],
     [403, /may not do this; is the organization \(personal\) right\?/],
-  ])(
-    "F21 %d in the middle of a run: not sent again, and the message names where the token is from",
-    async (status, hint) => {
-      const type = handled("Machine", service, { jump: true });
-      const made = await type.create({ app: "app", name: `refused-${status}`, config: { image } });
-      const before = service.requests.length;
-      service.fail({ when: "before", status, times: "always", body: { error: `token ${service.token} is not good` } });
-      for (const work of [
-        () => type.read(made),
-        () => type.update(made, { app: "app", config: { image, env: { A: "1" } } }),
-        () => type.delete(made),
-        () => type.create({ app: "app", config: { image } }),
-      ]) {
-        const message = await messageOf(work());
-        expect(message).toMatch(new RegExp(`answered ${status}: token \\[token\\] is not good`));
-        expect(message).toMatch(hint);
-        expect(message).toContain(source);
-        expect(message).not.toContain(service.token);
-      }
-      const asked = service.requests.slice(before).map(({ method, path }) => `${method} ${path}`);
-      // One request each: the list or the lease it begins with, or the create.
-      expect(asked).toHaveLength(4);
-    },
-  );
+  ])("F21 %d during a run: not sent again, and the message names the token's source", async (status, hint) => {
+    const type = handled("Machine", service, { jump: true });
+    const made = await type.create({ app: "app", name: `refused-${status}`, config: { image } });
+    const before = service.requests.length;
+    service.fail({ when: "before", status, times: "always", body: { error: `token ${service.token} is not good` } });
+    for (const work of [
+      () => type.read(made),
+      () => type.update(made, { app: "app", config: { image, env: { A: "1" } } }),
+      () => type.delete(made),
+      () => type.create({ app: "app", config: { image } }),
+    ]) {
+      const message = await messageOf(work());
+      expect(message).toMatch(new RegExp(`answered ${status}: token \\[token\\] is not good`));
+      expect(message).toMatch(hint);
+      expect(message).toContain(source);
+      expect(message).not.toContain(service.token);
+    }
+    const asked = service.requests.slice(before).map(({ method, path }) => `${method} ${path}`);
+    // One request each: the initial list or lease, or the create.
+    expect(asked).toHaveLength(4);
+  });
 
-  test("F21 a token that expires while a Machine is made: its id is kept, and it is repaired with a new one", async () => {
+  test("F21 a token that expires during a create of a Machine: its id is kept, and a new token repairs it", async () => {
     const type = handled("Machine", service, { jump: true });
     service.fail({
       operation: "machines.wait",
@@ -167,7 +161,7 @@ describe("F21 a token that is not good any more", () => {
     expect(String(error)).toMatch(/machines\.wait answered 401: expired .*machines:token/);
   });
 
-  test("F21 one that expires between two requests is refused from then on", async () => {
+  test("F21 a token that expires between two requests is refused from then on", async () => {
     const clock = new ManualClock();
     const lasting = await startService({ clock });
     try {

@@ -1,4 +1,4 @@
-// Connections that end in the middle of a request (F01, F02, F19): what was asked for is there once, whatever was heard of it.
+// Connections that end during a request (F01, F02, F19): the request takes effect exactly once, even if its answer is lost.
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { makeApp, send } from "../support/around.ts";
 import { startFaultProxy, type FaultProxy } from "../support/faultProxy.ts";
@@ -16,7 +16,7 @@ beforeAll(async () => (service = await startService()));
 afterAll(() => service.close());
 afterEach(() => proxy.close());
 
-/** The handlers of a type, with the proxy between them and the service. */
+/** The handlers of a type, with the proxy in front of the service. */
 async function through(type: string) {
   proxy = await startFaultProxy(service.url);
   app = await makeApp(service, `lost-${++count}`);
@@ -43,7 +43,7 @@ test.each([0, 1, 200])("F01 a create that was applied, its answer reset after %i
   expect(sentTo(creation)).toHaveLength(1);
 });
 
-test("F01 several creates at once, every second one cut off after it was applied: as many Machines", async () => {
+test("F01 several creates at once, every second one interrupted after it was applied: no additional Machine", async () => {
   const type = await through("Machine");
   for (const nth of [1, 3, 5]) proxy.plan({ on: creation, nth, do: { cutAnswer: 0 } });
   const made = await Promise.all(Array.from({ length: 6 }, (_, i) => type.create(program({}, `web-${i}`))));
@@ -59,16 +59,16 @@ test("F02 a create that was reset before it arrived: sent once more, one Machine
   expect(sentTo(creation)).toHaveLength(2);
 });
 
-test("F02 a connection that was kept and has ended meanwhile: one Machine", async () => {
+test("F02 a kept-alive connection that has ended meanwhile: one Machine", async () => {
   const type = await through("Machine");
   await type.create(program({}, "first"));
-  // The next request goes out on a connection that the other side resets when it gets there.
+  // The next request uses a connection that the other side resets when it arrives.
   proxy.plan({ on: creation, do: { cutRequest: true } });
   await type.create(program());
   expect(await machines()).toHaveLength(2);
 });
 
-test("F19 an update whose answer was lost: done, and not made a second time", async () => {
+test("F19 an update whose answer was lost: applied once", async () => {
   const type = await through("Machine");
   const made = await type.create(program());
   proxy.plan({ on: change, do: { cutAnswer: 0 } });
@@ -78,7 +78,7 @@ test("F19 an update whose answer was lost: done, and not made a second time", as
   expect(await type.read({ id: made.id, state })).toEqual(state);
 });
 
-test("F19 an update that never arrived is made", async () => {
+test("F19 an update that never arrived is sent again", async () => {
   const type = await through("Machine");
   const made = await type.create(program());
   proxy.plan({ on: change, do: { cutRequest: true } });
@@ -87,14 +87,17 @@ test("F19 an update that never arrived is made", async () => {
   expect(await type.read({ id: made.id, state })).toEqual(state);
 });
 
-test.each([{ cutAnswer: 0 }, { cutRequest: true }] as const)("F19 an interrupted deletion (%j): gone", async (cut) => {
-  const type = await through("Machine");
-  const made = await type.create(program());
-  proxy.plan({ on: deletion, do: cut });
-  await type.delete(made);
-  expect(proxy.met).toHaveLength(1);
-  expect(await machines()).toEqual([]);
-});
+test.each([{ cutAnswer: 0 }, { cutRequest: true }] as const)(
+  "F19 an interrupted deletion (%j): the Machine is gone",
+  async (cut) => {
+    const type = await through("Machine");
+    const made = await type.create(program());
+    proxy.plan({ on: deletion, do: cut });
+    await type.delete(made);
+    expect(proxy.met).toHaveLength(1);
+    expect(await machines()).toEqual([]);
+  },
+);
 
 test.each([{ cutAnswer: 0 }, { cutRequest: true }] as const)(
   "F19 a volume's update and deletion, interrupted (%j)",

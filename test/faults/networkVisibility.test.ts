@@ -1,5 +1,5 @@
-// Services that show late, little or too much: holds that end (F09), new things nobody knows yet (F13), lists that lack
-// some (F14), pages (F16), deletions that take their time (F20).
+// Services with delayed, incomplete or excessive answers: waits that end (F09), new objects not found yet (F13), incomplete
+// lists (F14), pages (F16), slow deletions (F20).
 import fc from "fast-check";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { createApi, type Api } from "../../provider/client/api.ts";
@@ -30,7 +30,7 @@ afterEach(() => service.service.faults.clear());
 const newApp = async () => (app = await makeApp(service, `seen-${++count}`));
 const machines = () => send<{ id: string }[]>(service, "GET", `/v1/apps/${app}/machines`);
 
-describe("F09 a wait whose holds end", () => {
+describe("F09 a long poll that ends early", () => {
   const jumping = async () => {
     const key = { appName: await newApp(), machineId: await makeMachine(service, app, { config: { image } }) };
     return { key, ...jumpingClient(service) };
@@ -46,16 +46,16 @@ describe("F09 a wait whose holds end", () => {
     ["504", { status: 504, body: "<html>gateway timeout</html>" }],
     ["a dropped connection", { status: "reset" }],
     ["an empty reply", { status: 200, body: "" }],
-  ] as const)("F09 by %s, again and again: it is waited on until the state is there", async (_, fault) => {
+  ] as const)("F09 by %s, repeatedly: the wait continues until the state is reached", async (_, fault) => {
     const { key, api, clock, sent } = await jumping();
     service.fail({ operation: "machines.wait", when: "before", times: 20, ...fault });
     expect(await started(bound(api, 600), key)).toBe("started");
     expect(waits(sent)).toHaveLength(21);
-    // Whoever ends a hold at once is not asked again at once.
+    // A service that ends a poll at once is not polled again at once.
     expect(clock.slept.reduce((a, b) => a + b, 0)).toBeGreaterThan(2000);
   });
 
-  test("F09 a state that never comes is asked for in holds of 60 s at most, and ends at the deadline", async () => {
+  test("F09 a state that is never reached is polled for at most 60 s each, and the wait ends at the deadline", async () => {
     const clock = new ManualClock();
     const held = await startService({ clock });
     const proxy = await startFaultProxy(held.url);
@@ -73,7 +73,7 @@ describe("F09 a wait whose holds end", () => {
       void waitForMachine(bound(api, 150), key, ["suspended"], { progress: silent }).catch(
         (error: unknown) => (end = String(error)),
       );
-      // As fast as the client gets on: no time passes on its own.
+      // As fast as the client sends: no time passes by itself.
       await expect
         .poll(() => {
           if (proxy.open() > 0) clock.advance(5000);
@@ -91,7 +91,7 @@ describe("F09 a wait whose holds end", () => {
     }
   });
 
-  test("F09 a create whose wait never succeeds keeps its id, and the next update goes on", async () => {
+  test("F09 a create whose wait never succeeds keeps its id, and the next update continues", async () => {
     const type = handled("Machine", service, { jump: true, timeoutSeconds: 60 });
     service.fail({ operation: "machines.wait", when: "before", status: 504, times: "always" });
     const program = { app: await newApp(), config: { image } };
@@ -108,9 +108,9 @@ describe("F09 a wait whose holds end", () => {
   });
 });
 
-describe("F13 a Machine that nobody knows yet", () => {
+describe("F13 a Machine that is not found yet", () => {
   test.each(["machines.wait", "machines.get"])(
-    "F13 a 404 from %s after its creation is not believed",
+    "F13 a 404 from %s right after its creation is retried",
     async (operation) => {
       const type = handled("Machine", service, { jump: true });
       service.fail({ operation, when: "before", status: 404, times: 5, body: { error: "machine not found" } });
@@ -120,7 +120,7 @@ describe("F13 a Machine that nobody knows yet", () => {
     },
   );
 
-  test("F13 for ten seconds; then it is gone, and its id is kept", async () => {
+  test("F13 for ten seconds; then it counts as gone, and its id is kept", async () => {
     const type = handled("Machine", service, { jump: true });
     for (const operation of ["machines.wait", "machines.get"])
       service.fail({ operation, when: "before", status: 404, times: "always", body: { error: "machine not found" } });
@@ -136,7 +136,7 @@ describe("F13 a Machine that nobody knows yet", () => {
   });
 
   test.each(["read", "update", "delete"] as const)(
-    "F13 nor by the %s of another run soon after: nothing is forgotten",
+    "F13 a 404 from the %s of another run soon afterwards forgets nothing",
     async (verb) => {
       const program = { app: await newApp(), config: { image } };
       const made = await handled("Machine", service, { jump: true }).create(program);
@@ -151,7 +151,7 @@ describe("F13 a Machine that nobody knows yet", () => {
     },
   );
 
-  test("F13 a 404 later on is the end of it, and asked for once", async () => {
+  test("F13 a later 404 is final, and requested once", async () => {
     const type = handled("Machine", service, { jump: true });
     const made = await type.create({ app: await newApp(), config: { image } });
     const [live] = await machines();
@@ -164,23 +164,26 @@ describe("F13 a Machine that nobody knows yet", () => {
       body: { error: "not found" },
     });
     const before = service.requests.length;
-    const madeLongAgo = { ...made, state: { ...made.state, createdAt: "2026-01-01T00:00:00Z" } };
-    expect(await type.read(madeLongAgo)).toBeUndefined();
+    const olderMachine = { ...made, state: { ...made.state, createdAt: "2026-01-01T00:00:00Z" } };
+    expect(await type.read(olderMachine)).toBeUndefined();
     expect(service.requests.slice(before).filter((seen) => seen.operation === "machines.get")).toHaveLength(1);
   });
 });
 
-describe("F14 lists that lack what is there", () => {
-  test.each([0, 1])("F14 a list of Machines cut to %i: no state is lost, each is asked for by itself", async (keep) => {
-    const type = handled("Machine", service, { jump: true });
-    await newApp();
-    const made = await Promise.all([1, 2, 3].map((i) => type.create({ app, name: `web-${i}`, config: { image } })));
-    service.fail({ operation: "machines.list", list: { keep }, times: "always" });
-    const read = await Promise.all(made.map((one) => type.read(one)));
-    expect(read).toEqual(made.map(({ state }) => state));
-  });
+describe("F14 incomplete lists", () => {
+  test.each([0, 1])(
+    "F14 a list of Machines truncated to %i: no state is lost, and each is read by its id",
+    async (keep) => {
+      const type = handled("Machine", service, { jump: true });
+      await newApp();
+      const made = await Promise.all([1, 2, 3].map((i) => type.create({ app, name: `web-${i}`, config: { image } })));
+      service.fail({ operation: "machines.list", list: { keep }, times: "always" });
+      const read = await Promise.all(made.map((one) => type.read(one)));
+      expect(read).toEqual(made.map(({ state }) => state));
+    },
+  );
 
-  test("F14 a list of volumes that is empty, and one of addresses that is so once", async () => {
+  test("F14 an empty list of volumes, and a list of addresses that is empty once", async () => {
     const volumes = handled("Volume", service, { jump: true });
     const volume = await volumes.create({ app: await newApp(), region: "fra", sizeGb: 1 });
     const ips = handled("IpAssignment", service, { jump: true });
@@ -193,14 +196,14 @@ describe("F14 lists that lack what is there", () => {
     expect(await ips.read(ip)).toEqual(ip.state);
   });
 
-  test("F14 an App that its organization's list lacks is not forgotten while it answers", async () => {
+  test("F14 an App that its organization's list omits is not forgotten while it answers", async () => {
     const type = handled("App", service, { jump: true });
     const made = await type.create({ name: `seen-${++count}` });
     service.fail({ operation: "apps.list", list: { keep: 0 }, times: "always" });
     expect(await type.read(made)).toEqual(made.state);
   });
 
-  test("F14 a create in doubt whose Machine the lists do not show is not made a second time", async () => {
+  test("F14 an ambiguous create whose Machine the lists omit is not repeated", async () => {
     const type = handled("Machine", service, { jump: true });
     service.fail(
       { operation: "machines.create", when: "after", status: 503 },
@@ -212,8 +215,8 @@ describe("F14 lists that lack what is there", () => {
   });
 });
 
-describe("F16 lists in pages", () => {
-  /** A service's list as it comes: pages of ids, each with the cursor of the next. */
+describe("F16 paged lists", () => {
+  /** A service's list as pages of ids, each with the cursor of the next page. */
   const book = fc
     .record({
       sizes: fc.array(fc.nat(3), { minLength: 1, maxLength: 12 }),
@@ -226,12 +229,12 @@ describe("F16 lists in pages", () => {
         ids: Array.from({ length: size }, () => next++),
         next: page + 1 < sizes.length ? `c${page + 1}` : loop === undefined ? undefined : `c${Math.min(loop, page)}`,
       }));
-      // What changes meanwhile shows up again on another page.
+      // Objects that change meanwhile appear again on another page.
       for (const [i, id] of repeats.entries()) if (id < next) all[i % all.length]?.ids.push(id);
       return { all, ids: Array.from({ length: next }, (_, id) => id) };
     });
 
-  test("F16 empty pages, repeated ids and cursors that turn in a circle: everything comes, and it ends", async () => {
+  test("F16 empty pages, repeated ids and circular cursors: all items are returned, and the list ends", async () => {
     await fc.assert(
       fc.asyncProperty(book, async ({ all, ids }) => {
         let asked = 0;
@@ -243,13 +246,13 @@ describe("F16 lists in pages", () => {
         };
         for await (const page of pages(ask, (one) => one.next)) for (const id of page.ids) found.add(id);
         expect([...found].sort((a, b) => a - b)).toEqual(ids);
-        // A circle may lead through its pages a second time, no more.
+        // A circle may be read a second time, but no more.
         expect(asked).toBeLessThanOrEqual(all.length * 2);
       }),
     );
   });
 
-  test("F16 a list that always has another page ends in an error", async () => {
+  test("F16 an endless list ends with an error", async () => {
     let asked = 0;
     const ask = () => Promise.resolve({ next: `c${++asked}` });
     const read = async () => {
@@ -259,7 +262,7 @@ describe("F16 lists in pages", () => {
     expect(asked).toBe(10_000);
   });
 
-  test("F16 what comes twice, in another order and with a cursor that repeats is there once", async () => {
+  test("F16 items repeated in another order and with repeated cursors are returned once", async () => {
     const whole = await startService();
     try {
       for (const name of ["one", "two", "three"]) await makeApp(whole, name);
@@ -281,10 +284,10 @@ describe("F16 lists in pages", () => {
   });
 });
 
-describe("F20 a deletion that takes its time", () => {
+describe("F20 a slow deletion", () => {
   const path = (id: string) => `/v1/apps/${app}/machines/${id.split("/")[1] ?? ""}`;
 
-  test("F20 a Machine that lingers after the answer is waited for until it is gone", async () => {
+  test("F20 a Machine that remains after the answer is waited for until it is gone", async () => {
     const slow = await startService({ delays: "believable" });
     try {
       const type = handled("Machine", slow);
@@ -298,7 +301,7 @@ describe("F20 a deletion that takes its time", () => {
     }
   });
 
-  test("F20 one that never goes ends at the deadline, in words, and is still in the state", async () => {
+  test("F20 a Machine that never disappears causes an error at the deadline, and stays in the state", async () => {
     const type = handled("Machine", service, { jump: true, timeoutSeconds: 60 });
     const made = await type.create({ app: await newApp(), config: { image } });
     service.fail(
@@ -311,7 +314,7 @@ describe("F20 a deletion that takes its time", () => {
     expect(await machines()).toEqual([]);
   });
 
-  test("F20 a 409 because it runs is final, and names the way out; the next try goes on", async () => {
+  test("F20 a 409 for a running Machine is final, and the error says what to do; the next try continues", async () => {
     const type = handled("Machine", service, { jump: true });
     const made = await type.create({ app: await newApp(), config: { image } });
     service.fail({
@@ -326,7 +329,7 @@ describe("F20 a deletion that takes its time", () => {
     expect(await machines()).toEqual([]);
   });
 
-  test("F20 with forceDestroy what does not stop is killed", async () => {
+  test("F20 forceDestroy kills a Machine that does not stop", async () => {
     const type = handled("Machine", service, { jump: true });
     const made = await type.create({ app: await newApp(), config: { image }, forceDestroy: true });
     service.fail({ operation: "machines.stop", when: "before", status: 409, body: { error: "it does not stop" } });
@@ -335,13 +338,13 @@ describe("F20 a deletion that takes its time", () => {
     expect(await machines()).toEqual([]);
   });
 
-  test("F20 a 404 to the deletion is its success", async () => {
+  test("F20 a deletion answered with 404 succeeded", async () => {
     const type = handled("Machine", service, { jump: true });
     const proxy = await startFaultProxy(service.url);
     try {
       const through = handled("Machine", { url: proxy.url, token: service.token }, { jump: true });
       const made = await type.create({ app: await newApp(), config: { image } });
-      // Its answer is lost, and the second request finds nothing.
+      // Its answer is lost, and the second request gets 404.
       proxy.plan({ on: /^DELETE .*machines\/[^/]+$/, do: { cutAnswer: 0 } });
       await through.delete(made);
       expect(proxy.arrived.filter((one) => /^DELETE .*machines\/[^/]+$/.test(one)).length).toBeGreaterThan(1);

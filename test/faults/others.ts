@@ -1,15 +1,15 @@
-// Somebody else, who works on the same things without the program: meddling with Machines, and clearing up by hand.
+// Another client, which changes the same objects without the program: it interferes with Machines, and deletes leftovers.
 import { addToken } from "../../service/store/tokens.ts";
 import type { Kept } from "../support/modelStack.ts";
 import type { Simulation } from "../support/simulation.ts";
-import type { Meddling } from "./faultPlans.ts";
+import type { Interference } from "./faultPlans.ts";
 
-const token = "mcs_somebody-else";
+const token = "mcs_other-client";
 
-/** Milliseconds in which a Machine that was deleted lets go of its volume. */
-const letGoWithin = 10_000;
+/** Milliseconds within which a deleted Machine releases its volume. */
+const detachMs = 10_000;
 
-/** What is deleted by the path of its name alone; Machines and volumes are in an App that the line does not tell. */
+/** Objects that are deleted by the path of their name; for Machines and volumes the line lacks the App. */
 const paths: Readonly<Record<string, (holder: string, name: string, more: string) => string>> = {
   App: (app) => `/v1/apps/${app}?force=true`,
   SecretKey: (app, name) => `/v1/apps/${app}/secretkeys/${name}`,
@@ -22,8 +22,8 @@ const paths: Readonly<Record<string, (holder: string, name: string, more: string
   PostgresExtension: (cluster, database, name) => `/v1/postgres/${cluster}/databases/${database}/extensions/${name}`,
 };
 
-/** Somebody with a token of his own. */
-export class Somebody {
+/** A client with its own token. */
+export class OtherClient {
   readonly #simulation: Simulation;
   readonly #log: (line: string) => void;
 
@@ -32,7 +32,7 @@ export class Somebody {
     this.#log = log;
   }
 
-  /** Gives him his token. */
+  /** Adds its token to the service. */
   async enter(): Promise<void> {
     const { context } = this.#simulation.service.service;
     await context.store.write(() => {
@@ -40,8 +40,8 @@ export class Somebody {
     });
   }
 
-  /** Does something to a Machine. */
-  async meddle({ what, seconds }: Meddling, { id }: Kept): Promise<void> {
+  /** Interferes with a Machine. */
+  async interfere({ what, seconds }: Interference, { id }: Kept): Promise<void> {
     const [app = "", machine = ""] = id.split("/");
     const path = `/v1/apps/${app}/machines/${machine}`;
     if (what === "lease") await this.#ask("POST", `${path}/lease`, { ttl: seconds, description: "mine" });
@@ -55,7 +55,7 @@ export class Somebody {
     }
   }
 
-  /** Deletes Machines and volumes by hand, or whatever there is; answers what that was. */
+  /** Deletes Machines and volumes, or everything if `isWhole`; returns the deleted lines. */
   async clear(lines: readonly string[], isWhole: boolean): Promise<string[]> {
     const { context } = this.#simulation.service.service;
     const appOf = (table: string, id: string): string =>
@@ -66,8 +66,8 @@ export class Somebody {
     const deleted: string[] = [];
     const isMachine = (line: string) => line.startsWith("Machine ");
     for (const line of [...lines].sort((a, b) => Number(isMachine(b)) - Number(isMachine(a)))) {
-      // A volume is let go a moment after its Machine is gone.
-      if (!isMachine(line) && deleted.some(isMachine)) await this.#simulation.wait(letGoWithin);
+      // A volume is released a moment after its Machine is gone.
+      if (!isMachine(line) && deleted.some(isMachine)) await this.#simulation.wait(detachMs);
       const [type = "", id = ""] = line.split(" ");
       const [holder = "", name = "", more = ""] = id.split("/");
       const path =
@@ -92,7 +92,7 @@ export class Somebody {
       headers: { authorization: `Bearer ${token}` },
       ...(payload ? { payload } : {}),
     });
-    this.#log(`    somebody else: ${method} ${url} ${answer.statusCode}`);
+    this.#log(`    another client: ${method} ${url} ${answer.statusCode}`);
     return answer;
   }
 }

@@ -1,5 +1,5 @@
-// Plays one run of the campaign: what its phases say, and after that nothing goes wrong any more, and everything must come
-// right. What must hold all the while is in invariants.ts and ledger.ts.
+// Plays one run of the campaign: first its phases with their faults, then without faults, when everything must converge.
+// invariants.ts and ledger.ts have the invariants.
 import { MachinesError, messageOf } from "../../provider/client/errors.ts";
 import { bareId } from "../../api/names.ts";
 import { resources } from "../../provider/registry.ts";
@@ -9,7 +9,7 @@ import {
   destroy,
   failures,
   importResource,
-  NotThere,
+  NotFound,
   refresh,
   up,
   type Asked,
@@ -19,51 +19,51 @@ import {
 } from "../support/modelEngine.ts";
 import { emptyStack, stateDelete, taint, unprotect, type Declared, type Kept } from "../support/modelStack.ts";
 import { simulate, type ProviderProcess, type Simulation } from "../support/simulation.ts";
-import { isTrouble, liesOf, noTrouble, type Meddling, type Trouble } from "./faultPlans.ts";
+import { isTrouble, liesOf, noTrouble, type Interference, type Trouble } from "./faultPlans.ts";
 import { inState, isClaimed, linesOf, onService } from "./inventory.ts";
 import { Broken, isRefusal, judgeAudit, judgeMade, judgeReport, judgeStep } from "./invariants.ts";
 import { isGuarded, isProtected, judgeValues, Ledger } from "./ledger.ts";
-import { Somebody } from "./others.ts";
+import { OtherClient } from "./others.ts";
 import { canary, programOf, versions } from "./programs.ts";
 import type { Phase, Scenario } from "./scenario.ts";
 import { Sightings } from "./sightings.ts";
 import type { RareState, Way } from "./ways.ts";
 
-/** What one run was like, for those who count. */
+/** Statistics of one run. */
 export interface Played {
   readonly requests: number;
   readonly steps: number;
   readonly failed: number;
   readonly died: number;
-  /** Whether nothing but a refresh let the last up succeed. */
+  /** Whether the last up succeeded only after a refresh. */
   readonly refreshed: boolean;
   readonly simulatedMs: number;
   readonly states: ReadonlySet<RareState>;
 }
 
-/** Plays one run. @throws Broken when something does not hold that must */
+/** Plays one run. @throws Broken when an invariant is violated */
 export async function play(scenario: Scenario): Promise<Played> {
   const simulation = await simulate("campaign");
   const run = new Run(simulation, scenario);
   try {
     return await run.play();
   } catch (error) {
-    throw new Broken(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n\n${run.told()}`);
+    throw new Broken(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n\n${run.logText()}`);
   } finally {
     await simulation.close();
   }
 }
 
-/** Milliseconds from one run to the next: nobody types faster. */
+/** Milliseconds from one run to the next. */
 const betweenRuns = 1000;
 
-/** Milliseconds after which nobody holds a lease that he does not renew. */
+/** Milliseconds after which an unrenewed lease has expired. */
 const longestLease = 60_000;
 
-/** Kinds that write things by their names, and leave no trace when they are interrupted: an up writes the same again. */
+/** Kinds that write values by name, and leave no trace when interrupted: an up writes the same again. */
 const writtenByName: readonly string[] = ["Secret", "AppSecrets", "PostgresAttachment"];
 
-/** Kinds that are not imported: of some a read tells too little to go on from, others protect what they hold until the next up. */
+/** Kinds that are not imported: reads of some return too little, others guard their data until the next up. */
 const notImported: readonly string[] = [
   "AppSecrets",
   "SecretKey",
@@ -73,19 +73,19 @@ const notImported: readonly string[] = [
   "PostgresAttachment",
 ];
 
-/** Kinds that are made anew by the next up when the state has forgotten them. */
-const madeAnew: readonly string[] = ["Secret", "AppSecrets", "PostgresAttachment", "MachineMetadata", "Volume"];
+/** Kinds that the next up recreates when the state has forgotten them. */
+const recreatedByUp: readonly string[] = ["Secret", "AppSecrets", "PostgresAttachment", "MachineMetadata", "Volume"];
 
-/** Kinds of which a second one can be made while the first one is there. */
+/** Kinds of which a second one can be created while the first one exists. */
 const forcible: readonly string[] = [
   ...["Secret", "AppSecrets", "PostgresAttachment", "MachineMetadata", "Volume", "Machine", "App", "PostgresCluster"],
   ...["DeployToken", "Ciphertext", "Signature", "VolumeSnapshot", "MachineCommand", "PostgresBackup"],
 ];
 
-/** Kinds that others are in: made and deleted alone, they take along what nobody was asked about. */
+/** Kinds that contain others: creating or deleting them alone affects resources that were not checked. */
 const holders: readonly string[] = ["App", "PostgresCluster"];
 
-/** A resource that cannot be made, and is begun when all others are done. */
+/** A resource whose creation fails, after all others are done. */
 const failing = "failing";
 const sibling = (program: readonly Declared[]): Declared => ({
   type: "Secret",
@@ -94,19 +94,19 @@ const sibling = (program: readonly Declared[]): Declared => ({
   after: program.map(({ name }) => name),
 });
 
-/** What is special about a run. */
+/** Special circumstances of a run. */
 interface Special {
   readonly settings?: Readonly<Record<string, string>>;
   readonly isLost?: boolean;
   readonly asked?: Asked;
-  /** What the program says, of an up. */
+  /** The program of an up. */
   readonly program?: readonly Declared[];
 }
 
 class Run {
   readonly #simulation: Simulation;
   readonly #scenario: Scenario;
-  readonly #somebody: Somebody;
+  readonly #otherClient: OtherClient;
   readonly #stack = emptyStack();
   readonly #ledger = new Ledger();
   readonly #sightings: Sightings;
@@ -115,19 +115,19 @@ class Run {
   #version = 0;
   #ups = 0;
   #lost: Kept[] = [];
-  /** Whether the state may say what is true no longer, which an up by itself cannot know. */
+  /** Whether the state may be outdated in a way that up alone cannot detect. */
   #stale = false;
-  /** Whether nothing has gone wrong yet. */
+  /** Whether there has been no fault yet. */
   #calmSoFar = true;
-  /** Whether the state is what the program says, as far as the last run tells. */
+  /** Whether the state matches the program, according to the last run. */
   #isSteady = false;
-  /** Types of which nobody knows what became of the last step. */
+  /** Types whose last step has an unknown result. */
   readonly #unsure = new Set<string>();
-  /** Steps of which nobody knows whether they were done. */
+  /** Steps that may or may not have been applied. */
   readonly #cutOff: Pick<Step, "verb" | "type">[] = [];
-  /** Warnings of what no state may know of. */
-  readonly #told: string[] = [];
-  /** Everything that ever was in the program, as it was last, by name. */
+  /** Warnings about objects that may be in no state. */
+  readonly #reported: string[] = [];
+  /** The last inputs of everything that was ever in the program, by name. */
   readonly #declared = new Map<string, Declared>();
   #steps = 0;
   #failed = 0;
@@ -137,25 +137,25 @@ class Run {
   constructor(simulation: Simulation, scenario: Scenario) {
     this.#simulation = simulation;
     this.#scenario = scenario;
-    this.#somebody = new Somebody(simulation, (line) => this.#log.push(line));
+    this.#otherClient = new OtherClient(simulation, (line) => this.#log.push(line));
     this.#sightings = new Sightings(this.#stack);
   }
 
-  /** What happened, in words. */
-  told(): string {
+  /** The log of the run. */
+  logText(): string {
     return this.#log.join("\n");
   }
 
   async play(): Promise<Played> {
     const { service, time } = this.#simulation;
     const from = time.now();
-    await this.#somebody.enter();
+    await this.#otherClient.enter();
     for (const phase of this.#scenario.phases) await this.#phase(phase);
     this.#log.push("--- nothing goes wrong any more");
     const refreshed = await this.#recover();
     judgeAudit(service.service.audit.after(0, 100_000));
     const [mistake] = this.#simulation.mistakes;
-    if (mistake !== undefined) throw new Broken(`the service made a mistake: ${mistake}`);
+    if (mistake !== undefined) throw new Broken(`the service had an internal error: ${mistake}`);
     return {
       requests: service.requests.length,
       steps: this.#steps,
@@ -169,15 +169,15 @@ class Run {
 
   async #phase(phase: Phase): Promise<void> {
     const { verb, pick, trouble, way = {} } = phase;
-    // Whoever has yet to import something does nothing else before.
+    // A pending import is finished before anything else.
     await this.#import(noTrouble);
     if (way.elsewhere) {
       this.#simulation.moveAway();
-      if (this.#lastDied) this.#sightings.see("another computer goes on after a kill");
+      if (this.#lastDied) this.#sightings.see("another computer continues after a kill");
     }
     if (way.isLost) return this.#loseWay(verb);
     if (verb === "up") return this.#up(phase, way);
-    for (const one of trouble.others) await this.#meddle(one);
+    for (const one of trouble.others) await this.#interfere(one);
     this.#isSteady = false;
     if (verb === "forget") return this.#forget(pick);
     if (verb === "import") return this.#reimport(pick, trouble);
@@ -191,7 +191,7 @@ class Run {
   readonly #refresh = async (host: Host): Promise<Report> => {
     const attachments = this.#stack.resources.filter(({ type }) => type === "PostgresAttachment");
     const report = await refresh(this.#stack, host);
-    // An attachment is gone with its cluster; its secret stays in the App, and no state has it.
+    // An attachment is gone with its cluster; its secret stays in the App, and is in no state.
     this.#stack.orphans.push(...attachments.filter((kept) => !this.#stack.resources.includes(kept)));
     return report;
   };
@@ -203,20 +203,20 @@ class Run {
       this.#version = Math.min(this.#ups++, versions - 1);
       this.#program = programOf(this.#scenario, this.#version);
     }
-    for (const one of trouble.others) await this.#meddle(one);
+    for (const one of trouble.others) await this.#interfere(one);
     const hooked = way.hooks === undefined ? {} : { retries: way.hooks };
     const base = this.#program.map((declared) => ({ ...declared, ...hooked }));
     const program = way.sibling ? [...base, sibling(base)] : base;
     const asked = this.#asked(way, pick);
     const report = await this.#upTo(program, trouble, { asked });
     if (!report?.some(({ error }) => error instanceof CheckFailed || isRefusal(error))) return;
-    // What was replaced by force has no old value that could be kept: whoever wants that just goes on.
+    // After a forced replacement there is no old value to return to, so sometimes the run just continues.
     if (way.force && pick % 2 === 1) return;
     const isCalm = this.#calmSoFar;
     const done = changes(report).filter(({ error }) => error === undefined);
     if (pick % 2 === 1 || !before.isSteady || way.force || !this.#canGoBack(before.program, done))
       return this.#allow(isCalm);
-    this.#sightings.see("a refusal, and back");
+    this.#sightings.see("a refusal is undone");
     this.#program = this.#asGrown(before.program);
     this.#version = before.version;
     const back = await this.#upTo(this.#program);
@@ -225,8 +225,8 @@ class Run {
   }
 
   /**
-   * Whether nothing was done beside what was refused that the program alone cannot take back: two of one name, another alias,
-   * and what was replaced already, a cluster without a fixed name for instance, which undo-replacement brings back.
+   * Whether everything done besides the refused step can be undone by the program alone. It cannot undo two resources of
+   * one name, another alias, or a finished replacement, which undo-replacement brings back.
    */
   #canGoBack(program: readonly Declared[], done: Report): boolean {
     const made = done.filter(({ verb }) => verb === "create").map(({ name }) => name);
@@ -235,7 +235,7 @@ class Run {
     return kept.every(({ name, mark }) => names.has(name) && !mark) && done.every(({ why }) => why === undefined);
   }
 
-  /** A program in which what has grown stays as large. */
+  /** A program in which extended volumes keep their size. */
   #asGrown(program: readonly Declared[]): Declared[] {
     return program.map((declared) => {
       const { name, aliases = [], inputs } = declared;
@@ -246,7 +246,7 @@ class Run {
     });
   }
 
-  /** Which resources are forced or targets. */
+  /** Selects the resources that are forced or targets. */
   #asked({ force, target, continueOnError }: Way, pick: number): Asked {
     const chosen = <T>(all: readonly T[]): T | undefined => all[pick % Math.max(1, all.length)];
     const able = this.#stack.resources.filter((kept) => this.#mayForce(kept));
@@ -257,7 +257,7 @@ class Run {
     const { resources } = this.#stack;
     const removed = resources.filter(({ name }) => !names.has(name));
     const claimed = removed.filter((kept) => isClaimed(kept, resources));
-    // The deletion of what another resource claims is rare, and the one that has lost the most.
+    // Deleting a resource that another one claims is rare, and has lost the most data.
     const gone = (claimed.length > 0 ? claimed : removed).map(({ name }) => name);
     const isTargeted = target === true || (claimed.length > 0 && pick % 3 === 0);
     const declared = this.#program.filter(({ type }) => !holders.includes(type)).map(({ name }) => name);
@@ -270,7 +270,7 @@ class Run {
     };
   }
 
-  /** Whether a second one can be made of what is in the program, where the engine does not know that the first must go. */
+  /** Whether a second object can be created although the engine does not know that the first must be deleted. */
   #mayForce({ name, type, mark, inputs }: Kept): boolean {
     const declared = this.#program.find((one) => one.name === name);
     if (!declared || mark !== undefined) return false;
@@ -283,16 +283,16 @@ class Run {
     return true;
   }
 
-  /** The next version says of everything that it may be lost: what was refused is done. */
+  /** The next version allows every loss, so the refused step is done. */
   async #allow(isCalm: boolean): Promise<void> {
-    this.#sightings.see("a refusal, and then it is allowed");
+    this.#sightings.see("a refusal is followed by permission");
     unprotect(this.#stack);
     const allowed = this.#asGrown(programOf(this.#scenario, this.#version, true));
     const names = new Set(allowed.map(({ name }) => name));
     const aliases = new Set(allowed.flatMap((declared) => declared.aliases ?? []));
     const isDeclared = ({ name, mark }: Kept) => names.has(name) || (mark === undefined && aliases.has(name));
     const gone = this.#stack.resources.filter((kept) => isProtected(kept) && !isDeclared(kept));
-    // What the program no longer has has to come back to say so; of what was replaced, only the state knows.
+    // A removed resource must return to the program to allow its loss; a replaced one exists only in the state.
     const back = gone.filter(({ mark }) => mark === undefined);
     for (const kept of gone.filter(({ mark }) => mark === "leaving")) {
       const isBack = back.some(({ name }) => name === kept.name);
@@ -308,7 +308,7 @@ class Run {
       ]);
     this.#program = allowed;
     let report = await this.#upTo(this.#program);
-    // Where its parent is deleted first, the engine asks about it as the state has it: the permission has to be there already.
+    // If its parent is deleted first, the engine uses the inputs in the state, so the permission must already be there.
     if (report && failures(report).some(({ error }) => messageOf(error).includes("pulumi up --target"))) {
       const held = this.#stack.resources.filter((kept) => kept.mark === undefined && isGuarded(kept));
       const isAsked = ({ name, aliases: olds = [] }: Declared) =>
@@ -341,7 +341,7 @@ class Run {
     return report;
   }
 
-  /** A run with the endpoint of another service, which knows of nothing: it forgets, makes and replaces nothing. */
+  /** A run with the endpoint of another, empty service: it must not forget, create or replace anything. */
   async #loseWay(verb: Phase["verb"]): Promise<void> {
     const before = inState(this.#stack);
     const isSteady = this.#isSteady && !this.#stale && this.#unsure.size === 0;
@@ -360,11 +360,11 @@ class Run {
     if (forgotten.length > 0) throw new Broken(`a run at another service forgets ${forgotten.join(", ")}`);
   }
 
-  /** `pulumi state delete` of something that the next up makes anew. */
+  /** `pulumi state delete` of a resource that the next up recreates. */
   #forget(pick: number): void {
     const able = this.#stack.resources.filter(
       ({ name, type, mark }) =>
-        madeAnew.includes(type) &&
+        recreatedByUp.includes(type) &&
         mark !== "replacing" &&
         !this.#stack.resources.some(({ needs }) => needs.includes(name)),
     );
@@ -382,7 +382,7 @@ class Run {
         failed.length === 0 &&
         resources[type]?.noImport === undefined &&
         !notImported.includes(type) &&
-        // An import takes all of a Machine's metadata for its own.
+        // An import claims all metadata of a Machine.
         (type !== "Machine" || !stack.resources.some((kept) => kept.type === "MachineMetadata")),
     );
     const chosen = able[pick % Math.max(1, able.length)];
@@ -392,23 +392,23 @@ class Run {
     await this.#import(trouble);
   }
 
-  /** Takes what was forgotten into the state again, and lets the program say what no read can. */
+  /** Imports forgotten resources again, and runs up for the values that a read cannot return. */
   async #import(trouble: Trouble): Promise<void> {
     for (const lost of this.#lost) {
       const report = await this.#run("import", (host) => importResource(this.#stack, lost, host), trouble);
       if (report === undefined) return;
       const [failed] = failures(report);
-      // It may have been deleted meanwhile, by others, by an interrupted run, or with what it lay in.
+      // It may have been deleted meanwhile, by others, by an interrupted run, or with its parent.
       const there = onService(this.#simulation.service.service);
       const isThere = linesOf(lost).some((line) => there.includes(line));
-      const isGone = failed?.error instanceof NotThere && (this.#stale || !isThere);
+      const isGone = failed?.error instanceof NotFound && (this.#stale || !isThere);
       if (failed && !isGone) return;
       this.#lost = this.#lost.filter((other) => other !== lost);
       await this.#upTo(this.#program);
     }
   }
 
-  /** One run in a process of its own; undefined when that died. */
+  /** One run in a process of its own; undefined if the process died. */
   async #run(
     name: string,
     work: (host: Host) => Promise<Report>,
@@ -457,13 +457,13 @@ class Run {
   #note(process: ProviderProcess): void {
     const warnings = process.said.filter(({ kind }) => kind === "warning").map(({ text }) => text);
     this.#log.push(...warnings.map((text) => `      warning: ${text}`));
-    this.#told.push(...warnings.filter((text) => text.includes("pulumi-machines orphans")));
+    this.#reported.push(...warnings.filter((text) => text.includes("pulumi-machines orphans")));
   }
 
-  /** Notes steps of which nobody knows whether they were done. */
+  /** Records steps that may or may not have been applied. */
   #cut(steps: readonly Pick<Step, "verb" | "type">[]): void {
     this.#cutOff.push(...steps);
-    // What lies in it may be gone with it.
+    // Its children may be gone with it.
     for (const { type } of steps)
       for (const kind of Object.keys(resources))
         if (kind === type || type === "App" || (type.startsWith("Postgres") && kind.startsWith("Postgres")))
@@ -473,14 +473,14 @@ class Run {
   #mayBeRefused(program: readonly Declared[], asked: Asked = {}): boolean {
     return (
       asked.targets !== undefined ||
-      // An App replaced by force may hold a volume that the state has forgotten.
+      // An App replaced by force may contain a volume that the state has forgotten.
       asked.replace !== undefined ||
       this.#stack.resources.some(({ tainted }) => tainted) ||
       program.some(({ protect }) => protect) ||
-      // An App with volumes is not renamed, also where the program no longer has them, unless it says that they may go.
+      // An App with volumes, even removed ones, is not renamed unless it allows their loss.
       (program.some(({ type, inputs }) => type === "App" && inputs["forceDestroy"] !== true) &&
         this.#stack.resources.some(({ type }) => type === "Volume")) ||
-      // An App is not deleted over a volume that is kept.
+      // An App is not deleted with a retained volume in it.
       this.#stack.orphans.length > 0 ||
       this.#stack.resources.some(({ options }) => options?.protect || options?.retainOnDelete)
     );
@@ -517,11 +517,11 @@ class Run {
     };
   }
 
-  /** After everything that went wrong: one up succeeds, the next does nothing, and destroy leaves nothing. */
+  /** After all faults: one up succeeds, the next changes nothing, and destroy leaves nothing. */
   async #recover(): Promise<boolean> {
     const { service } = this.#simulation;
     await this.#import(noTrouble);
-    if (this.#lost.length > 0) throw new Broken("what is there cannot be imported");
+    if (this.#lost.length > 0) throw new Broken("an existing object cannot be imported");
     const first = await this.#upAllowing();
     const hasFailed = failures(first).length > 0;
     if (hasFailed || this.#stale) {
@@ -546,7 +546,7 @@ class Run {
   }
 
   async #tearDown(): Promise<void> {
-    // What is protected does not go, and what stays on delete does not let go of its App.
+    // Protected resources are not deleted, and retained ones keep their App.
     const isHeld = ({ options = {} }: Kept) => options.protect === true || options.retainOnDelete === true;
     if (this.#stack.resources.some((kept) => isProtected(kept) || isHeld(kept))) await this.#allow(true);
     this.#ledger.open(this.#stack, undefined);
@@ -555,7 +555,7 @@ class Run {
     this.#compare();
   }
 
-  /** An up; where a loss is refused, the program lets it happen and there is another one. */
+  /** An up; if a loss is refused, the program allows it and runs up again. */
   async #upAllowing(): Promise<Report> {
     const report = await this.#calmUp();
     if (!failures(report).some(({ error }) => isRefusal(error))) return report;
@@ -565,11 +565,11 @@ class Run {
 
   async #calmUp(): Promise<Report> {
     const report = await this.#upTo(this.#program);
-    if (!report) throw new Broken("up died of nothing");
+    if (!report) throw new Broken("up died without a fault");
     return report;
   }
 
-  /** Does it, and believes that what was the last App of all is gone, as the error says, where a deletion was interrupted. */
+  /** Runs it, and if a deletion was interrupted, confirms with allowMissingApps that the last App is gone. */
   async #believing(name: string, work: (host: Host) => Promise<Report>): Promise<void> {
     const report = await this.#calm(name, work);
     if (!isMissing(report) || !this.#stale) return this.#demand(name, report);
@@ -578,7 +578,7 @@ class Run {
 
   async #calm(name: string, work: (host: Host) => Promise<Report>, special?: Special): Promise<Report> {
     const report = await this.#run(name, work, noTrouble, special);
-    if (!report) throw new Broken(`${name} died of nothing`);
+    if (!report) throw new Broken(`${name} died without a fault`);
     return report;
   }
 
@@ -586,7 +586,7 @@ class Run {
     if (failures(report).length > 0) throw new Broken(`${name} fails although nothing is wrong: ${whatFailed(report)}`);
   }
 
-  /** I1: there is nothing that neither the state knows of nor anybody was told of. */
+  /** I1: every object of the service is in the state or was reported. */
   #noneUnknown(): void {
     const known = [...inState(this.#stack), ...this.#stack.orphans.flatMap(linesOf)];
     const there = onService(this.#simulation.service.service);
@@ -594,7 +594,7 @@ class Run {
     if (extra.length > 0) throw new Broken(`no state knows of ${extra.join(", ")}`);
   }
 
-  /** I1: and everything is there that the state says. */
+  /** I1: every object of the state exists as well. */
   #compare(): void {
     this.#noneUnknown();
     const there = onService(this.#simulation.service.service);
@@ -603,42 +603,41 @@ class Run {
   }
 
   /**
-   * Deletes what was told to be left over, as a user does: Machines and volumes, because what they are in could not be deleted
-   * before, and everything else where it is in the way.
+   * Deletes what was reported as left over, as a user does: Machines and volumes, because they block the deletion of their
+   * parent, and everything else if it is in the way.
    */
   async #clear(isInTheWay: boolean): Promise<void> {
     const known = inState(this.#stack);
-    // Whoever died with a lease of it holds that no longer by then.
+    // A lease of a killed process has expired by then.
     await this.#simulation.wait(longestLease);
     const extra = onService(this.#simulation.service.service).filter((other) => !known.includes(other));
-    for (const line of await this.#somebody.clear(extra, isInTheWay)) this.#ledger.forget(line);
+    for (const line of await this.#otherClient.clear(extra, isInTheWay)) this.#ledger.forget(line);
   }
 
   /**
-   * Whether something is known to be left over: a warning has named it, or a create of its type was begun and nobody knows how
-   * that ended.
+   * Whether an object is a known leftover: a warning named it, or a create of its type was begun with an unknown result.
    */
   #isSuspect(what: string): boolean {
     const [type = "", id = ""] = what.split(" ");
     if (writtenByName.includes(type))
       return this.#cutOff.some(({ verb, type: other }) => verb !== "delete" && writtenByName.includes(other));
     return (
-      this.#told.some((text) => text.includes(bareId(id))) ||
+      this.#reported.some((text) => text.includes(bareId(id))) ||
       [...this.#declared.values()].some(
         ({ name, type: other }) => other === type && this.#simulation.isOpen(`${type}-${name}`),
       )
     );
   }
 
-  /** Somebody else does something to a Machine. */
-  async #meddle(meddling: Meddling): Promise<void> {
+  /** Another client interferes with a Machine. */
+  async #interfere(interference: Interference): Promise<void> {
     this.#calmSoFar = false;
     const machines = this.#stack.resources.filter(({ type }) => type === "Machine");
-    const chosen = machines[meddling.pick % Math.max(1, machines.length)];
+    const chosen = machines[interference.pick % Math.max(1, machines.length)];
     if (!chosen) return;
-    this.#stale ||= meddling.what !== "lease";
-    if (meddling.what !== "lease") this.#unsure.add("Machine");
-    await this.#somebody.meddle(meddling, chosen);
+    this.#stale ||= interference.what !== "lease";
+    if (interference.what !== "lease") this.#unsure.add("Machine");
+    await this.#otherClient.interfere(interference, chosen);
   }
 }
 

@@ -1,5 +1,5 @@
-// Programs by chance: a few resources of all types, each with a life of several versions. What is drawn is small data, so
-// that a failure can be shrunk; what it means is said here.
+// Random programs: a few resources of all types, each through several versions. The drawn data is small, so that a failure
+// can be shrunk; this file gives it its meaning.
 import fc from "fast-check";
 import type { Values } from "../../provider/core/resource.ts";
 import type { ResourceName } from "../../provider/registry.ts";
@@ -7,51 +7,51 @@ import { makeCertificate } from "../support/certificates.ts";
 import type { Declared, Reference } from "../support/modelStack.ts";
 import { onceIn } from "./ways.ts";
 
-/** Versions a program can have. */
+/** The number of versions of a program. */
 export const versions = 4;
 
 /** One resource through all versions of a program. */
 export interface Slot {
   readonly kind: string;
-  /** Decides among several parents, and among kinds of its kind. */
+  /** Selects a parent if there are several, and a subtype. */
   readonly pick: number;
-  /** For each version which of its variants it is; null where it is not in the program. */
+  /** The variant of each version; null if the resource is not in the program. */
   readonly life: readonly (number | null)[];
-  /** Whether what it holds may not be lost: without `allowDataLoss`, with `deletionProtection`. */
+  /** Whether its data must not be lost: no `allowDataLoss`, but `deletionProtection`. */
   readonly isGuarded?: true;
-  /** For each version whether the resource gets another name in the program, with an alias or without. */
+  /** For each version, whether the resource is renamed in the program, with or without an alias. */
   readonly renames?: readonly (Renaming | null)[];
-  /** `strict`: another parent replaces it; `first`: it goes before what replaces it is made. */
+  /** `strict`: a change of its parent replaces it; `first`: it is deleted before its replacement is created. */
   readonly option?: "protect" | "retain" | "strict" | "first";
 }
 
-/** How a resource gets another name in the program. */
+/** How a resource is renamed in the program. */
 export type Renaming = "alias" | "bare";
 
-/** What programs are made of. */
+/** The content of a program. */
 export interface Design {
   readonly slots: readonly Slot[];
-  /** For each version whether the App of most things gets another name. */
+  /** For each version, whether the App of most resources is renamed. */
   readonly apps?: readonly boolean[];
 }
 
-/** A text that no message may hold. */
+/** A text that no message may contain. */
 export const canary = "canary-3b7f1c";
 
-/** A slot in one version, as its inputs are made of it. */
+/** A slot in one version, from which its inputs are created. */
 interface Here {
   readonly slot: Slot;
-  /** Tells it from all others. */
+  /** Distinguishes it from all others. */
   readonly index: number;
   readonly version: number;
   readonly variant: number;
-  /** Versions up to this one in which it was another variant than 0. */
+  /** Versions up to this one with a variant other than 0. */
   readonly grown: number;
-  /** Versions up to this one in which it got another name: one that may still be there on its way out never comes back. */
+  /** Versions up to this one with a rename: a name whose deletion may be pending is never used again. */
   readonly renamed: number;
-  /** Versions up to this one in which it was not there. */
+  /** Versions up to this one in which it was absent. */
   readonly gaps: number;
-  /** Whether what it holds may be lost. */
+  /** Whether its data may be lost. */
   readonly mayLose: boolean;
   /** The slots that are in this version, by the name of their resource. */
   readonly others: ReadonlyMap<string, Slot>;
@@ -64,7 +64,7 @@ const id = (name: string): Reference => ({ $of: name, get: "id" });
 const output = (name: string, get: string): Reference => ({ $of: name, get });
 const firstApp = "app";
 
-/** The parent of a kind that a slot has picked, if that is in this version. */
+/** The parent of a kind that a slot has picked, if it is in this version. */
 function parentOf({ slot, index, others, names }: Here, kind: string, fits: (parent: Slot) => boolean = () => true) {
   const all = [...names.keys()].slice(0, index).filter((other) => other.kind === kind && fits(other));
   const parent = all[slot.pick % Math.max(1, all.length)];
@@ -72,15 +72,15 @@ function parentOf({ slot, index, others, names }: Here, kind: string, fits: (par
   return name !== undefined && others.has(name) ? name : undefined;
 }
 
-/** The App of what may be in any. */
+/** The App for resources that may be in any. */
 const appOf = (here: Here): string => (here.slot.pick % 3 === 0 ? (parentOf(here, "App") ?? firstApp) : firstApp);
 
-/** Inputs of what needs a parent, which is undefined without. */
+/** Inputs of a resource that needs a parent, or undefined without it. */
 const within = (parent: string | undefined, make: (parent: string) => Inputs): Inputs =>
   parent === undefined ? undefined : make(parent);
 
 const certificates = new Map<string, { fullchain: string; privateKey: string }>();
-/** One of two certificates of a hostname. */
+/** One of two certificates for a hostname. */
 function certificateFor(host: string, which: number) {
   const key = `${which} ${host}`;
   const known = certificates.get(key);
@@ -94,7 +94,7 @@ function certificateFor(host: string, which: number) {
 const bytes = (text: string, length: number): string => Buffer.from(text.padEnd(length, ".")).toString("base64");
 const image = "registry.example.com/web";
 
-/** Whether a Machine is the first one to pick its volume; which it then mounts in all versions. */
+/** Whether a Machine is the first one to pick its volume; it then mounts it in all versions. */
 function isMounter(here: Here): boolean {
   const pickedBy = (slot: Slot, index: number): Slot | undefined => {
     if (slot.kind !== "Machine" || slot.pick % 2 === 0) return undefined;
@@ -111,11 +111,11 @@ const volumeOf = (here: Here): string | undefined => (isMounter(here) ? parentOf
 function machineInputs(here: Here): Inputs {
   const { slot, variant, version, names, index } = here;
   const volume = volumeOf(here);
-  // One that is on its way out may still hold a volume that it is about to lose: it never comes back without and with it.
+  // A Machine whose deletion is pending may still have its volume mounted, so its name is never reused with and without it.
   if (volume === undefined && isMounter(here)) return undefined;
   const app = volume === undefined ? appOf(here) : firstApp;
   const secrets = parentOf(here, "AppSecrets", (one) => one.pick % 3 !== 0);
-  // A command needs one that runs, whoever has stopped it.
+  // A command needs a running Machine, even if another client stopped it.
   const mustRun = [...names.keys()].slice(index).some(({ kind }) => kind === "MachineCommand");
   const config: Values = {
     image: `${image}:1`,
@@ -163,7 +163,7 @@ function machineInputs(here: Here): Inputs {
 const ipTypes = ["v6", "v4", "private_v6", "shared_v4", "egress_pair"] as const;
 const extensionNames = ["pg_trgm", "citext", "hstore", "vector", "unaccent"] as const;
 
-/** Whether a slot is the first of its kind for something, of which there can be but one. */
+/** Whether a slot is the first of its kind for a place that only one can have. */
 const isFirst = (here: Here, of: (here: Here) => unknown): boolean => {
   const mine = of(here);
   return ![...here.names.keys()]
@@ -171,12 +171,12 @@ const isFirst = (here: Here, of: (here: Here) => unknown): boolean => {
     .some((slot, index) => slot.kind === here.slot.kind && of({ ...here, slot, index }) === mine);
 };
 
-/** Name of the secret of a slot, which is another one after every fourth of its variants. */
+/** Name of the secret of a slot, which changes after every fourth of its variants. */
 const secretOf = ({ life }: Slot, index: number, version: number): string =>
   `S${index}_${life.slice(0, version + 1).filter((one) => one !== null && one % 4 === 3).length}`;
 
-/** Secrets that were resources of their own in an earlier version, and now are of those who take them over. */
-function takenOver({ slot, version, names }: Here): Record<string, string> {
+/** Secrets that were own resources in an earlier version, and now belong to the resources that take them over. */
+function adoptedSecrets({ slot, version, names }: Here): Record<string, string> {
   if (slot.renames === undefined) return {};
   const gone = [...names.keys()].flatMap((other, index) =>
     other.kind === "Secret" &&
@@ -189,7 +189,7 @@ function takenOver({ slot, version, names }: Here): Record<string, string> {
   return Object.fromEntries(gone) as Record<string, string>;
 }
 
-/** How the inputs of each kind are made; undefined where it lacks a parent in this version. */
+/** The inputs of each kind, or undefined if it lacks a parent in this version. */
 const kinds: Readonly<Record<ResourceName, (here: Here) => Inputs>> = {
   App: ({ variant, index }) => [{}, { forceDestroy: true }, { name: `named-${index}` }, {}][variant % 4],
   Machine: machineInputs,
@@ -215,7 +215,7 @@ const kinds: Readonly<Record<ResourceName, (here: Here) => Inputs>> = {
   AppSecrets: (here) => {
     const appFor = (one: Here) => (one.slot.pick % 3 === 0 ? appOf(one) : firstApp);
     if (!isFirst(here, appFor)) return undefined;
-    const taken = appFor(here) === firstApp ? takenOver(here) : {};
+    const taken = appFor(here) === firstApp ? adoptedSecrets(here) : {};
     const values = { A: `${canary}-a`, B: `${canary}-b${here.variant}`, C: `${canary}-c`, ...taken };
     const { A, ...without } = values;
     return { app: id(appFor(here)), values: here.variant % 3 === 2 ? { D: A, ...without } : values };
@@ -288,7 +288,7 @@ const kinds: Readonly<Record<ResourceName, (here: Here) => Inputs>> = {
   PostgresCluster: ({ slot, index, variant, gaps, mayLose }) => ({
     region: "fra",
     plan: variant % 4 === 3 ? "starter" : "basic",
-    // One with a name of its own goes before what replaces it is made.
+    // One with a fixed name is deleted before its replacement is created.
     ...(slot.pick % 2 === 1 ? { name: `pg-${index}-${gaps}` } : {}),
     ...(mayLose ? { deletionProtection: false } : {}),
   }),
@@ -327,10 +327,10 @@ const kinds: Readonly<Record<ResourceName, (here: Here) => Inputs>> = {
     ),
 };
 
-/** All types there are programs of. */
+/** All types that programs use. */
 export const kindNames: readonly string[] = Object.keys(kinds);
 
-/** What a kind cannot be without; of several, one that fits is put before it. */
+/** The parents that a kind requires; if several are possible, a fitting one is added before it. */
 const needed: Readonly<Record<string, string>> = {
   Ciphertext: "SecretKey",
   Signature: "SecretKey",
@@ -347,14 +347,14 @@ const needed: Readonly<Record<string, string>> = {
 
 const steady: readonly (number | null)[] = Array.from({ length: versions }, () => 0);
 
-/** What is put before a slot that needs it; a cluster gets another plan in one of its versions now and then. */
+/** The parent added before a slot that needs it; sometimes a cluster gets another plan in one of its versions. */
 function parentFor(slot: Slot, kind: string): Slot {
   if (kind !== "PostgresCluster") return { kind, pick: keyPick(slot), life: steady };
   const life = slot.pick % 3 === 0 ? steady.map((variant, version) => (version === 0 ? variant : 3)) : steady;
   return { kind, pick: slot.pick % 2, life };
 }
 
-/** The slots with everything they need before them. */
+/** The slots, with all required parents before them. */
 function completed(slots: readonly Slot[]): Slot[] {
   const all: Slot[] = [];
   const add = (slot: Slot): void => {
@@ -369,13 +369,13 @@ function completed(slots: readonly Slot[]): Slot[] {
 
 const keyPick = ({ kind }: Slot): number => (kind === "Signature" ? 1 : 0);
 
-/** Kinds of which two can be there under one name in the service, or that have no name of their own. */
+/** Kinds of which two can exist under one name in the service, or that have no name. */
 const renamedBare: readonly string[] = [
   ...["Secret", "AppSecrets", "PostgresAttachment", "MachineMetadata", "Volume", "DeployToken", "Ciphertext"],
   ...["Signature", "VolumeSnapshot", "MachineCommand", "PostgresBackup"],
 ];
 
-/** Names of the resource of a slot, the last one first, and how many of those before are aliases of it. */
+/** Names of the resource of a slot, the last one first, and how many of the previous ones are aliases of it. */
 function namesOf({ kind, renames = [] }: Slot, index: number, version: number) {
   const names = [`${kind.toLowerCase()}${index}`];
   let aliases = 0;
@@ -387,21 +387,21 @@ function namesOf({ kind, renames = [] }: Slot, index: number, version: number) {
   return { name: names[0] ?? "", aliases: names.slice(1, 1 + aliases) };
 }
 
-/** Inputs that name what a resource is in. */
+/** Inputs that name a parent. */
 const parents = ["app", "machine", "volume", "key", "cluster", "database"];
 const staying: readonly string[] = ["Volume", "Secret"];
 
 function optionsOf({ kind, option, isGuarded }: Slot, mayLose: boolean, isStrict: boolean): Partial<Declared> {
   if (option === "protect") return { protect: !mayLose };
   if (option === "retain" && staying.includes(kind)) return { retainOnDelete: !mayLose };
-  // What goes together with its parent is not asked whether it may: the engine does as it was told here.
+  // A resource replaced together with its parent is not checked: the engine follows the options given here.
   if (option === "strict" && isGuarded === undefined) return { replaceOnChanges: parents };
-  // These cannot go while something is in them or mounts them. What others depend on strictly goes first as well.
+  // These cannot be deleted while they contain something or are mounted. Strict dependencies are deleted first as well.
   if ((option === "first" || isStrict) && kind !== "App" && kind !== "Volume") return { deleteBeforeReplace: true };
   return {};
 }
 
-/** The program of a version; `isAllowed` where it says of everything that it may be lost. */
+/** The program of a version; with `isAllowed` it allows every loss. */
 export function programOf({ slots, apps = [] }: Design, version: number, isAllowed = false): Declared[] {
   const all = completed(slots);
   const names = new Map(all.map((slot, index) => [slot, namesOf(slot, index, version).name]));
@@ -416,7 +416,7 @@ export function programOf({ slots, apps = [] }: Design, version: number, isAllow
       name: firstApp,
       inputs: {
         ...(moves === 0 ? {} : { name: `first-${moves}` }),
-        // An App is replaced over volumes only where it says so.
+        // An App with volumes is replaced only if it allows their loss.
         ...(isAllowed || !all.some(isKept) ? { forceDestroy: true } : {}),
       },
     },

@@ -1,14 +1,14 @@
-// Runs of the campaign by chance: a program through its versions, and the phases in which it is brought up, refreshed,
-// imported and destroyed while things go wrong. player.ts plays them.
+// Random runs of the campaign: a program through its versions, in phases of up, refresh, import and destroy with faults.
+// player.ts plays them.
 import fc from "fast-check";
 import { noTrouble, troubleArbitrary, type Trouble } from "./faultPlans.ts";
 import { designArbitrary, type Design, type Slot } from "./programs.ts";
 import { features, limitedWay, wayArbitrary, type Way } from "./ways.ts";
 
-/** What is done in one phase, and what goes wrong meanwhile. */
+/** The command of one phase, and its faults. */
 export interface Phase {
   readonly verb: "up" | "refresh" | "import" | "destroy" | "forget";
-  /** Decides which resource is imported, forgotten, forced or a target, and what follows a refusal. */
+  /** Selects the resource that is imported, forgotten, forced or a target, and the reaction to a refusal. */
   readonly pick: number;
   readonly trouble: Trouble;
   readonly way?: Way;
@@ -30,13 +30,13 @@ const verb = fc.oneof(
 
 const what = { verb, pick: fc.nat(7) };
 
-/** What several runs come to one after the other shows best where not every one of them fails. */
+/** Effects of several consecutive runs show best if some of them succeed. */
 const phase: fc.Arbitrary<Phase> = fc.oneof(
   fc.record({ ...what, trouble: fc.constant(noTrouble), way: wayArbitrary(true) }),
   fc.record({ ...what, trouble: troubleArbitrary, way: wayArbitrary(false) }),
 );
 
-/** Runs by chance, with no other parts than these. */
+/** Random runs with only these parts. */
 export const scenarioArbitrary = (only: readonly string[] = features): fc.Arbitrary<Scenario> =>
   fc
     .record({
@@ -52,7 +52,7 @@ function limited(
   only: readonly string[],
 ): Omit<Scenario, "parallel"> {
   const isMoving = apps !== undefined && only.includes("app");
-  // What nobody knows of stays in an App, which then cannot go.
+  // Unknown objects stay in an App, which then cannot be deleted.
   const mayForget = only.includes("forget") && !isMoving;
   return {
     slots: slots.map((slot) => limitedSlot(slot, isMoving ? only.filter((part) => part !== "option") : only)),
@@ -65,7 +65,7 @@ function limited(
   };
 }
 
-/** A slot without the parts that a campaign does without. */
+/** A slot without the parts that a campaign omits. */
 function limitedSlot({ isGuarded, renames, option, ...slot }: Slot, only: readonly string[]): Slot {
   return {
     ...slot,

@@ -1,11 +1,11 @@
-// Which rare states a run came by.
+// Which rare states a run reached.
 import type { Asked, Report } from "../support/modelEngine.ts";
 import type { Declared, Kept, Stack } from "../support/modelStack.ts";
 import { isClaimed } from "./inventory.ts";
 import { isGuarded } from "./ledger.ts";
 import type { RareState } from "./ways.ts";
 
-/** Looks at a stack before and after each of its runs. */
+/** Inspects a stack before and after each of its runs. */
 export class Sightings {
   readonly seen = new Set<RareState>();
   readonly #stack: Stack;
@@ -39,30 +39,30 @@ export class Sightings {
       if (verb === "delete" && error === undefined) {
         const before = this.#before.find((kept) => kept.name === name && kept.id === id);
         if (before && (before.mark === "leaving" || !this.#programBefore.has(name)) && why !== "dependent")
-          this.see("what an earlier run left over is deleted");
+          this.see("leftovers of an earlier run are deleted");
         if (before && this.#asked.targets && isClaimed(before, this.#stack.resources))
-          this.see("a target is deleted whose name another one claims");
+          this.see("a target is deleted although another resource claims its name");
         if (errorAt >= 0 && errorAt < at && this.#asked.continueOnError)
-          this.see("a run goes on after an error and deletes");
-        if (why === "dependent") this.see("what depends on it is deleted first");
-        if (why === "retained") this.see("something stays that was deleted");
+          this.see("a run continues after an error and deletes");
+        if (why === "dependent") this.see("dependents are deleted first");
+        if (why === "retained") this.see("a deleted resource is retained");
       }
       const declared = this.#program.find((one) => one.name === name);
       const isReplaced = this.#before.some((kept) => kept.name === name && kept.mark === undefined);
-      if (verb === "create" && why === "tainted" && error === undefined) this.see("something tainted is replaced");
+      if (verb === "create" && why === "tainted" && error === undefined) this.see("a tainted resource is replaced");
       if (verb === "create" && (why === "forced" || why === "tainted") && declared && isGuarded(declared))
-        this.see("something guarded is replaced by force");
-      if (verb === "create" && again > 0 && made.length > 0)
-        this.see("something is made again after it was made in part");
-      if (verb === "create" && error === undefined && forgotten.has(name)) this.see("something forgotten is made anew");
+        this.see("a guarded resource is replaced by force");
+      if (verb === "create" && again > 0 && made.length > 0) this.see("a partially created resource is created again");
+      if (verb === "create" && error === undefined && forgotten.has(name))
+        this.see("a forgotten resource is recreated");
       if (verb === "create" && isReplaced && type === "App" && this.#hasIn("Volume", name))
-        this.see("an App with volumes gets another name");
+        this.see("an App with volumes is renamed");
       if (verb === "create" && isReplaced && type === "PostgresCluster" && this.#hasIn("PostgresDatabase", name))
         this.see("a cluster with databases is replaced");
-      if (String(error).includes("is protected")) this.see("something protected is refused");
+      if (String(error).includes("is protected")) this.see("a change of a protected resource is refused");
     }
     for (const kept of resources.filter(({ mark }) => mark === undefined)) {
-      if (isClaimed(kept, this.#stack.resources)) this.see("two of a state claim one name");
+      if (isClaimed(kept, this.#stack.resources)) this.see("two resources of a state claim one name");
       const before = this.#before.find((one) => one.id === kept.id && one.type === kept.type);
       const isMade = report.some(({ verb, name }) => verb === "create" && name === kept.name);
       if (before && before.name !== kept.name && !isMade) this.see("a resource moves under an alias");

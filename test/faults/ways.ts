@@ -1,31 +1,31 @@
-// In which ways people run the engine: what is asked of it beside a plain up, and which parts of that a campaign draws.
+// How a run uses the engine: options beside a plain up, and which of them a campaign draws.
 import fc from "fast-check";
 
-/** How a run is made. */
+/** Options of a run. */
 export interface Way {
-  /** The program is the one of the up before. */
+  /** Keeps the program of the previous up. */
   readonly stays?: true;
-  /** One resource is replaced although nothing about it changed. */
+  /** Replaces one resource without a change. */
   readonly force?: "replace" | "taint";
-  /** One resource alone is looked at. */
+  /** Targets one resource. */
   readonly target?: true;
   readonly continueOnError?: true;
-  /** How often a hook has every failed step made again. */
+  /** How often a hook retries every failed step. */
   readonly hooks?: number;
-  /** From now on it is another computer that runs everything. */
+  /** From now on everything runs on another computer. */
   readonly elsewhere?: true;
-  /** The endpoint is that of another service. */
+  /** Uses the endpoint of another service. */
   readonly isLost?: true;
-  /** A resource of its own fails once everything else is done, so that nothing is deleted. */
+  /** An additional resource fails after everything else is done, so that nothing is deleted. */
   readonly sibling?: true;
 }
 
-/** Parts of what is drawn; a campaign can do without some. */
+/** Parts of the drawn runs; a campaign can omit some. */
 export const features = [
   ...["rename", "force", "guard", "app", "endpoint", "hook", "target", "forget", "elsewhere", "continue", "option"],
 ] as const;
 
-/** Something once in so many times; else nothing, to which it shrinks. */
+/** A value once in so many times; otherwise nothing, to which it shrinks. */
 export const onceIn = <T>(count: number, arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> =>
   fc.oneof(
     { withCrossShrink: true },
@@ -35,7 +35,7 @@ export const onceIn = <T>(count: number, arbitrary: fc.Arbitrary<T>): fc.Arbitra
 
 const yes = fc.constant(true as const);
 
-/** Ways by chance; most runs are plain where things go wrong as well, and fewer where nothing does. */
+/** Random options; most runs with faults are plain, fewer without faults. */
 export const wayArbitrary = (isCalm: boolean): fc.Arbitrary<Way> => {
   const once = <T>(count: number, arbitrary: fc.Arbitrary<T>) =>
     onceIn(isCalm ? Math.ceil(count / 2) : count, arbitrary);
@@ -53,7 +53,7 @@ export const wayArbitrary = (isCalm: boolean): fc.Arbitrary<Way> => {
     .map((way) => Object.fromEntries(Object.entries(way).filter(([, value]) => value !== undefined)) as Way);
 };
 
-/** A way without the parts that a campaign does without. */
+/** Options without the parts that a campaign omits. */
 export function limitedWay(way: Way, only: readonly string[]): Way {
   const parts: Readonly<Record<keyof Way, string | undefined>> = {
     ...{ stays: undefined, sibling: undefined, force: "force", target: "target", continueOnError: "continue" },
@@ -66,26 +66,26 @@ export function limitedWay(way: Way, only: readonly string[]): Way {
   return Object.fromEntries(Object.entries(way).filter(([name]) => has(name)));
 }
 
-/** States that a large campaign has to come by: one that no longer does would hold for the wrong reason. */
+/** States that a large campaign must reach; without them it would pass for the wrong reason. */
 export const rareStates = [
-  "what an earlier run left over is deleted",
-  "two of a state claim one name",
-  "something guarded is replaced by force",
-  "something tainted is replaced",
-  "a target is deleted whose name another one claims",
-  "something is made again after it was made in part",
-  "another computer goes on after a kill",
+  "leftovers of an earlier run are deleted",
+  "two resources of a state claim one name",
+  "a guarded resource is replaced by force",
+  "a tainted resource is replaced",
+  "a target is deleted although another resource claims its name",
+  "a partially created resource is created again",
+  "another computer continues after a kill",
   "an up at another service",
   "a refresh at another service",
-  "a refusal, and back",
-  "a refusal, and then it is allowed",
-  "what depends on it is deleted first",
+  "a refusal is undone",
+  "a refusal is followed by permission",
+  "dependents are deleted first",
   "a resource moves under an alias",
-  "something stays that was deleted",
-  "something protected is refused",
-  "something forgotten is made anew",
-  "a run goes on after an error and deletes",
-  "an App with volumes gets another name",
+  "a deleted resource is retained",
+  "a change of a protected resource is refused",
+  "a forgotten resource is recreated",
+  "a run continues after an error and deletes",
+  "an App with volumes is renamed",
   "a cluster with databases is replaced",
 ] as const;
 

@@ -1,4 +1,4 @@
-// Generated files are marked for Git's hosts (`linguist-generated`), so that a review shows what was written by hand.
+// Generated files are marked for Git hosts (`linguist-generated`), so that a review shows only files written by hand.
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -16,7 +16,7 @@ const isGenerated = (file: string): boolean =>
 /** Pulumi's generator writes the first without a header. The second is written by hand beside generated files. */
 const exceptions = ["sdk/go/machines/doc.go", "sdk/nodejs-plugin/releaseSource.ts"];
 
-test("every generated file is marked, and no file that is written by hand is", () => {
+test("every generated file is marked, and no file that is written by hand", () => {
   const files = git("", "ls-files", "docs", "policy", "provider", "sdk", "service", "api")
     .split("\n")
     .filter((file) => /\.(ts|md|py|go)$/.test(file) && !file.endsWith("README.md"));

@@ -1,4 +1,4 @@
-// The package schema says everything that the declarations say, and nothing that Pulumi's generators would take wrongly.
+// The package schema contains every declaration, and nothing that Pulumi's generators would misinterpret.
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import type { Field } from "../../api/schema.ts";
@@ -13,7 +13,7 @@ const schema = packageSchema(version);
 const all = Object.values(resources);
 const token = (name: string): string => `machines:index:${name}`;
 
-/** Every property there is, by where it is. */
+/** Every property, by its path. */
 const properties: [string, Property][] = [
   ...Object.entries(schema.config.variables).map(([name, property]): [string, Property] => [
     `config.${name}`,
@@ -36,12 +36,12 @@ const properties: [string, Property][] = [
 ];
 
 describe("the package", () => {
-  test("is what is committed, however often it is made", () => {
+  test("matches the committed file, however often it is generated", () => {
     expect(`${JSON.stringify(packageSchema(version), null, 2)}\n`).toBe(committed);
     expect(JSON.stringify(packageSchema(version))).toBe(JSON.stringify(schema));
   });
 
-  test("says who made it, where it is and how it is listed", () => {
+  test("has its publisher, its repository and its keywords", () => {
     for (const key of [
       "displayName",
       "description",
@@ -63,7 +63,7 @@ describe("the package", () => {
   });
 });
 
-describe("every description is there:", () => {
+describe("every description is present:", () => {
   test("of resources", () => {
     for (const [at, { description }] of Object.entries(schema.resources)) expect(description, at).toMatch(/\w.*\.$/s);
   });
@@ -73,12 +73,29 @@ describe("every description is there:", () => {
   test("of properties", () => {
     for (const [at, { description }] of properties) expect(description, at).toMatch(/\w.*\.$/s);
   });
+
+  test("of defaults, and of units", () => {
+    const units: readonly [RegExp, RegExp][] = [
+      [/(Mb)$/, /\bMi?B\b/],
+      [/(Gb|GbLimit)$/, /\bGB\b/],
+      [/(Bytes|PlaintextBytes)$/, /[Bb]ytes/],
+      [/Seconds$|(?:idle|Read)Timeout$/, /[Ss]econds?/],
+      [/Percent$/, /[Pp]ercent/],
+      [/Retention$/, /[Dd]ays/],
+    ];
+    for (const [at, { description = "", default: standard }] of properties) {
+      if (standard !== undefined && !at.startsWith("config."))
+        expect(description, at).toContain(`Default: \`${JSON.stringify(standard)}\`.`);
+      for (const [name, unit] of units)
+        if (name.test(at.replace(" (input)", ""))) expect(description, at).toMatch(unit);
+    }
+  });
 });
 
 describe("enums", () => {
   const enums = Object.entries(schema.types).filter(([, type]) => type.enum);
 
-  test("name every value, each differently", () => {
+  test("name every value, and no name is used twice", () => {
     expect(enums.length).toBeGreaterThan(10);
     for (const [at, { enum: values = [] }] of enums) {
       for (const { name } of values) expect(name, at).toMatch(/^[A-Z][A-Za-z0-9_]*$/);
@@ -98,7 +115,7 @@ describe("enums", () => {
 });
 
 describe("configuration", () => {
-  test("comes from the environment where the stack does not say", () => {
+  test("comes from the environment if the stack does not set it", () => {
     for (const [name, key] of Object.entries(configKeys)) {
       expect(key.environment, name).toMatch(/^MACHINES_[A-Z_]+$/);
       expect(schema.config.variables[name]?.defaultInfo?.environment, name).toEqual([key.environment]);
@@ -106,8 +123,8 @@ describe("configuration", () => {
     }
   });
 
-  // SDKs write defaults into the stack, and the one for Node.js does not mark as secret what it takes from the environment.
-  test("of a provider of one's own is left to the provider where the program does not say", () => {
+  // SDKs write defaults into the stack, and the Node.js SDK does not mark values from the environment as secret.
+  test("of an explicit provider is left to the provider if the program does not set it", () => {
     for (const [name, property] of Object.entries(schema.provider.inputProperties)) {
       expect(property.default, name).toBeUndefined();
       expect(property.defaultInfo, name).toBeUndefined();
@@ -126,31 +143,31 @@ describe.each(all)("$name", ({ name, inputFields, outputFields, replaceOn }) => 
   const marked = (fields: Readonly<Record<string, Field>>, mark: "secret") =>
     Object.keys(fields).filter((key) => fields[key]?.meta[mark]);
 
-  test("marks as secret what is declared so", () => {
+  test("marks every declared secret", () => {
     const secret = (found: Record<string, Property> = {}) => Object.keys(found).filter((key) => found[key]?.secret);
     expect(secret(spec?.inputProperties)).toEqual(marked(inputFields, "secret"));
     expect(new Set(secret(spec?.properties))).toEqual(new Set(marked({ ...inputFields, ...outputFields }, "secret")));
   });
 
-  test("has every input as an output, and promises the required ones", () => {
+  test("has every input as an output, and marks required outputs", () => {
     expect(Object.keys(spec?.properties ?? {})).toEqual(expect.arrayContaining(Object.keys(inputFields)));
     const required = Object.keys(outputFields).filter((key) => !outputFields[key]?.optional);
     expect(spec?.required).toEqual(expect.arrayContaining([...required, ...(spec?.requiredInputs ?? [])]));
   });
 
-  // With replaceOnChanges the engine would replace for a value that is unknown at preview: the provider decides that.
-  test("says what replaces it, and has the engine decide nothing", () => {
+  // With replaceOnChanges the engine would replace for a value that is unknown at preview; the provider decides that.
+  test("describes what replaces it, and leaves the decision to the provider", () => {
     const top = replaceOn.filter((path) => !path.includes("."));
     const found = Object.entries(spec?.inputProperties ?? {}).filter(([, property]) => property.willReplaceOnChanges);
     expect(found.map(([key]) => key).sort()).toEqual(top.toSorted());
     expect(committed).not.toContain('"replaceOnChanges"');
   });
 
-  test("leaves alone the names that Pulumi's generators give", () => {
+  test("avoids names that Pulumi's generators reserve", () => {
     for (const suffix of ["", "Args", "State"]) expect(schema.types[token(name + suffix)]).toBeUndefined();
   });
 });
 
-test("a property inside an input is marked when its change replaces", () => {
+test("a nested input property whose change replaces is marked", () => {
   expect(schema.types[token("MachineMount")]?.properties?.["volume"]?.willReplaceOnChanges).toBe(true);
 });

@@ -1,4 +1,4 @@
-// The SDKs that Pulumi's generators write: what we count on in them. That they compile is for the checks to say.
+// The SDKs that Pulumi's generators write: the features we rely on. Other checks compile them.
 import { readdirSync, readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -16,7 +16,7 @@ const { version, engines } = json("sdk/nodejs/package.json") as { version: strin
 const plugin = { resource: true, name: "machines", version, server: packageSchema(version)["pluginDownloadURL"] };
 
 describe("every SDK", () => {
-  test("has the version of this repository and asks for the plugin of that version", () => {
+  test("has the version of this repository and requires the plugin of that version", () => {
     expect(json("sdk/nodejs-plugin/package.json")).toMatchObject({ version, pulumi: plugin });
     expect(json("sdk/python/pulumi_machines/pulumi-plugin.json")).toEqual(plugin);
     expect(json("sdk/go/machines/pulumi-plugin.json")).toEqual(plugin);
@@ -32,21 +32,21 @@ describe("every SDK", () => {
     }
   });
 
-  // The module is found by its path alone, and Pulumi looks for the plugin at its root.
-  test("for Go is a module of its own, where its import path says", () => {
+  // Go finds the module by its path, and Pulumi looks for the plugin at the module's root.
+  test("for Go is its own module, at its import path", () => {
     const [, module] = /^module (\S+)$/m.exec(text("sdk/go/machines/go.mod")) ?? [];
     expect(module).toMatch(/\/sdk\/go\/machines$/);
     expect(text("sdk/go/machines/app.go")).toContain(`"${module}/internal"`);
   });
 
-  test("writes nothing from the environment into a provider's inputs", () => {
+  test("copies nothing from the environment into a provider's inputs", () => {
     expect(text("sdk/nodejs-plugin/provider.ts")).not.toContain("getEnv");
     expect(text("sdk/python/pulumi_machines/provider.py")).not.toContain("get_env");
     expect(text("sdk/go/machines/provider.go")).not.toContain("GetEnvOrDefault");
   });
 
-  // The SDK makes a member of the enum of the text it gets, and fails for a text it does not know.
-  test("for Python takes and gives text where the service may answer a value that is new to us", () => {
+  // The SDK would convert the text into an enum member, and fail for an unknown text.
+  test("for Python accepts and returns text for enums that the service may extend", () => {
     const enums = Object.entries(packageSchema(version).types).filter(([, type]) => type.enum);
     const [outputs, inputs] = [
       text("sdk/python/pulumi_machines/outputs.py"),
@@ -59,8 +59,8 @@ describe("every SDK", () => {
     }
   });
 
-  test("is generated the same every time, and as it is committed", async () => {
-    // Without a PATH there is no Go to build it with: what the checks have built is used, or nothing.
+  test("is generated deterministically, and matches the committed files", async () => {
+    // Without a PATH there is no Go to build the generator: only one that the checks have built is used.
     const { program } = await sdkGenerator({ ...process.env, PATH: "" });
     if (program === undefined) return;
     const files = pulumiSdks(program, packageSchema(version), engines);
@@ -71,7 +71,7 @@ describe("every SDK", () => {
   });
 });
 
-test("the classes of the plugin's SDK register what the provider declares", async () => {
+test("the classes of the plugin's SDK register the declared inputs and outputs", async () => {
   const registered: pulumi.runtime.MockResourceArgs[] = [];
   await pulumi.runtime.setMocks({
     newResource: (args) => {
@@ -96,9 +96,9 @@ test("the classes of the plugin's SDK register what the provider declares", asyn
     (registered.find((one) => one.name === name)?.inputs ?? {}) as Record<string, unknown>;
   expect(inputsOf("data")).toMatchObject({ app: "hello-id", region: "ams", fstype: "ext4" });
   expect(inputsOf("there")).toMatchObject({ endpoint: "https://there.example.com" });
-  expect(inputsOf("there")["organization"]).toBeUndefined(); // nothing but what was given
+  expect(inputsOf("there")["organization"]).toBeUndefined(); // only the given inputs
 
-  // The provider refuses what it does not know, with the name that was meant: it has to get there.
+  // Unknown inputs must reach the provider, which refuses them with the nearest name.
   const misspelt = { app: "hello", regoin: "ams", currentSizeGb: 1, __own: 1 };
   const wrong = new machines.Volume("wrong", misspelt);
   await new Promise((resolve) => wrong.id.apply(resolve));
@@ -108,7 +108,7 @@ test("the classes of the plugin's SDK register what the provider declares", asyn
   expect(() => new machines.Volume("nothing", nothing)).toThrow("Missing required property 'app'");
 });
 
-describe("where a language is not there", () => {
+describe("without the tools of a language", () => {
   let empty = "";
   let before: string | undefined;
   beforeAll(async () => {
@@ -122,7 +122,7 @@ describe("where a language is not there", () => {
     await rm(empty, { recursive: true, force: true });
   });
 
-  test("the reason is said instead of a failure", async () => {
+  test("the reason is printed instead of a failure", async () => {
     const env = { ...process.env, PATH: empty };
     expect(await sdkGenerator(env)).toEqual({ reason: expect.stringMatching(/needs Go 1\.\d+ or newer/) as string });
     expect(await pythonEnvironment(env)).toEqual({

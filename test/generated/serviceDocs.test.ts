@@ -1,10 +1,10 @@
-// The pages about the service that are made from its code.
+// The generated pages about the service.
 import { expect, test } from "vitest";
 import { contract } from "../../api/index.ts";
 import { serviceCoverage } from "../../tools/generate/serviceCoverage.ts";
 import { marksIn, serviceDifferences } from "../../tools/generate/serviceDifferences.ts";
 
-test("a mark goes to the end of its comment, or to the next one, without references", () => {
+test("a mark extends to the end of its comment, or to the next mark, without references", () => {
   const source = `
 /** What it is. ASSUMED: the first thing (docs/interface.md#limits). It has a reason. */
 const a = 1;
@@ -25,14 +25,14 @@ const c = 1; // ASSUMED: beside
   ]);
 });
 
-test("every choice has a place, and says something by itself", () => {
+test("every assumption has a location and its own text", () => {
   const bullets = serviceDifferences(process.cwd()).match(/^- .*$/gm) ?? [];
   expect(bullets.length).toBeGreaterThan(80);
   expect(bullets.filter((bullet) => bullet.length < 30 || /^- (status|text)\b/i.test(bullet))).toEqual([]);
   expect(new Set(bullets).size).toBe(bullets.length);
 });
 
-test("every operation is listed once, and its tests are there", () => {
+test("every operation is listed once, and its tests exist", () => {
   const page = serviceCoverage(process.cwd());
   for (const group of Object.values(contract))
     for (const { id } of Object.values(group)) expect(page.split(`| \`${id}\` |`), id).toHaveLength(2);

@@ -8,7 +8,7 @@ import { startService, type TestService } from "../support/startService.ts";
 
 const image = "registry.example.com/web:1.0.0";
 const made = new WeakMap<TestService, Promise<{ other: string; volume: string }>>();
-/** Makes an App whose secrets are at version 1. */
+/** Creates an App whose secrets are at version 1. */
 const appWithSecret = async (service: TestService, name: string): Promise<string> => {
   const app = await makeApp(service, name);
   await send(service, "POST", `/v1/apps/${app}/secrets/TOKEN`, { value: "1" });
@@ -81,30 +81,30 @@ lifecycle("Machine", {
   ],
   writeOnly: ["minSecretsVersion", "memoryLimitMb", "restart", "reload"],
   steady: {
-    minSecretsVersion: "the service tells it to nobody",
+    minSecretsVersion: "the service does not report it",
     restart: "what others do is no trigger of ours",
     reload: "likewise",
   },
   drift: [
     {
-      meddle: (service, { app, machineId, config }) =>
+      interfere: (service, { app, machineId, config }) =>
         send(service, "POST", `/v1/apps/${String(app)}/machines/${String(machineId)}`, {
           config: { ...(config as Values), env: { OURS: "no" } },
         }),
       shows: { config: expect.objectContaining({ image, env: { OURS: "no" } }) },
     },
     {
-      meddle: (service, { app, machineId }) =>
+      interfere: (service, { app, machineId }) =>
         send(service, "POST", `/v1/apps/${String(app)}/machines/${String(machineId)}/cordon`),
       shows: { cordoned: true },
     },
     {
-      meddle: (service, { app, machineId }) =>
+      interfere: (service, { app, machineId }) =>
         send(service, "PUT", `/v1/apps/${String(app)}/machines/${String(machineId)}/memory`, { limit_mb: 100 }),
       shows: { memoryLimitMb: 100 },
     },
     {
-      meddle: async (service, { app, machineId }) => {
+      interfere: async (service, { app, machineId }) => {
         const at = `/v1/apps/${String(app)}/machines/${String(machineId)}`;
         await send(service, "POST", `${at}/stop`);
         await send(service, "GET", `${at}/wait?state=stopped`);
@@ -145,7 +145,7 @@ describe("Machine", () => {
     return error as InitializationFailed;
   };
 
-  test("a change of metadata alone makes no new version and leaves the keys of others", async () => {
+  test("a change of only metadata creates no new version and keeps others' keys", async () => {
     const { id, inputs, state } = await make({ config: { image, metadata: { ours: "1", gone: "x" } } });
     await send(service, "POST", at(state, "/metadata/theirs"), { value: "kept" });
     const next = await checked({ ...inputs, config: { image, metadata: { ours: "2" } } }, inputs);
@@ -159,7 +159,7 @@ describe("Machine", () => {
     );
     const updated = await machine.update(id, after, again);
     expect(updated["version"]).not.toBe(state["version"]);
-    // The tag of its creation is the provider's own: it stays on the Machine and is no output.
+    // The tag of its creation belongs to the provider: it stays on the Machine and is no output.
     expect((await live(state))["config"]?.["metadata"]).toEqual({
       ours: "2",
       theirs: "kept",
@@ -168,7 +168,7 @@ describe("Machine", () => {
     expect(updated["config"]).toEqual({ image: "registry.example.com/web:3", metadata: { ours: "2" } });
   });
 
-  test("a rotated secret reaches the Machine with minSecretsVersion, and is waited for like every new version", async () => {
+  test("with minSecretsVersion a rotated secret reaches the Machine, and the new version is waited for", async () => {
     const rotate = async (value: string) =>
       (await send<{ version: number }>(service, "POST", "/v1/apps/app/secrets/ROTATED", { value })).version;
     const seen = async (state: Values) =>
@@ -176,7 +176,11 @@ describe("Machine", () => {
     const config = { image };
     const { id, inputs, state } = await make({ config, minSecretsVersion: await rotate("first") });
     expect(await seen(state)).toContain("ROTATED=first");
-    const next = await checked({ ...inputs, minSecretsVersion: await rotate("second") }, inputs);
+    // The greatest of several: each resource that writes secrets has a version of its own.
+    const first = inputs["minSecretsVersion"];
+    expect((await checked({ ...inputs, minSecretsVersion: [first, 0] }, inputs))["minSecretsVersion"]).toBe(first);
+    const next = await checked({ ...inputs, minSecretsVersion: [first, await rotate("second"), 0] }, inputs);
+    expect(next["minSecretsVersion"]).toBeGreaterThan(Number(first));
     expect(await machine.diff(id, state, next)).toBe("update");
     const after = await machine.update(id, state, next);
     expect(after).toMatchObject({ state: "started", minSecretsVersion: next["minSecretsVersion"] });
@@ -184,20 +188,20 @@ describe("Machine", () => {
     expect((await live(state)).config).toEqual((await live(after)).config);
     expect(await seen(state)).toContain("ROTATED=second");
     expect((await machine.read(id, after))?.state).toEqual(after);
-    // To leave it out is to ask for nothing.
+    // Omitting it requests nothing.
     const { minSecretsVersion: _, ...without } = next;
     const later = await machine.update(id, after, await checked(without, next));
     expect(later).toMatchObject({ version: after["version"] });
     expect(later).not.toHaveProperty("minSecretsVersion");
   });
 
-  test("the memory limit holds from the creation on, through new versions, and only while it runs", async () => {
+  test("the memory limit is kept from creation through new versions, while the Machine runs", async () => {
     const limit = async (state: Values) =>
       (await send<{ limit_mb: number }>(service, "GET", at(state, "/memory"))).limit_mb;
     const guest = { memoryMb: 512, maxMemoryMb: 1024 };
     const { id, inputs, state } = await make({ config: { image, guest }, memoryLimitMb: 768 });
     expect(await limit(state)).toBe(768);
-    // Another version begins with what its guest gives.
+    // A new version starts with its guest's memory.
     const moved = await checked({ ...inputs, config: { image, guest, env: { A: "1" } } }, inputs);
     const after = await machine.update(id, state, moved);
     expect(await limit(state)).toBe(768);
@@ -205,14 +209,14 @@ describe("Machine", () => {
     const lower = await machine.update(id, after, next);
     expect(lower).toMatchObject({ version: after["version"], memoryLimitMb: 300 });
     expect(await limit(state)).toBe(300);
-    // A Machine that does not run tells none: that is no drift, and once it runs the limit holds again.
+    // A stopped Machine reports no limit: that is no drift, and the limit applies again once it runs.
     const stopped = await checked({ ...next, state: "stopped", memoryLimitMb: 400 }, next);
     const still = await machine.update(id, lower, stopped);
     expect((await machine.read(id, still))?.state).toEqual(still);
     const again = await checked({ ...stopped, state: "started" }, stopped);
     const running = await machine.update(id, still, again);
     expect(await limit(state)).toBe(400);
-    // Left out there is no opinion, and nobody asks.
+    // If omitted, the limit is neither compared nor read.
     const { memoryLimitMb: _, ...rest } = again;
     const without = await checked(rest, again);
     expect(await machine.diff(id, running, without)).toBe("same");
@@ -222,11 +226,11 @@ describe("Machine", () => {
     expect(service.requests.slice(before).map(({ operation }) => operation)).toEqual(["machines.list"]);
   });
 
-  test("secrets that were not written yet refuse the update, and the next one asks again", async () => {
+  test("the update is refused until the secrets are written, and the next update tries again", async () => {
     const { id, inputs, state } = await make({ config: { image, metadata: { a: "1" } } });
     const next = await checked({ ...inputs, minSecretsVersion: 10_000 }, inputs);
     await expect(machine.update(id, state, next)).rejects.toThrow(/412.*secrets/);
-    // An update that failed: whether it was applied decides what the state says.
+    // After a failed update the state shows whether it was applied.
     service.fail({ operation: "machines.update", when: "before", status: 503, times: 3, body: { error: "not now" } });
     const known = await checked({ ...inputs, minSecretsVersion: 0 }, inputs);
     const lost = await failure(machine.update(id, state, known));
@@ -238,7 +242,7 @@ describe("Machine", () => {
     expect(after["version"]).toBe(applied.properties["version"]);
   });
 
-  test("what changed outside is drift, shown exactly, and update repairs it (R6)", async () => {
+  test("an outside change is shown exactly as drift, and an update repairs it (R6)", async () => {
     const { id, inputs, state } = await make({ config: { image, env: { A: "1" } } });
     await send(service, "POST", at(state), {
       config: { image, env: { A: "9" }, services: [{ protocol: "tcp", internal_port: 9 }] },
@@ -255,7 +259,7 @@ describe("Machine", () => {
     expect((await live(state))["config"]).toEqual({ image, env: { A: "1" } });
   });
 
-  test("an update over the head of somebody else is refused and says what moved (F12)", async () => {
+  test("an update that would overwrite another client's change is refused and names it (F12)", async () => {
     const { id, inputs, state } = await make({ config: { image } });
     const { version } = await send<{ version: string }>(service, "POST", at(state), {
       config: { image, env: { THEIRS: "1" } },
@@ -265,7 +269,7 @@ describe("Machine", () => {
       /was changed outside of this program \(config.env; .*pulumi refresh/,
     );
     expect((await live(state)).version).toBe(version);
-    // Only what nobody manages moved: the update goes on.
+    // Only unmanaged fields were changed, so the update continues.
     const { id: id2, inputs: inputs2, state: state2 } = await make({ config: { image } });
     await send(service, "POST", at(state2), { config: { image, metadata: { theirs: "1" } } });
     const after = await machine.update(
@@ -277,7 +281,7 @@ describe("Machine", () => {
     expect((await live(state2))["config"]?.["metadata"]).toEqual({ theirs: "1" });
   });
 
-  test("power is kept when state is left out (R10), a failed Machine is started", async () => {
+  test("the power state is kept if state is omitted (R10); a failed Machine is started", async () => {
     const { id, inputs, state } = await make({ config: { image } });
     await send(service, "POST", at(state, "/stop"));
     await send(service, "GET", at(state, `/wait?state=stopped&version=${String(state["version"])}`));
@@ -296,7 +300,7 @@ describe("Machine", () => {
     expect(events.some(({ type }) => type === "start")).toBe(false);
   });
 
-  test("one that crashes at its creation keeps its id, and a good image repairs it in place (F10)", async () => {
+  test("a Machine that crashes at its creation keeps its id, and a working image repairs it in place (F10)", async () => {
     const inputs = await checked({ config: { image, env: { MACHINES_SIMULATE: "crash" } } });
     const failed = await failure(machine.create(inputs));
     expect(failed.message).toMatch(/is (failed|stopped) and not started: its main process exited \(code 1/);
@@ -306,7 +310,7 @@ describe("Machine", () => {
     expect(after).toMatchObject({ state: "started", machineId: failed.properties["machineId"] });
   });
 
-  test("one that crashes at its update fails with what is live in its state", async () => {
+  test("after a crash at an update the state has the live configuration", async () => {
     const { id, inputs, state } = await make({ config: { image } });
     const bad = await checked({ ...inputs, config: { image, env: { MACHINES_SIMULATE: "crash" } } }, inputs);
     const failed = await failure(machine.update(id, state, bad));
@@ -316,7 +320,7 @@ describe("Machine", () => {
     expect(after["state"]).toBe("started");
   });
 
-  test("a job is waited for until it has settled: exit code 0 is success, another is not", async () => {
+  test("a job is waited for until it exits: exit code 0 is success, any other is a failure", async () => {
     const job = { image, restart: { policy: "no" } };
     const { state } = await make({ config: { ...job, env: { MACHINES_SIMULATE: "exit:0" } } });
     expect(["started", "stopped"]).toContain(state["state"]);
@@ -326,7 +330,7 @@ describe("Machine", () => {
     expect(failed.message).toMatch(/code 3/);
   });
 
-  test("checks that never pass end at the deadline, naming the check; waitForChecks: false does not wait", async () => {
+  test("checks that never pass end at the deadline, and the error names the check; waitForChecks: false does not wait", async () => {
     const config = {
       image,
       env: { MACHINES_SIMULATE: "checks:critical" },
@@ -335,7 +339,7 @@ describe("Machine", () => {
     const inputs = await checked({ config, __context: { timeouts: { create: "2s" } } });
     const failed = await failure(machine.create(inputs));
     expect(failed.message).toMatch(/checks of Machine .* did not pass within 2s: .*alive is (critical|warning)/);
-    // The next up waits for them again, and passes once they are not waited for.
+    // The next up waits for them again, and succeeds once waitForChecks is false.
     const later = await checked({ ...inputs, __context: { timeouts: { update: "2s" } } }, inputs);
     await expect(machine.update(failed.id, failed.properties, later)).rejects.toThrow(/did not pass within 2s/);
     const { id, inputs: calm, state } = await make({ config, waitForChecks: false });
@@ -345,7 +349,7 @@ describe("Machine", () => {
     expect((await machine.update(id, state, tagged))["version"]).toBe(state["version"]);
   });
 
-  test("a lease of somebody else is waited for and never stolen; the error names its holder (F06)", async () => {
+  test("another client's lease is waited for and never stolen; the error names its holder (F06)", async () => {
     const { id, inputs, state } = await make({ config: { image } });
     const { data } = await send<{ data: { nonce: string } }>(service, "POST", at(state, "/lease"), {
       ttl: 600,
@@ -368,27 +372,27 @@ describe("Machine", () => {
     await expect(send(service, "GET", at(state, "/lease"))).rejects.toThrow(/404/);
   });
 
-  describe("a read that is behind what was written (F15)", () => {
+  describe("a stale read (F15)", () => {
     const image2 = "registry.example.com/web:8";
 
-    test("an update that reads an old version looks again, and its state is the new one", async () => {
+    test("an update that reads an old version reads again, and its state has the new one", async () => {
       const { id, inputs, state } = await make({ config: { image } });
       const next = await checked({ ...inputs, config: { image: image2 } }, inputs);
-      // The first read is of before the update; those after it are behind for a while.
+      // The first read is from before the update; later ones remain stale for a while.
       service.fail({ operation: "machines.get", when: "after", stale: 1, nth: 2, times: 3 });
       const after = await machine.update(id, state, next);
       expect(after["version"]).toBe((await live(state)).version);
       expect(after["config"]).toEqual({ image: image2 });
     });
 
-    test("a refresh from a list that is behind asks for the Machine itself", async () => {
+    test("a refresh with a stale list reads the Machine itself", async () => {
       const { id, inputs, state } = await make({ config: { image } });
       const after = await machine.update(id, state, await checked({ ...inputs, config: { image: image2 } }, inputs));
       service.fail({ operation: "machines.list", when: "after", stale: 1 });
       expect((await machine.read(id, after))?.state).toEqual(after);
     });
 
-    test("one that stays behind fails, and nothing is forgotten", async () => {
+    test("that remains stale fails, and nothing is forgotten", async () => {
       const { id, inputs, state } = await make({ config: { image } });
       const after = await machine.update(id, state, await checked({ ...inputs, config: { image: image2 } }, inputs));
       service.fail({ operation: "machines.list", when: "after", stale: 1, times: "always" });
@@ -400,11 +404,11 @@ describe("Machine", () => {
     });
   });
 
-  describe("a lease that is lost in the middle of an update (F07)", () => {
+  describe("a lease lost during an update (F07)", () => {
     const nextImage = { config: { image: "registry.example.com/web:7" } };
     const steal = (operation: string) => service.fail({ operation, when: "before", stealLease: { ttl: 1 } });
 
-    test("before anything was written: it is taken again, and the update goes on", async () => {
+    test("before any write: it is acquired again, and the update continues", async () => {
       const { id, inputs, state } = await make({ config: { image } });
       steal("machines.update");
       const after = await machine.update(id, state, await checked({ ...inputs, ...nextImage }, inputs));
@@ -413,7 +417,7 @@ describe("Machine", () => {
       await expect(send(service, "GET", at(state, "/lease"))).rejects.toThrow(/404/);
     });
 
-    test("after the new version was made: what is left is done", async () => {
+    test("after the new version was created: the remaining steps are done", async () => {
       const { id, inputs, state } = await make({ config: { image } });
       const next = await checked({ ...inputs, ...nextImage, cordoned: true }, inputs);
       steal("machines.cordon");
@@ -424,7 +428,7 @@ describe("Machine", () => {
       expect(updates()).toBe(before + 1);
     });
 
-    test("and somebody else changed the Machine meanwhile: nothing of theirs is overwritten, and what is there is told", async () => {
+    test("while another client changed the Machine: its change is not overwritten, and the current state is reported", async () => {
       const { id, inputs, state } = await make({ config: { image } });
       steal("machines.update");
       const theirs = { config: { image: "registry.example.com/theirs:1", env: { THEIRS: "1" } } };
@@ -434,7 +438,7 @@ describe("Machine", () => {
           ({ operation, status, path }) => operation === "machines.update" && status === 409 && path === at(state),
         );
       await expect.poll(refused).toBe(true);
-      // They are first.
+      // The other client's requests come first.
       service.fail({
         ...{ operation: "machines.acquireLease", when: "before", status: 409, times: "always" },
         body: { error: "lease currently held by them" },
@@ -449,18 +453,18 @@ describe("Machine", () => {
       const failed = await failure(updating);
       expect(failed.message).toMatch(/was changed outside of this program \(config.image, config.env/);
       expect((await live(state))["config"]).toEqual(theirs.config);
-      // The state tells what is there: the next up puts it right.
+      // The state has the current values: the next up repairs it.
       expect(failed.properties["config"]).toMatchObject({ env: { THEIRS: "1" } });
     });
 
-    test("a Machine whose deletion loses it is deleted all the same", async () => {
+    test("during a deletion: the Machine is deleted nevertheless", async () => {
       const { id, state } = await make({ config: { image } });
       steal("machines.stop");
       await machine.delete(id, state);
       expect((await live(state)).state).toBe("destroyed");
     });
 
-    test("again and again: the error says what is uncertain", async () => {
+    test("repeatedly: the error says what is uncertain", async () => {
       const { id, inputs, state } = await make({ config: { image } });
       service.fail({ operation: "machines.update", when: "before", stealLease: { ttl: 1 }, times: 3 });
       await expect(machine.update(id, state, await checked({ ...inputs, ...nextImage }, inputs))).rejects.toThrow(
@@ -470,7 +474,7 @@ describe("Machine", () => {
     });
   });
 
-  test("a refresh of many costs one list (coalescing), and what a list lacks is confirmed (F14)", async () => {
+  test("a refresh of many Machines costs one list, and one that the list omits is confirmed (F14)", async () => {
     const fresh = bind("Machine", service, { requestTimeoutSeconds: "20" });
     const all = await Promise.all(["a", "b", "c"].map((name) => make({ name: `many-${name}`, config: { image } })));
     const before = service.requests.length;
@@ -481,7 +485,7 @@ describe("Machine", () => {
     ]);
   });
 
-  test("fields we do not model are sent from extra, shown as drift, and never dropped silently (R6)", async () => {
+  test("unmodelled fields are sent from extra, shown as drift, and never dropped silently (R6)", async () => {
     const lenient = await startService({ strict: false });
     try {
       await makeApp(lenient, "app");
@@ -502,7 +506,7 @@ describe("Machine", () => {
       });
       expect((await bound.read(id, state))?.state).toEqual(state);
       await send(lenient, "POST", at(state), { config: { ...config, added_outside: 1 } });
-      // Another run: within one, reads are served from the list that was just made.
+      // A new run, because within one run reads are served from its earlier list.
       const next = bind("Machine", lenient, { requestTimeoutSeconds: "21" });
       const found = await next.read(id, state);
       expect(found?.inputs["config"]).toMatchObject({ extra: { ...extra, added_outside: 1 } });
@@ -512,7 +516,7 @@ describe("Machine", () => {
     }
   });
 
-  test("writing down the region it runs in already changes nothing", async () => {
+  test("adding the Machine's current region to the program changes nothing", async () => {
     const { id, inputs, state } = await make({ config: { image } });
     const region = String(state["region"]);
     expect(region).toMatch(/^[a-z]{3}$/);
@@ -522,7 +526,7 @@ describe("Machine", () => {
     ).not.toBe("same");
   });
 
-  test("what failed is still to be done after a refresh", async () => {
+  test("unfinished steps remain to be done after a refresh", async () => {
     const config = { image, env: { MACHINES_SIMULATE: "crash" } };
     const inputs = await checked({ config });
     const failed = await failure(machine.create(inputs));
@@ -539,7 +543,7 @@ describe("Machine", () => {
     expect((await live(state))["config"]?.["metadata"]).not.toHaveProperty("gone");
   });
 
-  test("one Machine with settings we would refuse does not break the reads of the others", async () => {
+  test("one Machine with settings that we would refuse does not break reads of others", async () => {
     const { id, state } = await make({ config: { image } });
     service.fail({
       operation: "machines.list",
@@ -554,7 +558,7 @@ describe("Machine", () => {
     expect((await next.read(id, state))?.state).toEqual(state);
   });
 
-  test("one started by the holder of the lease we waited for is stopped before it is destroyed", async () => {
+  test("a Machine that the previous lease holder started is stopped before it is destroyed", async () => {
     const { id, state } = await make({ config: { image }, state: "stopped" });
     const { data } = await send<{ data: { nonce: string } }>(service, "POST", at(state, "/lease"), { ttl: 600 });
     const nonce = { "svc-machine-lease-nonce": data.nonce };
@@ -568,12 +572,12 @@ describe("Machine", () => {
     expect(await send<{ state: string }>(service, "GET", at(state))).toMatchObject({ state: "destroyed" });
   });
 
-  test("a job that destroyed itself is not made again; one that failed is an error that up can get past", async () => {
+  test("a job that destroyed itself is not created again; up can recover from a failed one", async () => {
     const job = { image, autoDestroy: true };
     const { id, state } = await make({ config: { ...job, env: { MACHINES_SIMULATE: "exit:0" } } });
     const found = await machine.read(id, state);
     expect(found?.state).toMatchObject({ state: "destroyed" });
-    // Unless the program wants it again.
+    // Unless the program requests it.
     expect(await machine.read(id, { ...found?.state, recreate: true })).toBeUndefined();
     service.fail(
       { operation: "machines.list", when: "after", rewrite: () => [] },
@@ -586,7 +590,7 @@ describe("Machine", () => {
     await expect(machine.create(failing)).rejects.not.toBeInstanceOf(InitializationFailed);
   });
 
-  test("an update of one that was destroyed outside says what to do", async () => {
+  test("the error for updating a Machine destroyed outside says what to do", async () => {
     const { id, inputs, state } = await make({ config: { image } });
     await send(service, "DELETE", `${at(state)}?force=true`);
     const next = await checked({ ...inputs, config: { image: "registry.example.com/web:7" } }, inputs);
@@ -595,7 +599,7 @@ describe("Machine", () => {
     );
   });
 
-  test("one that is being destroyed or replaced by somebody else is deleted all the same (F20)", async () => {
+  test("a Machine that another client destroys or replaces meanwhile is still deleted (F20)", async () => {
     const slow = await startService({ delays: "believable" });
     try {
       await makeApp(slow, "app");
@@ -615,7 +619,7 @@ describe("Machine", () => {
     }
   });
 
-  test("one destroyed outside is gone, and proved to be (F11)", async () => {
+  test("a Machine destroyed outside is gone, with proof (F11)", async () => {
     const { id, state } = await make({ config: { image } });
     await send(service, "DELETE", `${at(state)}?force=true`);
     await send(service, "GET", at(state, "/wait?state=destroyed"));

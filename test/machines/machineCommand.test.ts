@@ -20,7 +20,7 @@ const started = async (service: TestService, app: string, settings: Values = con
 };
 
 const made = new WeakMap<TestService, Promise<{ app: string; machine: string; second: string }>>();
-/** An App and a Machine to change over to, and a second Machine beside the first. */
+/** An App and a Machine to switch to, and a second Machine beside the first. */
 const others = (service: TestService) => {
   const found =
     made.get(service) ??
@@ -86,14 +86,14 @@ describe.each(bindings)("MachineCommand, $name binding", ({ start }) => {
     const inputs = await checked(news);
     return { inputs, ...(await commands.create(inputs)) };
   };
-  /** How many commands were run meanwhile. */
+  /** The number of commands that ran meanwhile. */
   const runs = async (work: () => Promise<unknown>): Promise<number> => {
     const before = service.requests.length;
     await work();
     return service.requests.slice(before).filter(({ operation }) => operation === "machines.exec").length;
   };
 
-  test("each has an id of its own, and what it wrote as outputs", async () => {
+  test("each has its own id, and its outputs have what the command wrote", async () => {
     const one = await make({ create: ["sh", "-c", "echo hello"] });
     const two = await make({ create: ["cat"], stdin: "line" });
     expect(one.id).toMatch(new RegExp(`^app/${machine}/[0-9a-f]{16}$`));
@@ -102,7 +102,7 @@ describe.each(bindings)("MachineCommand, $name binding", ({ start }) => {
     expect(two.state).toMatchObject({ stdout: "line", exitCode: 0 });
   });
 
-  test("without a command nothing is run, though the Machine must be there", async () => {
+  test("without a command nothing is run, but the Machine must exist", async () => {
     let made: Awaited<ReturnType<typeof make>> | undefined;
     expect(await runs(async () => (made = await make({ triggers: { release: "1" }, delete: ["true"] })))).toBe(0);
     if (!made) return;
@@ -114,7 +114,7 @@ describe.each(bindings)("MachineCommand, $name binding", ({ start }) => {
     await expect(make({ machine: "0123456789abcd" })).rejects.toThrow(/404/);
   });
 
-  test("a change runs the command of update, or that of create; a change of delete runs none", async () => {
+  test("a change runs the update command, or else the create command; changing delete runs none", async () => {
     const { id, inputs, state } = await make({ create: ["echo", "created"], triggers: { release: "1" } });
     const again = await checked({ create: ["echo", "created"], triggers: { release: "2" } }, inputs);
     expect(await commands.update(id, state, again)).toMatchObject({ stdout: "created\n", triggers: { release: "2" } });
@@ -126,7 +126,7 @@ describe.each(bindings)("MachineCommand, $name binding", ({ start }) => {
     expect(await runs(() => commands.update(id, after, later))).toBe(0);
   });
 
-  test("deletion runs its command, when the Machine is there, and fails with it", async () => {
+  test("deletion runs its command if the Machine exists, and fails if the command fails", async () => {
     const { id, inputs, state } = await make({ create: ["true"], delete: ["false"] });
     await expect(commands.delete(id, state)).rejects.toThrow(/ended with exit code 1 and wrote nothing/);
     const next = await checked({ create: ["true"], delete: ["true"] }, inputs);
@@ -136,17 +136,17 @@ describe.each(bindings)("MachineCommand, $name binding", ({ start }) => {
     expect(await runs(() => commands.delete(other, without))).toBe(0);
   });
 
-  test("a deletion that its command keeps from being done says how it is done all the same", async () => {
+  test("if its command prevents a deletion, the error says how to delete it nevertheless", async () => {
     const own = await started(service, "app");
     const wayOut = /take `delete` out of the program, run up, and delete again/;
-    const told = (state: Values) => commands.delete(id, state).catch((error: unknown) => String(error));
+    const deletionError = (state: Values) => commands.delete(id, state).catch((error: unknown) => String(error));
     const { id, inputs, state } = await make({ machine: own, create: ["true"], delete: ["false"] });
-    const failed = await told(state);
+    const failed = await deletionError(state);
     expect(failed).toMatch(/ended with exit code 1.*\nTo delete it, repair what it failed on and delete again; or/);
     expect(failed).toMatch(wayOut);
     await send(service, "POST", `/v1/apps/app/machines/${own}/stop`, {});
     await send(service, "GET", `/v1/apps/app/machines/${own}/wait?state=stopped&timeout=10`);
-    const stopped = await told(state);
+    const stopped = await deletionError(state);
     expect(stopped).toMatch(new RegExp(`does not run.*\nTo delete it, start Machine app/${own} and delete again; or`));
     expect(stopped).toMatch(wayOut);
     const { delete: _, ...without } = inputs;
@@ -155,11 +155,11 @@ describe.each(bindings)("MachineCommand, $name binding", ({ start }) => {
     expect(await runs(() => commands.delete(id, after))).toBe(0);
   });
 
-  test("another exit code than 0 fails with the end of the output, and nothing is made", async () => {
+  test("an exit code other than 0 fails with the end of the output, and nothing is created", async () => {
     const lines = Array.from({ length: 30 }, (_, i) => `line ${i + 1}`).join("\n");
     const inputs = await checked({ create: ["cat", "/no/such/file"] });
     const error: unknown = await commands.create(inputs).catch((failed: unknown) => failed);
-    // Pulumi's host of dynamic resources does not tell whether the command is secret: none of its words is repeated.
+    // Pulumi's dynamic resource host does not pass on whether the command is secret, so it is never quoted.
     expect(String(error)).toMatch(
       /command in Machine app\/\w+ ended with exit code 1:\ncat: (\/no\/such\/file|\[secret\]): No such file/,
     );
@@ -169,15 +169,15 @@ describe.each(bindings)("MachineCommand, $name binding", ({ start }) => {
       when: "after",
       rewrite: (body) => ({ ...(body as Values), stdout: `${lines}\n`, exit_code: 7 }),
     });
-    const told = String(
+    const message = String(
       await make({ create: ["true"], stdin: "not this\nline 30" }).catch((failed: unknown) => failed),
     );
-    expect(told).toContain("exit code 7:\nline 11\n");
-    expect(told).toMatch(/line 29\n\[stdin\] \(docs/);
+    expect(message).toContain("exit code 7:\nline 11\n");
+    expect(message).toMatch(/line 29\n\[stdin\] \(https:/);
   });
 
   test.each([503, "reset"] as const)(
-    "an answer that is lost (%s) fails and says that it may have run, once",
+    "a lost answer (%s) fails and says that the command may have run, at most once",
     async (status) => {
       service.fail({ operation: "machines.exec", when: "after", status });
       const ran = await runs(async () => {
@@ -185,31 +185,31 @@ describe.each(bindings)("MachineCommand, $name binding", ({ start }) => {
           /the command may have run in Machine .*not sent a second time/,
         );
       });
-      // One that was reset is in no log; sent twice, it would have been answered.
+      // A reset request is in no log; a repeated one would have been answered.
       expect(ran).toBe(status === 503 ? 1 : 0);
       const { id, inputs, state } = await make({ create: ["true"] });
       service.fail({ operation: "machines.exec", when: "after", status });
       const next = await checked({ create: ["true"], triggers: { release: "1" } }, inputs);
       const error: unknown = await commands.update(id, state, next).catch((failed: unknown) => failed);
       expect(String(error)).toMatch(/may have run/);
-      // Plainly: the state keeps the old inputs, and the next up runs it again.
+      // An ordinary failure: the state keeps the old inputs, and the next up runs it again.
       expect(error).not.toHaveProperty("properties");
     },
   );
 
-  test("a command that takes longer than its timeout may have done its work", async () => {
+  test("the error for a timeout says that the command may have completed", async () => {
     const error = make({ create: ["sleep", "20"], timeout: "1s" });
     await expect(error).rejects.toThrow(/may have run .*408.*did not end within 1 s/);
   });
 
-  test("one that does not run, and a container it has not got, are told as such", async () => {
+  test("a stopped Machine and a missing container are reported as such", async () => {
     const stopped = await makeMachine(service, "app", { config, skip_launch: true });
     await send(service, "GET", `/v1/apps/app/machines/${stopped}/wait?state=stopped`);
     await expect(make({ machine: stopped, create: ["true"] })).rejects.toThrow(/does not run, so that nothing was run/);
     await expect(make({ create: ["true"], container: "other" })).rejects.toThrow(/400: invalid container/);
   });
 
-  test("it is gone with its Machine, and its deletion runs nothing then", async () => {
+  test("it is gone with its Machine, and then its deletion runs nothing", async () => {
     const own = await started(service, "app");
     const { id, state } = await make({ machine: own, create: ["true"], delete: ["true"] });
     await send(service, "DELETE", `/v1/apps/app/machines/${own}?force=true`);
@@ -218,7 +218,7 @@ describe.each(bindings)("MachineCommand, $name binding", ({ start }) => {
     expect(await runs(() => commands.delete(id, state))).toBe(0);
   });
 
-  test("a Machine that goes while its command of deletion is sent is gone", async () => {
+  test("if the Machine is deleted during the delete command, the deletion succeeds", async () => {
     const { id, state } = await make({ create: ["true"], delete: ["true"] });
     service.fail({ operation: "machines.exec", when: "before", status: 404 });
     await commands.delete(id, state);
@@ -228,9 +228,9 @@ describe.each(bindings)("MachineCommand, $name binding", ({ start }) => {
 });
 
 describe("secrets of a MachineCommand as a dynamic resource", () => {
-  test("what is written always is one; the schema, which the plugin goes by, says nothing of it", () => {
+  test("its output is always secret; the schema, used by the plugin, does not say so", () => {
     const schema = packageSchema("1.0.0");
-    expect(sdkFiles(schema)["machineCommand.ts"]).toContain('optionsFor(opts, ["stdout","stderr"])');
+    expect(sdkFiles(schema)["machineCommand.ts"]).toContain('optionsFor("MachineCommand", opts, ["stdout","stderr"])');
     const { properties = {} } = schema.resources["machines:index:MachineCommand"] ?? {};
     for (const name of ["stdout", "stderr"]) {
       expect(properties[name]).toMatchObject({
@@ -240,8 +240,8 @@ describe("secrets of a MachineCommand as a dynamic resource", () => {
     }
   });
 
-  test("an output that repeats one input is no secret by itself", () => {
-    expect(sdkFiles(packageSchema("1.0.0"))["machine.ts"]).not.toMatch(/optionsFor\(opts, .*imageRef/);
+  test("an output that repeats one input is not secret by itself", () => {
+    expect(sdkFiles(packageSchema("1.0.0"))["machine.ts"]).not.toMatch(/optionsFor\("Machine", opts, .*imageRef/);
   });
 });
 
@@ -267,7 +267,7 @@ describe("secrets of a MachineCommand in the plugin", () => {
     ["an argument", { create: ["echo", secret("s3cr3t-canary")] }],
     ["a whole command", { create: secret(["echo", "s3cr3t-canary"]) }],
     ["a trigger", { create: ["echo", "x"], triggers: { by: secret("s3cr3t-canary") } }],
-  ])("what is written is secret when %s is, and stays so through a refresh", async (_what, news) => {
+  ])("the output is secret when %s is, and stays so after a refresh", async (_what, news) => {
     const resource = drive(plugin.client, urnOf("MachineCommand", "sealed"));
     const inputs = await resource.checked({ app: "app", machine, ...news });
     const { id, state } = await resource.create(inputs);
@@ -277,7 +277,7 @@ describe("secrets of a MachineCommand in the plugin", () => {
     expect(found?.state["stdout"]).toBeInstanceOf(Secret);
   });
 
-  test("without a secret nothing is; and no failure quotes one", async () => {
+  test("without a secret nothing is secret, and no failure quotes one", async () => {
     const resource = drive(plugin.client, urnOf("MachineCommand", "open"));
     const open = await resource.create(await resource.checked({ app: "app", machine, create: ["echo", "x"] }));
     expect(open.state["stdout"]).toBe("x\n");

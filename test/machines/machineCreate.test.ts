@@ -1,11 +1,11 @@
-// Exactly one Machine, whatever became of the answer and of the process that asked.
+// Exactly one Machine is created, even if the answer is lost or the process dies.
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { openJournal, type Journal } from "../../provider/core/journal.ts";
 import { createOnce } from "../../provider/machines/create.ts";
-import { makeApp, send } from "../support/around.ts";
+import { makeApp, makeMachine, makeVolume, send } from "../support/around.ts";
 import { jumpingClient } from "../support/jumpingClient.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
@@ -30,7 +30,7 @@ describe("creating a Machine exactly once", () => {
     rmSync(home, { recursive: true });
   });
 
-  /** As a process that was just started: it knows what is on the disk. */
+  /** A new process, which knows only what is on the disk. */
   const restarted = (): Journal => openJournal((message) => said.push(message), home);
   const create = async (
     options: {
@@ -52,7 +52,7 @@ describe("creating a Machine exactly once", () => {
     send<{ id: string; state: string; config: typeof written }[]>(service, "GET", `/v1/apps/${app}/machines`);
 
   test.each([503, "reset"] as const)(
-    "an answer lost after it was applied (%s): the one that was made is found (F01, F03)",
+    "an answer lost after it was applied (%s): the created Machine is found (F01, F03)",
     async (status) => {
       service.fail({ operation: "machines.create", when: "after", status });
       const { made, sent } = await create();
@@ -63,7 +63,7 @@ describe("creating a Machine exactly once", () => {
   );
 
   test.each([503, "reset"] as const)(
-    "a request lost before it was applied (%s): sent again after a long look, one is made (F02, F03)",
+    "a request lost before it was applied (%s): it is sent again after several reads, and creates one (F02, F03)",
     async (status) => {
       service.fail({ operation: "machines.create", when: "before", status });
       const { made, clock } = await create();
@@ -73,7 +73,19 @@ describe("creating a Machine exactly once", () => {
     },
   );
 
-  test("when nothing ever comes of it, it ends after three tries and says so", async () => {
+  test("a volume that a Machine lost from the state holds: the error says how to find that Machine", async () => {
+    const volume = await makeVolume(service, app, "ams");
+    const config = { ...written, mounts: [{ volume, path: "/data" }] };
+    const lost = await makeMachine(service, app, { region: "ams", config });
+    const { made } = await create({ config, region: "ams" });
+    await expect(made).rejects.toThrow(
+      new RegExp(
+        `claimed by machine ${lost} .*If no program has that Machine any more, \`npx pulumi-machines orphans\``,
+      ),
+    );
+  });
+
+  test("if no request takes effect, it fails after three tries", async () => {
     service.fail({ operation: "machines.create", when: "before", status: 503, times: 10 });
     const { made, sent } = await create();
     await expect(made).rejects.toThrow(/503.*may have taken effect/);
@@ -81,8 +93,8 @@ describe("creating a Machine exactly once", () => {
     expect(await machines()).toEqual([]);
   });
 
-  test("two made by a request that was sent again: the oldest stays", async () => {
-    // The first is applied, hidden from every look, and comes to light after the second.
+  test("if a repeated request created two, the oldest is kept", async () => {
+    // The first is applied, hidden from all reads, and appears after the second.
     let looks = 0;
     service.fail(
       { operation: "machines.create", when: "after", status: 503 },
@@ -107,7 +119,7 @@ describe("creating a Machine exactly once", () => {
     expect(restarted().find("owner1")).toBeUndefined();
   });
 
-  test("a second request that is refused because the first was applied after all finds the first", async () => {
+  test("if the second request is refused because the first was applied, the first Machine is found", async () => {
     let looks = 0;
     service.fail({ operation: "machines.create", when: "after", status: 503 });
     service.fail({
@@ -126,20 +138,20 @@ describe("creating a Machine exactly once", () => {
     expect((await machines()).map((machine) => machine.id)).toEqual([id]);
   });
 
-  test("a process that was killed before it handed over the id: the next run takes over what it made", async () => {
+  test("a process killed before it returned the id: the next run adopts its Machine", async () => {
     const { id } = await (await create()).made;
     expect((await (await create()).made).id).toBe(id);
     expect(await machines()).toHaveLength(1);
     expect(said.join()).toMatch(/was created by an interrupted run; it is adopted/);
   });
 
-  test("what it made shows late: it is waited for and taken over all the same (F13)", async () => {
+  test("a Machine of a killed run that appears late is waited for and adopted (F13)", async () => {
     const { id } = await (await create()).made;
     service.fail({ operation: "machines.list", list: { keep: 0 }, times: 3 });
     expect((await (await create()).made).id).toBe(id);
   });
 
-  test("what it made is destroyed when it differs from what is wanted now", async () => {
+  test("a Machine of a killed run that differs from the current inputs is destroyed", async () => {
     const { id } = await (await create()).made;
     const second = (await (await create({ config: { ...written, env: { A: "2" } } })).made).id;
     expect(second).not.toBe(id);
@@ -147,7 +159,7 @@ describe("creating a Machine exactly once", () => {
     expect(said.join()).toMatch(/differs from what is wanted now; it is destroyed/);
   });
 
-  test("whoever works on what it made is waited for before that is destroyed", async () => {
+  test("before that it waits for a client that holds the Machine's lease", async () => {
     const { id } = await (await create()).made;
     await send(service, "POST", `/v1/apps/${app}/machines/${id}/lease`, { ttl: 1 });
     const { made, sent } = await create({ config: { ...written, env: { A: "3" } } });
@@ -156,7 +168,7 @@ describe("creating a Machine exactly once", () => {
     expect(await machines()).toHaveLength(1);
   });
 
-  test("so is one whose metadata is not what is wanted now", async () => {
+  test("a Machine of a killed run with different metadata is destroyed", async () => {
     const { id } = await (await create({ config: { ...written, metadata: { ours: "1" } } as typeof written })).made;
     const second = (await (await create({ config: { ...written, metadata: { ours: "2" } } as typeof written })).made)
       .id;
@@ -164,7 +176,7 @@ describe("creating a Machine exactly once", () => {
     expect((await machines()).map((machine) => machine.id)).toEqual([second]);
   });
 
-  test("once its id was handed over it is never taken up again", async () => {
+  test("a Machine whose id was returned is never adopted again", async () => {
     const { id } = await (await create()).made;
     restarted().settle("owner1");
     const { made } = await create();
@@ -173,7 +185,7 @@ describe("creating a Machine exactly once", () => {
   });
 
   test.each([{ skipServiceRegistration: true }, { skipLaunch: true }])(
-    "so is one that was made with %j, which is not what is wanted now",
+    "a Machine of a killed run created with %j is destroyed if that is no longer requested",
     async (otherwise) => {
       const { api, run } = jumpingClient(service, restarted());
       const call = { api, run, progress: () => undefined, warn: (message: string) => void said.push(message) };
@@ -184,7 +196,7 @@ describe("creating a Machine exactly once", () => {
     },
   );
 
-  test("another owner's and another endpoint's are none of ours", async () => {
+  test("a Machine of another owner or another endpoint is not adopted", async () => {
     const { id } = await (await create()).made;
     expect((await (await create({ owner: "owner2" })).made).id).not.toBe(id);
     const intents = restarted();
@@ -194,12 +206,12 @@ describe("creating a Machine exactly once", () => {
     expect((await (await create()).made).id).not.toBe(id);
   });
 
-  describe("in a region that has no room (F31)", () => {
+  describe("in a region without capacity (F31)", () => {
     const regions = { region: "ams", fallbackRegions: ["fra", "lhr"] };
     const noRoom = { operation: "machines.create", capacity: true } as const;
     const asked = (sent: readonly string[]) => sent.filter((one) => one.startsWith("machines.create"));
 
-    test.each([1, 2])("%i of them: the next one is tried, and what became of it is said", async (times) => {
+    test.each([1, 2])("%i of them: the next one is tried, and the outcome is reported", async (times) => {
       service.fail({ ...noRoom, times });
       const { made, sent } = await create(regions);
       expect((await made).region).toBe(times === 1 ? "fra" : "lhr");
@@ -215,12 +227,12 @@ describe("creating a Machine exactly once", () => {
       [409, "aborted: could not reserve resource for machine: insufficient CPUs available to fulfill request"],
       [412, "insufficient resources to create new machine"],
       [403, "organization is using 9 MB of memory in ams which is over the allowed quota"],
-    ])("in the words of a %i", async (status, error) => {
+    ])("reported as a %i", async (status, error) => {
       service.fail({ operation: "machines.create", when: "before", status, body: { error } });
       expect((await (await create(regions)).made).region).toBe("fra");
     });
 
-    test("when none has any, the error names them all and nothing is left behind", async () => {
+    test("if no region has capacity, the error names all, and nothing is left behind", async () => {
       service.fail({ ...noRoom, times: 3 });
       const { made } = await create(regions);
       await expect(made).rejects.toThrow(/none of ams, fra, lhr has room for the Machine: .*insufficient_capacity/);
@@ -228,21 +240,21 @@ describe("creating a Machine exactly once", () => {
       expect(restarted().find("owner1")).toBeUndefined();
     });
 
-    test("another refusal is final", async () => {
+    test("any other refusal is final", async () => {
       service.fail({ operation: "machines.create", when: "before", status: 422, body: { error: "quota of machines" } });
       const { made, sent } = await create(regions);
       await expect(made).rejects.toThrow(/422/);
       expect(asked(sent)).toHaveLength(1);
     });
 
-    test("an answer that was lost is settled first: the one that was made stays, in its region", async () => {
+    test("a lost answer is settled first: the created Machine stays in its region", async () => {
       service.fail({ operation: "machines.create", when: "after", status: 503 });
       const { made, sent } = await create(regions);
       expect((await made).region).toBe("ams");
       expect(asked(sent)).toEqual(["machines.create 503"]);
     });
 
-    test("while the fate of a request is open no other region is tried, and the next run looks again", async () => {
+    test("while a request is unsettled no other region is tried, and the next run reads again", async () => {
       service.fail({ operation: "machines.create", when: "before", status: 503 }, { ...noRoom, nth: 2 });
       const { made, sent } = await create(regions);
       await expect(made).rejects.toThrow(/422/);
@@ -250,7 +262,7 @@ describe("creating a Machine exactly once", () => {
       expect(restarted().find("owner1")).toBeDefined();
     });
 
-    test("a request whose first try took the last room is found, not made elsewhere", async () => {
+    test("a request whose first try took the last capacity is found, not created elsewhere", async () => {
       let looks = 0;
       service.fail({ operation: "machines.create", when: "after", status: 503 }, { ...noRoom, nth: 2 });
       service.fail({
@@ -265,7 +277,7 @@ describe("creating a Machine exactly once", () => {
       expect(await machines()).toHaveLength(1);
     });
 
-    test("what an interrupted run made in another region of the list is taken over", async () => {
+    test("a Machine of an interrupted run in another listed region is adopted", async () => {
       service.fail(noRoom);
       const { id } = await (await create(regions)).made;
       expect((await (await create(regions)).made).id).toBe(id);
@@ -275,7 +287,7 @@ describe("creating a Machine exactly once", () => {
     });
   });
 
-  test("tags are no outputs, stay through updates, and the file holds no secret and no path from outside", async () => {
+  test("tags are not outputs and survive updates; the file has no secret and no foreign path", async () => {
     const secret = { ...written, env: { A: "s3cr3t-canary" } };
     const { made } = await create({ owner: "../../etc/passwd", config: secret });
     await made;
@@ -283,7 +295,7 @@ describe("creating a Machine exactly once", () => {
     expect(JSON.stringify(restarted().find("../../etc/passwd"))).not.toContain("s3cr3t-canary");
   });
 
-  test("many at a time share the disk's time, and what is settled leaves nothing to find", async () => {
+  test("many creates share disk writes, and settled ones leave nothing to find", async () => {
     const intents = restarted();
     const owners = Array.from({ length: 50 }, (_, i) => `owner${i}`);
     const written = owners.map((owner) =>
@@ -293,12 +305,12 @@ describe("creating a Machine exactly once", () => {
     expect(owners.filter((owner) => restarted().find(owner)?.op !== `op-${owner}`)).toEqual([]);
     for (const owner of owners.slice(1)) intents.settle(owner);
     expect(owners.filter((owner) => restarted().find(owner))).toEqual(["owner0"]);
-    // Settled by another process than the one that wrote it down.
+    // Settled by a process other than the one that recorded it.
     restarted().settle("owner0");
     expect(restarted().find("owner0")).toBeUndefined();
   });
 
-  test("what is begun after everything was settled is found as well", async () => {
+  test("a create begun after everything was settled is found as well", async () => {
     const intents = restarted();
     const intent = (op: string) => ({ owner: op, op, endpoint: service.url, place: app, name: "web" });
     await intents.write(intent("first"));
@@ -307,19 +319,19 @@ describe("creating a Machine exactly once", () => {
     expect(restarted().find("second")).toEqual(intent("second"));
   });
 
-  test("what a process that is at work has begun is none of ours", () => {
+  test("a create of a running process is not adopted", () => {
     const folder = join(home, "machines", "intents");
     mkdirSync(folder, { recursive: true });
     const intent = { owner: "owner1", op: "op1", endpoint: service.url, place: app, name: "web" };
-    // The parent of this process and its own: both run.
+    // The parent of this process and this process itself: both run.
     writeFileSync(join(folder, `${process.ppid}-1-a.jsonl`), JSON.stringify(intent));
     expect(restarted().find("owner1")).toBeUndefined();
-    // Its engine is gone: nobody will write down the id.
+    // Its engine is gone: nothing will save the id.
     writeFileSync(join(folder, `${process.ppid}-99999997-b.jsonl`), JSON.stringify({ ...intent, owner: "owner2" }));
     expect(restarted().find("owner2")).toBeDefined();
   });
 
-  test("journals of processes that are gone are removed once they have nothing left to say", async () => {
+  test("journals of dead processes are removed once they are empty", async () => {
     const folder = join(home, "machines", "intents");
     mkdirSync(folder, { recursive: true });
     const intent = { owner: "owner1", op: "op1", endpoint: service.url, place: app, name: "web" };
@@ -331,9 +343,9 @@ describe("creating a Machine exactly once", () => {
     expect(readdirSync(folder)).toEqual([]);
   });
 
-  test("what is settled stays so, however many processes have spoken of one another since", async () => {
+  test("a settled create stays settled, whatever other processes recorded since", async () => {
     const intent = (owner: string, op: string) => ({ owner, op, endpoint: service.url, place: app, name: "web" });
-    // Its journal stays for what is open in it.
+    // Its journal stays because of the unsettled create in it.
     const first = restarted();
     await first.write(intent("owner0", "open"));
     await first.write(intent("owner1", "first"));
@@ -345,7 +357,7 @@ describe("creating a Machine exactly once", () => {
     expect(restarted().find("owner0")?.op).toBe("open");
   });
 
-  test("a folder that cannot be written is said once, and the create goes on", async () => {
+  test("an unwritable folder is reported once, and the create continues", async () => {
     const intents = openJournal((message) => said.push(message), "/dev/null");
     await (
       await create({ intents })

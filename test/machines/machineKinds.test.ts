@@ -1,4 +1,4 @@
-// Kinds of Machine beside the one that serves: each through a whole life in both bindings.
+// Kinds of Machine beside the one that serves: the whole life cycle of each, in both bindings.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Values } from "../../provider/core/resource.ts";
 import { makeApp, makeMachine, send } from "../support/around.ts";
@@ -12,11 +12,11 @@ interface Kind {
   readonly name: string;
   readonly first: Values;
   readonly second: Values;
-  /** The state it comes to. */
+  /** The state it reaches. */
   readonly state?: readonly string[];
 }
 
-/** Names of Machines stand for their ids, which are made before. */
+/** Names of Machines stand for their ids, which are created before. */
 const kinds: readonly Kind[] = [
   {
     name: "a schedule",
@@ -24,9 +24,9 @@ const kinds: readonly Kind[] = [
     second: { schedule: "daily", env: { MACHINES_SIMULATE: "exit:0" } },
     state: ["started", "stopped"],
   },
-  { name: "one Machine to stand by for", first: { standbys: ["main"] }, second: { standbys: ["main", "app/other"] } },
+  { name: "a standby for one Machine", first: { standbys: ["main"] }, second: { standbys: ["main", "app/other"] } },
   {
-    name: "other Machines to stand by for",
+    name: "a standby for other Machines",
     first: { standbys: ["app/main", "other"] },
     second: { standbys: ["other"] },
   },
@@ -63,7 +63,7 @@ const kinds: readonly Kind[] = [
     },
   },
   {
-    name: "an end that destroys it",
+    name: "a Machine that destroys itself",
     first: { autoDestroy: true, restart: { policy: "no" } },
     second: { autoDestroy: true, restart: { policy: "no" }, env: { A: "1" } },
   },
@@ -99,32 +99,35 @@ describe.each(bindings)("kinds of Machine, $name binding", ({ start }) => {
     return { image, ...given, ...(standbys ? { standbys } : {}) };
   };
 
-  test.each(kinds)("$name: made, read without drift, changed, read again, gone", async ({ first, second, state }) => {
-    const inputs = await checked({ config: settings(first) });
-    const { id, state: made } = await machine.create(inputs);
-    expect(state ?? ["started"]).toContain(made["state"]);
-    const found = await machine.read(id, made);
-    expect(found?.inputs).toEqual(inputs);
-    expect(await machine.diff(id, found?.state ?? {}, inputs)).toBe("same");
-    const next = await checked({ config: settings(second) }, inputs);
-    expect(await machine.diff(id, made, next)).toBe("update");
-    const after = await machine.update(id, found?.state ?? made, next);
-    expect(after).toMatchObject({ config: settings(second), machineId: made["machineId"] });
-    expect(after["version"]).not.toBe(made["version"]);
-    const again = await machine.read(id, after);
-    expect(again?.inputs).toEqual(next);
-    expect(await machine.diff(id, again?.state ?? {}, next)).toBe("same");
-    // What an import would write down is what the program says, ids of Machines apart: those have one spelling there.
-    const imported = await machine.read(id, {});
-    const { inputs: program, failures } = await machine.check({}, { ...imported?.inputs });
-    expect(failures).toEqual([]);
-    expect(await machine.diff(id, after, program)).toBe("same");
-    await machine.delete(id, after);
-    const at = `/v1/apps/app/machines/${String(made["machineId"])}`;
-    expect(await send<Values>(service, "GET", at)).toMatchObject({ state: "destroyed" });
-  });
+  test.each(kinds)(
+    "$name: created, read without drift, changed, read again, deleted",
+    async ({ first, second, state }) => {
+      const inputs = await checked({ config: settings(first) });
+      const { id, state: made } = await machine.create(inputs);
+      expect(state ?? ["started"]).toContain(made["state"]);
+      const found = await machine.read(id, made);
+      expect(found?.inputs).toEqual(inputs);
+      expect(await machine.diff(id, found?.state ?? {}, inputs)).toBe("same");
+      const next = await checked({ config: settings(second) }, inputs);
+      expect(await machine.diff(id, made, next)).toBe("update");
+      const after = await machine.update(id, found?.state ?? made, next);
+      expect(after).toMatchObject({ config: settings(second), machineId: made["machineId"] });
+      expect(after["version"]).not.toBe(made["version"]);
+      const again = await machine.read(id, after);
+      expect(again?.inputs).toEqual(next);
+      expect(await machine.diff(id, again?.state ?? {}, next)).toBe("same");
+      // An import writes the program's inputs, except that ids of Machines have one spelling.
+      const imported = await machine.read(id, {});
+      const { inputs: program, failures } = await machine.check({}, { ...imported?.inputs });
+      expect(failures).toEqual([]);
+      expect(await machine.diff(id, after, program)).toBe("same");
+      await machine.delete(id, after);
+      const at = `/v1/apps/app/machines/${String(made["machineId"])}`;
+      expect(await send<Values>(service, "GET", at)).toMatchObject({ state: "destroyed" });
+    },
+  );
 
-  test("files show the secrets they are made from, those of the version that was asked for", async () => {
+  test("files contain the secrets they are created from, in the requested version", async () => {
     const files = [{ guestPath: "/etc/token", secretName: "TOKEN" }];
     const inputs = await checked({ config: { image, files } });
     const { id, state } = await machine.create(inputs);
@@ -141,7 +144,7 @@ describe.each(bindings)("kinds of Machine, $name binding", ({ start }) => {
     expect(await shown()).toBe("rotated");
   });
 
-  test("one that ended and destroyed itself is done, or made again where the program wants that", async () => {
+  test("a Machine that exited and destroyed itself is complete, or created again if the program requests it", async () => {
     const config = { image, autoDestroy: true, env: { MACHINES_SIMULATE: "exit:0" } };
     for (const recreate of [false, true]) {
       const { id, state } = await machine.create(await checked({ config, recreate }));
@@ -151,7 +154,7 @@ describe.each(bindings)("kinds of Machine, $name binding", ({ start }) => {
     }
   });
 
-  test("a change of one that destroyed itself is noted; with recreate it is made again", async () => {
+  test("a change of one that destroyed itself is recorded; with recreate it is created again", async () => {
     const config = { image, autoDestroy: true, env: { MACHINES_SIMULATE: "exit:0" } };
     const inputs = await checked({ config });
     const { id, state } = await machine.create(inputs);
@@ -169,14 +172,14 @@ describe.each(bindings)("kinds of Machine, $name binding", ({ start }) => {
     expect(next.id).not.toBe(id);
   });
 
-  test.each(["started", "suspended"])("one that ends by itself cannot be kept %s", async (state) => {
+  test.each(["started", "suspended"])("one that exits by itself cannot be kept %s", async (state) => {
     for (const ends of [{ autoDestroy: true }, { schedule: "daily" }, { restart: { policy: "no" } }]) {
       const { failures } = await machine.check({}, { app: "app", state, config: { image, ...ends } });
       expect(failures).toEqual([`state: a Machine that ends by itself cannot be kept ${state}; leave it out`]);
     }
   });
 
-  test("a new version ends a memory limit that the program no longer has, and one put back is set again", async () => {
+  test("a new version ends a memory limit removed from the program, and restores one added again", async () => {
     const config = { image, guest: { cpus: 1, memoryMb: 256 } };
     const limited = await checked({ config, memoryLimitMb: 128 });
     const { id, state } = await machine.create(limited);

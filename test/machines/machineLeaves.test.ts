@@ -1,4 +1,4 @@
-// Every leaf of a Machine's configuration: what the program changes reaches the service, what others change a refresh shows.
+// Every leaf of a Machine's configuration: program changes reach the service, and a refresh shows outside changes.
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { fromWire, toWire } from "../../api/case.ts";
@@ -14,19 +14,19 @@ import { startService, type TestService } from "../support/startService.ts";
 
 interface Leaf {
   readonly name: string;
-  /** Fields from the configuration's own down to the leaf's. */
+  /** The path of fields from the configuration to the leaf. */
   readonly way: readonly (readonly [part: string, field: Field])[];
   readonly field: Field;
 }
 
-/** Leaves this test leaves to others. */
+/** Leaves that other tests cover. */
 const elsewhere: Readonly<Record<string, string>> = {
   "metadata.*": "it makes no version, and is owned by key: machine.test.ts",
   "extra.*": "what no schema knows: machine.test.ts",
   "mounts.*.volume": "its change replaces the Machine: the life of a Machine",
 };
 
-/** Values where not any that the type allows will do. */
+/** Values for leaves whose type allows invalid ones. */
 const values: Readonly<Record<string, readonly [unknown, unknown]>> = {
   "guest.cpus": [2, 4],
   "guest.memoryMb": [512, 1024],
@@ -36,7 +36,7 @@ const values: Readonly<Record<string, readonly [unknown, unknown]>> = {
   "containers.*.healthchecks.*.unhealthy": [undefined, "stop"],
 };
 
-/** What a leaf needs beside it. */
+/** Other fields that a leaf needs. */
 const beside: Readonly<Record<string, Values>> = { "mounts.*.extendThresholdPercent": { addSizeGb: 1 } };
 
 function leavesOf(field: Field, way: Leaf["way"]): Leaf[] {
@@ -51,7 +51,7 @@ function leavesOf(field: Field, way: Leaf["way"]): Leaf[] {
 const all = Object.entries(configFields).flatMap(([name, field]) => leavesOf(field, [[name, field]]));
 const leaves = all.filter(({ name }) => !Object.hasOwn(elsewhere, name));
 
-/** The least a field accepts. */
+/** The smallest value that a field accepts. */
 function least(field: Field): unknown {
   const { shape } = field;
   if (shape.kind === "object") return required(shape.fields);
@@ -64,19 +64,19 @@ const required = (fields: Readonly<Record<string, Field>>): Values =>
     Object.entries(fields).flatMap(([name, field]) => (field.optional ? [] : [[name, least(field)] as const])),
   );
 
-/** Values a leaf accepts, of which no two mean the same. */
+/** Values that a leaf accepts, all with different meanings. */
 function sample(field: Field): unknown[] {
   const found: unknown[] = [];
   for (const value of fc.sample(arbitraryOf(field), { numRuns: 40, seed: 1 })) {
     if (!found.some((other) => equal(canonical(field, other), canonical(field, value)))) found.push(value);
   }
-  // What is left out may be the default: the second value is never that.
+  // An omitted value may equal the default, so the second value is never the default.
   return found.sort((a, b) => Number(canonical(field, a) !== undefined) - Number(canonical(field, b) !== undefined));
 }
 
 const key = "key";
 
-/** A configuration with a value at the leaf and no more than it takes; `volume` is for mounts. */
+/** A configuration with a value for the leaf and its required fields only; `volume` is for mounts. */
 function configWith({ name, way }: Leaf, value: unknown, volume: string): Values {
   const at = (depth: number): unknown => {
     const [, field] = way[depth] ?? [];
@@ -144,7 +144,7 @@ describe("every leaf of a Machine's configuration", () => {
     await send(service, "POST", at, {
       config: toWire(machineConfig, configWith(leaf, first, volume)) as MachineConfig,
     });
-    // As in another run: what this one has listed it does not ask again at once.
+    // As in a new run: this run would not list again at once.
     const later = bind("Machine", service, { requestTimeoutSeconds: String(100 + ++runs) });
     const found = await later.read(id, after);
     means(found?.inputs["config"], first, "a change outside is seen by a refresh");
@@ -152,7 +152,7 @@ describe("every leaf of a Machine's configuration", () => {
     await send(service, "DELETE", `${at}?force=true`);
   }
 
-  test("there are leaves, and those left to others exist", () => {
+  test("there are leaves, and those covered elsewhere exist", () => {
     expect(leaves.length).toBeGreaterThan(150);
     expect(Object.keys(elsewhere).filter((name) => !all.some((leaf) => leaf.name === name))).toEqual([]);
     expect(

@@ -10,7 +10,7 @@ const set = (service: TestService, { app, machineId }: Values, key: string, valu
   send(service, "POST", `/v1/apps/${String(app)}/machines/${String(machineId)}/metadata/${key}`, { value });
 
 const made = new WeakMap<TestService, Promise<{ app: string; machine: string; second: string }>>();
-/** An App and a Machine to change over to, and a second Machine beside the first. */
+/** An App and a Machine to switch to, and a second Machine beside the first. */
 const others = (service: TestService) => {
   const found =
     made.get(service) ??
@@ -47,10 +47,10 @@ lifecycle("MachineMetadata", {
   },
   drift: [
     {
-      meddle: (service, state) => set(service, state, "role", "theirs"),
+      interfere: (service, state) => set(service, state, "role", "theirs"),
       shows: { values: { role: "theirs", more: "x" } },
     },
-    { meddle: (service, state) => set(service, state, "role", ""), shows: { values: { more: "x" } } },
+    { interfere: (service, state) => set(service, state, "role", ""), shows: { values: { more: "x" } } },
   ],
   survives: true,
 });
@@ -75,11 +75,11 @@ describe("MachineMetadata", () => {
   };
   const machineWith = (known: Values) => makeMachine(service, "app", { config: { image, metadata: known } });
 
-  test("under another name in the program, or replaced by force, the keys stay: the new one is made before the old one goes", async () => {
+  test("a rename or forced replacement keeps the keys: the new resource is created before the old one is deleted", async () => {
     const machine = await machineWith({});
     const inputs = await checked({ machine, values: { role: "web" }, __context: { owner: "o1", name: "one" } });
     const { id, state } = await metadata.create(inputs);
-    // As in a later run, which knows nothing of how it was made.
+    // As in a later run, which does not know how it was created.
     expect(await metadata.read(id, state)).toBeDefined();
     const renamed = await checked({ machine, values: { role: "web" }, __context: { owner: "o2", name: "two" } });
     const { state: second } = await metadata.create(renamed);
@@ -97,7 +97,7 @@ describe("MachineMetadata", () => {
     expect(await keys(machine)).toEqual({});
   });
 
-  test("it owns its keys alone: what others set stays, and its own go with it", async () => {
+  test("it owns only its keys: others' keys stay, and its own are deleted with it", async () => {
     const machine = await machineWith({ theirs: "1" });
     const { version } = await send<Values>(service, "GET", at(machine));
     const inputs = await checked({ machine, values: { ours: "1", gone: "1" } });
@@ -110,11 +110,11 @@ describe("MachineMetadata", () => {
     expect(after["values"]).toEqual({ ours: "2" });
     await metadata.delete(id, after);
     expect(await keys(machine)).toEqual({ theirs: "1", later: "2" });
-    // None of this made a new version.
+    // None of this created a new version.
     expect(await send<Values>(service, "GET", at(machine))).toMatchObject({ version });
   });
 
-  test("a key that is there with another value is refused unless adopted, and nothing is set", async () => {
+  test("an existing key with another value is refused unless adopted, and nothing is set", async () => {
     const machine = await machineWith({ theirs: "1", same: "1" });
     const values = { theirs: "2", same: "1", ours: "1" };
     await expect(metadata.create(await checked({ machine, values }))).rejects.toThrow(
@@ -123,7 +123,7 @@ describe("MachineMetadata", () => {
     expect(await keys(machine)).toEqual({ theirs: "1", same: "1" });
     const inputs = await checked({ machine, values: { same: "1" } });
     const { id, state } = await metadata.create(inputs);
-    // Nor does an update take over what it did not have.
+    // An update does not adopt keys either.
     const more = await checked({ machine, values }, inputs);
     await expect(metadata.update(id, state, more)).rejects.toThrow(/has "theirs" already/);
     const adopting = await checked({ machine, values, adopt: true }, inputs);
@@ -131,13 +131,13 @@ describe("MachineMetadata", () => {
     expect(await keys(machine)).toEqual(values);
   });
 
-  test("a new version that came between is noticed, and what it brought is decided upon again", async () => {
+  test("a concurrent new version is noticed, and its keys are checked again", async () => {
     const machine = await machineWith({});
     const patch = { operation: "machines.patchMetadata", when: "before", status: 412 } as const;
     service.fail({ ...patch, body: { error: "failed_precondition: machine version mismatch" }, times: 2 });
     const { id, state } = await metadata.create(await checked({ machine, values: { ours: "1" } }));
     expect(await keys(machine)).toEqual({ ours: "1" });
-    // For real: between the look and the change somebody else's update brings the key.
+    // Against the real service: another client's update adds the key between the read and the change.
     let between: Promise<unknown> = Promise.resolve();
     service.fail({
       operation: "machines.get",
@@ -153,7 +153,7 @@ describe("MachineMetadata", () => {
     expect(await keys(machine)).toMatchObject({ more: "theirs" });
   });
 
-  test("an update of the Machine resource leaves its keys alone, and a Machine without its host shows them", async () => {
+  test("an update of the Machine resource keeps its keys, and a Machine without this resource shows them", async () => {
     const machine = bind("Machine", service);
     const { inputs } = await machine.check({}, { app: "app", config: { image, metadata: { theirs: "1" } } });
     const { id, state } = await machine.create(inputs);
@@ -171,7 +171,7 @@ describe("MachineMetadata", () => {
     expect((await metadata.read(ours.id, ours.state))?.state).toEqual(ours.state);
   });
 
-  test("it is gone with its Machine, and an import finds every key that is not the platform's", async () => {
+  test("it is gone with its Machine, and an import finds all keys except the platform's", async () => {
     const machine = await machineWith({ a: "1", fly_process_group: "web", "pulumi-op": "1" });
     const found = await metadata.read(`app/${machine}`, {});
     expect(found?.inputs).toEqual({ app: "app", machine, values: { a: "1" } });

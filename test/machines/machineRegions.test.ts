@@ -1,4 +1,4 @@
-// A Machine whose region has no room, through both bindings: where it is made, that it does not differ, what is warned of.
+// A Machine whose region has no capacity, in both bindings: where it is created, without drift, and the warnings.
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import { ask, contextKey, questionsOf } from "../../provider/dynamic/index.ts";
@@ -33,19 +33,19 @@ describe.each(bindings)("fallbackRegions of a Machine, $name binding", ({ start 
     return inputs;
   };
 
-  test("it is made in the first region with room, and does not differ", async () => {
+  test("the Machine is created in the first region with capacity, without drift", async () => {
     const inputs = await checked({ ...given, __context: { name: "placed" } });
     const { id, state } = await machine.create(inputs);
     expect(state).toMatchObject({ region: "ams", placedRegion: "fra", state: "started" });
     const found = await machine.read(id, state);
     expect(found).toMatchObject({ state, inputs });
     expect(await machine.diff(id, found?.state ?? {}, inputs)).toBe("same");
-    // Nor does it after a change of something else, or of the order.
+    // Other changes, or another order, cause no drift either.
     const next = await checked({ ...inputs, config: { ...config, env: { A: "1" } }, fallbackRegions: ["fra"] }, inputs);
     expect(await machine.diff(id, state, next)).toBe("update");
     const after = await machine.update(id, state, next);
     expect(after).toMatchObject({ region: "ams", placedRegion: "fra" });
-    // Taken out of the list it stays where it is, through a refresh too.
+    // If its region is removed from the list, it stays there, also after a refresh.
     const without = await checked({ ...next, fallbackRegions: ["lhr"] }, next);
     const kept = await machine.update(id, after, without);
     expect(kept).toMatchObject({ region: "ams", placedRegion: "fra", fallbackRegions: ["lhr"] });
@@ -54,7 +54,7 @@ describe.each(bindings)("fallbackRegions of a Machine, $name binding", ({ start 
     await machine.delete(id, kept);
   });
 
-  test("one that somehow runs in a region nobody named differs", async () => {
+  test("a Machine in an unlisted region shows drift", async () => {
     const inputs = await checked({ ...given, region: "fra", fallbackRegions: ["lhr"] });
     const { id, state } = await machine.create(inputs);
     service.fail({
@@ -66,7 +66,7 @@ describe.each(bindings)("fallbackRegions of a Machine, $name binding", ({ start 
     await machine.delete(id, state);
   });
 
-  test("the list needs a region that comes first, and a Machine without a volume", async () => {
+  test("the list requires a first region, and a Machine without a volume", async () => {
     const { region: _, ...without } = given;
     expect((await machine.check({}, without)).failures).toEqual([
       expect.stringMatching(/fallbackRegions: needs region/),
@@ -77,14 +77,14 @@ describe.each(bindings)("fallbackRegions of a Machine, $name binding", ({ start 
     ]);
   });
 
-  test("an import writes down the region it runs in", async () => {
+  test("an import writes the region that the Machine runs in", async () => {
     const { id, state } = await machine.create(await checked({ ...given, __context: { name: "imported" } }));
     expect((await machine.read(id, {}))?.inputs).toMatchObject({ region: "fra" });
     await machine.delete(id, state);
   });
 });
 
-describe("what is warned of", () => {
+describe("warnings", () => {
   let service: TestService;
   let engine: FakeEngine;
   let plugin: Plugin;
@@ -104,7 +104,7 @@ describe("what is warned of", () => {
   beforeEach(() => void engine.logs.splice(0));
   const warnings = () => engine.logs.filter(({ severity }) => severity === "warning").map(({ message }) => message);
 
-  /** What the dynamic binding says in its own preview: asked in the program, judged by check. */
+  /** What the dynamic binding says in its own preview: requested in the program, decided by check. */
   const dynamicWarnings = async (inputs: Properties, olds: Values = {}): Promise<string[]> => {
     const settings: Record<string, string> = { endpoint: service.url, token: service.token };
     const get = (key: string) => settings[key];
@@ -129,43 +129,51 @@ describe("what is warned of", () => {
   };
 
   test.each<[string, Properties, RegExp | undefined]>([
-    ["the first has none", given, /^Machine region: there is no room .* in ams now; it would be created in fra$/],
     [
-      "none has any",
+      "the first has no capacity",
+      given,
+      /^Machine region: there is no room .* in ams now; it would be created in fra$/,
+    ],
+    [
+      "none has capacity",
       { ...given, fallbackRegions: ["lhr"] },
       /no room for such a Machine in ams, lhr now; choose another/,
     ],
-    ["there is but one", { ...given, fallbackRegions: undefined }, /no room for such a Machine in ams now; choose/],
     [
-      "there is room for another kind of CPU",
+      "the only one has no capacity",
+      { ...given, fallbackRegions: undefined },
+      /no room for such a Machine in ams now; choose/,
+    ],
+    [
+      "there is capacity for another kind of CPU",
       { ...given, region: "gru", fallbackRegions: [] },
       /no room .* in gru now/,
     ],
     [
-      "there is room for this kind of CPU",
+      "there is capacity for this kind of CPU",
       { ...given, region: "gru", fallbackRegions: [], config: { image: config.image, size: "performance-1x" } },
       undefined,
     ],
-    ["there is room", { ...given, region: "fra" }, undefined],
+    ["there is capacity", { ...given, region: "fra" }, undefined],
   ])("in the preview of a create, in both bindings: %s", async (_what, news, expected) => {
     const program = Object.fromEntries(Object.entries(news).filter(([, value]) => value !== undefined));
     const machine = drive(plugin.client, urnOf("Machine", "asked"));
     const inputs = await machine.checked(program);
     const before = service.requests.length;
     expect((await machine.previewCreate(inputs)).state).toMatchObject({ region: news["region"] });
-    // Nothing but questions was sent.
+    // Only reads were sent.
     const sent = service.requests.slice(before).map(({ operation }) => operation);
     expect(sent.filter((operation) => operation !== "platform.placements" && operation !== "platform.regions")).toEqual(
       [],
     );
-    const told = expected === undefined ? [] : [expect.stringMatching(expected) as unknown];
-    await expect.poll(warnings).toEqual(told);
-    expect(await dynamicWarnings(program)).toEqual(told);
-    // What is there already has its place.
+    const expectedWarnings = expected === undefined ? [] : [expect.stringMatching(expected) as unknown];
+    await expect.poll(warnings).toEqual(expectedWarnings);
+    expect(await dynamicWarnings(program)).toEqual(expectedWarnings);
+    // An existing Machine already has its place.
     expect(await dynamicWarnings(program, inputs)).toEqual([]);
   });
 
-  test("only the size has to be known for it", async () => {
+  test("only the size has to be known for a warning", async () => {
     const machine = drive(plugin.client, urnOf("Machine", "sized"));
     const vague = { ...given, config: { ...config, env: unknown() } };
     await machine.previewCreate(await machine.checked(vague));
@@ -177,7 +185,7 @@ describe("what is warned of", () => {
     expect(warnings()).toEqual([]);
   });
 
-  test("a region of the list that is not there is refused, and named", async () => {
+  test("a listed region that does not exist is refused by name", async () => {
     const machine = drive(plugin.client, urnOf("Machine", "typo"));
     const inputs = await machine.checked({ ...given, fallbackRegions: ["fra", "lhrr"] });
     await expect(machine.previewCreate(inputs)).rejects.toThrow(
@@ -185,8 +193,8 @@ describe("what is warned of", () => {
     );
   });
 
-  test("taking the region it runs in out of the list, in preview and update", async () => {
-    // The engine is told the same of one resource once: there is one for each.
+  test("removing the region it runs in from the list, in preview and update", async () => {
+    // The engine shows a message about one resource once, so each case has its own.
     const [asked, machine] = ["asked-moved", "moved"].map((name) => drive(plugin.client, urnOf("Machine", name)));
     if (!asked || !machine) return;
     const inputs = await machine.checked(given);
@@ -201,7 +209,7 @@ describe("what is warned of", () => {
     await machine.update({ id, oldInputs: inputs, state, inputs: next });
     await expect.poll(warnings).toEqual(says);
     expect(service.requests.slice(before).filter(({ operation }) => operation?.startsWith("machines."))).toEqual([]);
-    // Another one taken out is nothing to speak of.
+    // Removing another region causes no warning.
     engine.logs.splice(0);
     await machine.update({
       id,

@@ -29,7 +29,7 @@ describe("triggers of a Machine", () => {
     const inputs = await checked(given);
     return { inputs, ...(await machine.create(inputs)) };
   };
-  /** Requests that were sent meanwhile and wrote something, but for those about leases. */
+  /** The writes that were sent meanwhile, except those about leases. */
   const writes = async (work: () => Promise<unknown>): Promise<string[]> => {
     const before = service.requests.length;
     await work();
@@ -41,7 +41,7 @@ describe("triggers of a Machine", () => {
   const version = async (state: Values) =>
     (await send<{ version: string; state: string }>(service, "GET", at(state))).version;
 
-  /** Changes inputs one after the other and answers what each change sent. */
+  /** Changes inputs in sequence and returns what each change sent. */
   const changed = async (first: Values, ...changes: readonly Values[]): Promise<string[][]> => {
     let { id, inputs, state } = await make(first);
     const sent: string[][] = [];
@@ -56,7 +56,7 @@ describe("triggers of a Machine", () => {
     return sent;
   };
 
-  test("restart: a trigger that is new, changes or goes restarts it, with signal and timeout and no new version", async () => {
+  test("restart: an added, changed or removed trigger restarts it, with signal and timeout, without a new version", async () => {
     let { id, inputs, state } = await make({ restart: { triggers: { a: "1" } } });
     const before = await version(state);
     expect(
@@ -72,7 +72,7 @@ describe("triggers of a Machine", () => {
     expect(await version(state)).toBe(before);
   });
 
-  test("restart: its signal and its timeout are what the service is asked for", async () => {
+  test("restart: its signal and timeout are sent to the service", async () => {
     const still = await startService({ clock: new ManualClock() });
     try {
       await makeApp(still, "app");
@@ -83,10 +83,10 @@ describe("triggers of a Machine", () => {
       const next = await checked({ ...inputs, restart: { triggers, timeout: "100ms", signal: "SIGUSR2" } }, inputs);
       const updating = deaf.update(id, state, next);
       await expect.poll(() => send(still, "GET", at(state))).toMatchObject({ state: "restarting" });
-      // Left out, it would have been the five seconds of the service.
+      // If omitted, it would be the service's default of five seconds.
       still.clock.advance(100);
       await updating;
-      // The only signal that this one listens to: no time passes.
+      // The process reacts only to this signal, so no time passes.
       const fatal = { ...next, restart: { triggers: { a: "2" }, timeout: "1h", signal: "SIGKILL" } };
       await deaf.update(id, state, await checked(fatal, next));
     } finally {
@@ -94,7 +94,7 @@ describe("triggers of a Machine", () => {
     }
   });
 
-  test("how the next one is done, and no triggers any more, send nothing", async () => {
+  test("changing only the restart options, or removing all triggers, sends nothing", async () => {
     const triggers = { a: "1" };
     expect(
       await changed(
@@ -116,7 +116,7 @@ describe("triggers of a Machine", () => {
       ),
     ).toEqual([["POST /signal"], ["POST /signal"]]);
     const { id, inputs, state } = await make({ reload: { triggers: { a: "1" }, signal: "SIGKILL" } });
-    // A signal that ends the process shows that the one asked for is sent.
+    // A signal that ends the process shows that the requested one is sent.
     await machine.update(id, state, await checked({ ...inputs, reload: { triggers: {}, signal: "SIGKILL" } }, inputs));
     const next = await checked({ ...inputs, reload: { triggers: { a: "2" }, signal: "SIGKILL" } }, inputs);
     await machine.update(id, state, next);
@@ -124,12 +124,12 @@ describe("triggers of a Machine", () => {
     expect(exits.find(({ type }) => type === "exit")?.request).toMatchObject({ exit_event: { guest_signal: 9 } });
   });
 
-  test("a restart is a reload as well", async () => {
+  test("a restart replaces a reload", async () => {
     const triggers = { a: "1" };
     expect(await changed({}, { restart: { triggers }, reload: { triggers } })).toEqual([["POST /restart"]]);
   });
 
-  test("a new version, or a start, is restart enough", async () => {
+  test("a new version or a start replaces a restart", async () => {
     const triggers = { a: "1" };
     const config = { image: "registry.example.com/web:2" };
     expect(
@@ -147,7 +147,7 @@ describe("triggers of a Machine", () => {
     expect(await changed({ state: "stopped" }, { restart: { triggers }, reload: { triggers } })).toEqual([[]]);
   });
 
-  test("it is done under the lease, and waits for the checks", async () => {
+  test("the restart is done under the lease, and waits for the checks", async () => {
     const inputs = { config: { image, checks: { alive: { type: "tcp", port: 80 } } } };
     const { id, inputs: first, state } = await make(inputs);
     const { data } = await send<{ data: { nonce: string } }>(service, "POST", at(state, "/lease"), { ttl: 600 });
@@ -166,7 +166,7 @@ describe("triggers of a Machine", () => {
   });
 
   test.each(["restart", "reload"] as const)(
-    "a %s whose answer was lost is done again by the next update",
+    "a %s whose answer was lost is repeated by the next update",
     async (name) => {
       const { id, inputs, state } = await make({ [name]: { triggers: { a: "1" } } });
       const operation = name === "restart" ? "machines.restart" : "machines.signal";
@@ -177,7 +177,7 @@ describe("triggers of a Machine", () => {
       expect(failed.properties[name]).toEqual({ triggers: { a: "1" } });
       const sent = await writes(() => machine.update(id, failed.properties, next));
       expect(sent).toEqual([name === "restart" ? "POST /restart" : "POST /signal"]);
-      // One that was refused did nothing, and changed nothing.
+      // A refused restart did nothing and changed nothing.
       service.fail({ operation, when: "before", status: 400, body: { error: "no" } });
       await expect(machine.update(id, state, next)).rejects.not.toBeInstanceOf(InitializationFailed);
     },

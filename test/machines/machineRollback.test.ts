@@ -1,4 +1,4 @@
-// A new version that fails, and the configuration of before brought back.
+// Rolling back to the previous configuration when a new version fails.
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import type { InitializationFailed } from "../../provider/core/lifecycle.ts";
 import type { Values } from "../../provider/core/resource.ts";
@@ -15,7 +15,8 @@ describe.each(bindings)("onUpdateFailure of a Machine, $name binding", ({ start 
   let close: () => Promise<void>;
   beforeAll(async () => {
     service = await startService();
-    ({ bound: machine, close } = await start("Machine", service));
+    // One Machine that fails must not keep the next tests from theirs.
+    ({ bound: machine, close } = await start("Machine", service, { maxUnavailable: "100%" }));
     await makeApp(service, "app");
   });
   afterAll(async () => {
@@ -49,7 +50,7 @@ describe.each(bindings)("onUpdateFailure of a Machine, $name binding", ({ start 
     return error;
   };
 
-  test("the configuration of before runs again, the update fails and tells both, and nothing is kept of it", async () => {
+  test("the previous configuration runs again, the error has both versions, and the change is not saved", async () => {
     const { id, inputs, state } = await make({ config: { image, env: { A: "1" }, metadata: { ours: "1" } } });
     await send(service, "POST", at(state, "/metadata/theirs"), { value: "kept" });
     const config = { ...crashing, metadata: { ours: "2", more: "x" } };
@@ -58,7 +59,7 @@ describe.each(bindings)("onUpdateFailure of a Machine, $name binding", ({ start 
     expect(failed.message).toMatch(
       /new version of Machine app\/\w+ failed, and the configuration of before runs again, as version \w{26}: .*exited \(code 1/,
     );
-    // Plainly: the engine keeps the state of before, and with it the change shows again.
+    // An ordinary failure: the engine keeps the old state, so the change shows again.
     expect(failed.properties).toBeUndefined();
     const now = await live(state);
     expect(now).toMatchObject({ state: "started", cordoned: false, config: { image, env: { A: "1" } } });
@@ -66,7 +67,7 @@ describe.each(bindings)("onUpdateFailure of a Machine, $name binding", ({ start 
     expect(now.config["metadata"]).not.toHaveProperty("more");
     expect(now.version).not.toBe(state["version"]);
     expect(await machine.diff(id, state, next)).toBe("update");
-    // The version it moved to is nobody's change: up goes on, with a refresh and without.
+    // The rollback's own version is not an outside change: up continues, with or without a refresh.
     const found = await machine.read(id, state);
     expect(found?.inputs).toEqual(inputs);
     const good = await checked({ ...inputs, config: { image: "registry.example.com/web:2" } }, inputs);
@@ -75,7 +76,7 @@ describe.each(bindings)("onUpdateFailure of a Machine, $name binding", ({ start 
   });
 
   test.each(["before", "after"] as const)(
-    "an answer to the way back that is lost %s it was applied is settled by looking (F19)",
+    "an answer to the rollback that is lost %s it was applied is settled by a read (F19)",
     async (when) => {
       const { id, inputs, state } = await make({});
       service.fail({ operation: "machines.update", when, status: 503, nth: 2 });
@@ -104,7 +105,7 @@ describe.each(bindings)("onUpdateFailure of a Machine, $name binding", ({ start 
     expect(await live(state)).toMatchObject({ state: "stopped", config: { image } });
   });
 
-  test("when going back fails too, the error tells both and the state what is live", async () => {
+  test("if the rollback fails too, the error has both failures, and the state has the live configuration", async () => {
     const { id, inputs, state } = await make({});
     service.fail({ operation: "machines.update", nth: 2, when: "before", status: 409, body: { error: "aborted: no" } });
     const failed = await failing(machine.update(id, state, await checked({ ...inputs, config: crashing }, inputs)));
@@ -112,7 +113,7 @@ describe.each(bindings)("onUpdateFailure of a Machine, $name binding", ({ start 
       /exited \(code 1.*Going back to the configuration of before failed too: .*aborted: no/,
     );
     expect(failed.properties).toMatchObject({ version: (await live(state)).version, config: crashing });
-    // What had failed before the update is nothing to go back to.
+    // A Machine that had failed before the update is not rolled back.
     const worse = { ...crashing, env: { ...crashing.env, B: "1" } };
     const next = await checked({ ...inputs, config: worse }, inputs);
     const again = await failing(machine.update(id, failed.properties ?? {}, next));
@@ -120,7 +121,7 @@ describe.each(bindings)("onUpdateFailure of a Machine, $name binding", ({ start 
     expect(again.properties).toMatchObject({ config: worse });
   });
 
-  test("it goes back from the version that failed alone, under the lease of the update", async () => {
+  test("only the failed version is rolled back, under the lease of the update", async () => {
     const { id, inputs, state } = await make({});
     const before = service.requests.length;
     service.fail({
@@ -134,7 +135,7 @@ describe.each(bindings)("onUpdateFailure of a Machine, $name binding", ({ start 
     expect(leases.map(({ method }) => method)).toEqual(["POST", "DELETE"]);
   });
 
-  test("kept is the default: what failed stays for the next update to repair", async () => {
+  test("the default is keep: the failed version stays, and the next update repairs it", async () => {
     const { id, inputs, state } = await make({ onUpdateFailure: "keep" });
     const next = await checked({ ...inputs, config: crashing, onUpdateFailure: "keep" }, inputs);
     const failed = await failing(machine.update(id, state, next));

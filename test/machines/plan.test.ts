@@ -1,4 +1,4 @@
-// The plan of an update: what is sent to a Machine, and what is not.
+// The plan of an update: the requests that a Machine needs.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Machine } from "../../provider/client/wait.ts";
@@ -45,7 +45,7 @@ const nothing: Case = {
 };
 
 describe("the plan of an update", () => {
-  test("of a Machine that is as wanted does nothing", () => {
+  test("of an unchanged Machine does nothing", () => {
     expect(planOf(nothing)).toEqual({
       ...{ version: undefined, metadata: undefined, cordoned: false, power: undefined, actions: [] },
       ...{ target: "started", waits: false },
@@ -60,7 +60,7 @@ describe("the plan of an update", () => {
     );
   });
 
-  test("changes metadata and power on their own only without a new version, which includes both", () => {
+  test("changes metadata and power separately only without a new version, which includes both", () => {
     fc.assert(
       fc.property(arbitrary, (one) => {
         const { version, metadata, power, actions } = planOf(one);
@@ -70,7 +70,7 @@ describe("the plan of an update", () => {
     );
   });
 
-  test("leaves the power of a stopped or suspended Machine as it is when the program does not say (R10)", () => {
+  test("keeps a stopped or suspended Machine's power state if the program does not set it (R10)", () => {
     fc.assert(
       fc.property(arbitrary, (one) => {
         if (one.state !== undefined || one.crashed) return;
@@ -82,12 +82,12 @@ describe("the plan of an update", () => {
     );
   });
 
-  test("starts a Machine that has crashed, and one that has failed", () => {
+  test("starts a crashed or failed Machine", () => {
     expect(planOf({ ...nothing, live: "stopped", crashed: true })).toMatchObject({ power: "start", waits: true });
     expect(planOf({ ...nothing, live: "failed" })).toMatchObject({ power: "start", waits: true });
   });
 
-  test("restarts only a Machine that runs and stays as it is otherwise", () => {
+  test("restarts only a Machine that runs and is otherwise unchanged", () => {
     fc.assert(
       fc.property(arbitrary, (one) => {
         const { actions, version, power, target } = planOf(one);
@@ -98,7 +98,7 @@ describe("the plan of an update", () => {
     expect(planOf({ ...nothing, newTriggers: "reload" })).toMatchObject({ actions: ["reload"], waits: false });
   });
 
-  test("waits after whatever may change the power state, and for what the last update did not reach", () => {
+  test("waits after any change of the power state, and for what the last update did not reach", () => {
     fc.assert(
       fc.property(arbitrary, (one) => {
         const { version, power, actions, target, waits } = planOf(one);

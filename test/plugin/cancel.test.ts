@@ -1,4 +1,4 @@
-// Cancellation: what was sent is heard out, what is waited for is not, nothing new is sent, and no lease is left behind.
+// Cancellation: sent requests are finished, waits end, nothing new is sent, and no lease remains.
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import empty from "google-protobuf/google/protobuf/empty_pb.js";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -11,7 +11,7 @@ import { toStruct, type Properties } from "../support/properties.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
 const image = "registry.example.com/web:1";
-/** Stays where it is until the clock is told to go on, which it never is. */
+/** Does not advance until the clock is advanced, which never happens. */
 const forEver = { MACHINES_SIMULATE: "slow:60s" };
 
 describe("cancel", () => {
@@ -39,7 +39,7 @@ describe("cancel", () => {
   const machines = () => send<{ id: string }[]>(service, "GET", "/v1/apps/app/machines");
   const leaseOf = (id: string) => send(service, "GET", `/v1/apps/app/machines/${id.split("/")[1] ?? ""}/lease`);
 
-  test("while a create waits: the answer is its id and state, at once", async () => {
+  test("while a create waits: it returns its id and state at once", async () => {
     const inputs = await of("a").checked(wanted({ env: forEver }));
     const creating = outcome(of("a").create(inputs));
     await held();
@@ -51,23 +51,23 @@ describe("cancel", () => {
       state: { config: { image, env: forEver } },
       reasons: [expect.stringMatching(/^cancelled: nothing more is sent\. Objects that were created are kept/)],
     });
-    // A look at what is there is all that followed; the wait that was hung up on counts as asked before.
+    // Only one read followed; the interrupted wait was recorded before.
     expect(sentSince(before).filter((sent) => !/wait|list/.test(sent))).toEqual(["machines.get 200"]);
   });
 
-  test("while the request that creates is on its way: it is heard out, and its id is kept", async () => {
+  test("while the create request is under way: its answer is awaited, and its id is kept", async () => {
     const inputs = await of("a").checked(wanted({ env: forEver }));
     const { opened, open } = gate();
     service.fail({ operation: "machines.create", when: "after", until: () => opened });
     const creating = outcome(of("a").create(inputs));
-    // The service has made it, and holds its answer back.
+    // The service has created it, and delays its answer.
     await expect.poll(async () => (await machines()).length).toBe(1);
     await cancel();
     open();
     expect(unfinishedIn(await creating)?.id).toBe(`app/${(await machines())[0]?.id ?? ""}`);
   });
 
-  test("while a create is about to be sent again: it is not, and what was not made is not claimed", async () => {
+  test("while a create is about to be retried: it is not sent, and no object is reported", async () => {
     const inputs = await of("a").checked(wanted());
     service.fail({ operation: "machines.create", when: "before", status: 429, headers: { "retry-after": "60" } });
     const creating = outcome(of("a").create(inputs));
@@ -79,7 +79,7 @@ describe("cancel", () => {
     expect(await machines()).toEqual([]);
   });
 
-  test("while an update holds the lease and waits: the lease is given back, what was changed is told", async () => {
+  test("while an update holds the lease and waits: the lease is released, and the change is reported", async () => {
     const inputs = await of("a").checked(wanted());
     const { id, state } = await of("a").create(inputs);
     const next = await of("a").checked(wanted({ env: forEver }), inputs);
@@ -96,7 +96,7 @@ describe("cancel", () => {
     expect(writes).toEqual(["machines.releaseLease 200"]);
   });
 
-  test("while an update waits for somebody else's lease: nothing was changed, and nothing is asked again", async () => {
+  test("while an update waits for another client's lease: nothing was changed, and nothing is requested again", async () => {
     const inputs = await of("a").checked(wanted());
     const { id, state } = await of("a").create(inputs);
     await send(service, "POST", `/v1/apps/app/machines/${String(state["machineId"])}/lease`, { ttl: 600 });
@@ -111,11 +111,11 @@ describe("cancel", () => {
     const fresh = await of("a").create(next).catch(String);
     expect(fresh).toMatch(/cancelled/);
     expect(service.requests.length).toBe(after);
-    // Theirs is still theirs.
+    // The other client keeps its lease.
     await expect(leaseOf(id)).resolves.toBeDefined();
   });
 
-  test("while the request for a lease is on its way: it is given back as soon as it is ours", async () => {
+  test("while the request for a lease is under way: the lease is released as soon as it is acquired", async () => {
     const inputs = await of("a").checked(wanted());
     const { id, state } = await of("a").create(inputs);
     const next = await of("a").checked(wanted({ env: { A: "1" } }), inputs);
@@ -137,7 +137,7 @@ describe("cancel", () => {
     expect(sentSince(0)).not.toContain("machines.update 200");
   });
 
-  test("while many work at once: each answers for itself", async () => {
+  test("while several operations run: each returns its own result", async () => {
     const names = ["a", "b", "c", "d"];
     const creating = Promise.all(
       names.map(async (name) => outcome(of(name).create(await of(name).checked(wanted({ env: forEver }))))),
@@ -149,7 +149,7 @@ describe("cancel", () => {
     expect(ids).toHaveLength(names.length);
   });
 
-  test("what comes after it sends nothing: no create, no read, no question of a preview", async () => {
+  test("later calls send nothing: no create, no read, no preview check", async () => {
     await cancel();
     const before = service.requests.length;
     const app = drive(plugin.client, urnOf("App", "late"));

@@ -1,4 +1,4 @@
-// A stack made with the dynamic binding whose program goes over to the plugin: its states are taken as they are.
+// Stacks of the dynamic binding whose program switches to the plugin: the plugin accepts their states unchanged.
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { makeApp, makeVolume } from "../support/around.ts";
@@ -10,7 +10,7 @@ import { startService, type TestService } from "../support/startService.ts";
 
 const image = "registry.example.com/web:1";
 
-describe("a change-over from the dynamic binding", () => {
+describe("switching from the dynamic binding", () => {
   let service: TestService;
   let plugin: Plugin;
   beforeAll(async () => {
@@ -45,11 +45,11 @@ describe("a change-over from the dynamic binding", () => {
     }),
   };
 
-  test.each(Object.keys(given))("%s: nothing changes, and everything goes on from there", async (type) => {
+  test.each(Object.keys(given))("%s: nothing changes, and all operations continue to work", async (type) => {
     const { news, change } = (await given[type]?.()) ?? { news: {}, change: {} };
     const dynamic = bind(type, service);
     const context = { owner: "0123456789abcdef", name: "web", timeouts: { create: "5m" } };
-    // As the engine has it: the host of the dynamic binding adds its own to inputs and state.
+    // As in the engine: the dynamic binding's host adds its own keys to inputs and state.
     const reference = { __provider: 'exports.handler=()=>require("pulumi-machines/dynamic").provider("x");' };
     const olds = { ...(await dynamic.check({}, { ...news, __context: context })).inputs, ...reference };
     const made = await dynamic.create(olds);
@@ -69,7 +69,7 @@ describe("a change-over from the dynamic binding", () => {
     expect(updated).toMatchObject(change);
     expect(updated).not.toHaveProperty("__provider");
     expect(await resource.diff({ id: made.id, oldInputs: next, state: updated, inputs: next })).toMatchObject(none);
-    // Deleting is another run's work, and its state may still be the old one.
+    // A deletion happens in another run, whose state may still be the old one.
     const later = await startPlugin();
     try {
       await configure(later);

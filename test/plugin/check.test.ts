@@ -1,4 +1,4 @@
-// Check over the protocol: what is not known yet, how failures are told, which names are made, and how much it can take.
+// Check over gRPC: unknown values, failures, generated names, and the amount of data it can process.
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { drive, urnOf, type Driver } from "../support/driver.ts";
@@ -17,60 +17,63 @@ describe("check", () => {
   const reasons = async (type: string, news: Properties, olds: Properties = {}) =>
     (await of(type).check(news, { olds })).failures.map(({ reason }) => reason);
 
-  describe("what is not known yet", () => {
+  describe("unknown values", () => {
     const places: readonly [string, (value: unknown) => Properties, (inputs: Properties) => unknown][] = [
       ["a text", (value) => ({ app: value }), ({ app }) => app],
       ["a number", (value) => ({ app: "a", sizeGb: value }), ({ sizeGb }) => sizeGb],
       ["a boolean", (value) => ({ app: "a", encrypted: value }), ({ encrypted }) => encrypted],
     ];
-    test.each(unknownTypes)("any kind of it passes (%s) and comes back as the one that SDKs know", async (type) => {
-      for (const [, news, found] of places) {
-        const { inputs, failures } = await of("Volume").check(news(unknown(type)));
+    test.each(unknownTypes)(
+      "any kind of unknown (%s) is accepted and returned as the kind that SDKs know",
+      async (type) => {
+        for (const [, news, found] of places) {
+          const { inputs, failures } = await of("Volume").check(news(unknown(type)));
+          expect(failures).toEqual([]);
+          expect(found(inputs)).toEqual(unknown());
+        }
+        const deep = {
+          image: unknown(type),
+          env: { A: unknown(type) },
+          guest: { memoryMb: unknown(type) },
+          services: [
+            { protocol: unknown(type), internalPort: unknown(type), ports: unknown(type), autostart: unknown(type) },
+          ],
+          checks: unknown(type),
+          stopConfig: unknown(type),
+          extra: { anything: unknown(type) },
+        };
+        const { inputs, failures } = await of("Machine").check({ app: "a", config: deep });
         expect(failures).toEqual([]);
-        expect(found(inputs)).toEqual(unknown());
-      }
-      const deep = {
-        image: unknown(type),
-        env: { A: unknown(type) },
-        guest: { memoryMb: unknown(type) },
-        services: [
-          { protocol: unknown(type), internalPort: unknown(type), ports: unknown(type), autostart: unknown(type) },
-        ],
-        checks: unknown(type),
-        stopConfig: unknown(type),
-        extra: { anything: unknown(type) },
-      };
-      const { inputs, failures } = await of("Machine").check({ app: "a", config: deep });
-      expect(failures).toEqual([]);
-      expect(inputs["config"]).toEqual({
-        image: unknown(),
-        env: { A: unknown() },
-        guest: { memoryMb: unknown() },
-        services: [
-          {
-            protocol: unknown(),
-            internalPort: unknown(),
-            ports: unknown(),
-            autostart: unknown(),
-          },
-        ],
-        checks: unknown(),
-        stopConfig: unknown(),
-        extra: { anything: unknown() },
-      });
-      expect((await of("Machine").check({ app: "a", config: unknown(type) })).inputs).toMatchObject({
-        config: unknown(),
-      });
-    });
+        expect(inputs["config"]).toEqual({
+          image: unknown(),
+          env: { A: unknown() },
+          guest: { memoryMb: unknown() },
+          services: [
+            {
+              protocol: unknown(),
+              internalPort: unknown(),
+              ports: unknown(),
+              autostart: unknown(),
+            },
+          ],
+          checks: unknown(),
+          stopConfig: unknown(),
+          extra: { anything: unknown() },
+        });
+        expect((await of("Machine").check({ app: "a", config: unknown(type) })).inputs).toMatchObject({
+          config: unknown(),
+        });
+      },
+    );
 
-    test("a secret or an output that is not known yet keeps that", async () => {
+    test("an unknown secret or output keeps its mark", async () => {
       const output = new Output(undefined, { secret: true, dependencies: ["urn:1"] });
       const { inputs, failures } = await of("Volume").check({ app: secret(unknown()), region: output });
       expect(failures).toEqual([]);
       expect(inputs).toMatchObject({ app: secret(unknown()), region: output });
     });
 
-    test("a rule about a value is judged once what it needs is known, other rules at once", async () => {
+    test("a rule is applied once the values it needs are known, other rules at once", async () => {
       const config = {
         image,
         guest: { cpus: unknown(), memoryMb: 100 },
@@ -81,7 +84,16 @@ describe("check", () => {
       ]);
     });
 
-    test("a reference to a resource is its id, or not known yet", async () => {
+    test("a list of versions is unknown while one of them is, and secret if one of them is", async () => {
+      const version = async (minSecretsVersion: unknown) =>
+        (await of("Machine").checked({ app: "a", config: { image }, minSecretsVersion }))["minSecretsVersion"];
+      expect(await version([1, unknown()])).toEqual(unknown());
+      expect(await version([1, new Output(7), 3])).toBe(7);
+      expect(await version([1, secret(7)])).toEqual(secret(7));
+      expect(await version(secret([1, 7]))).toEqual(secret(7));
+    });
+
+    test("a reference to a resource becomes its id, or unknown", async () => {
       const other = urnOf("App", "other");
       expect((await of("Volume").check({ app: new Reference(other, "the-app") })).inputs["app"]).toBe("the-app");
       for (const reference of [new Reference(other), new Reference(other, ""), new Reference(other, unknown())])
@@ -89,7 +101,7 @@ describe("check", () => {
     });
   });
 
-  test("null is as good as left out, at any depth: some languages send it", async () => {
+  test("null equals an omitted value at any depth, because some languages send it", async () => {
     const services = [{ protocol: "tcp", internalPort: 80, ports: null, checks: [{ type: "tcp", port: null }] }];
     const machine = of("Machine");
     const inputs = await machine.checked({
@@ -109,7 +121,7 @@ describe("check", () => {
   });
 
   describe("failures", () => {
-    test("name no property, whose value the engine would print; the path is part of the reason", async () => {
+    test("do not name a property, because the engine would print its value; the path is part of the reason", async () => {
       const { failures } = await of("Machine").check({
         app: "A",
         confg: 1,
@@ -123,7 +135,7 @@ describe("check", () => {
       ]);
     });
 
-    test("a refused change is a failure too (R3, R9)", async () => {
+    test("include refused changes (R3, R9)", async () => {
       const olds = await of("Volume").checked({ app: "a", region: "ams", sizeGb: 5 });
       expect(await reasons("Volume", { app: "a", region: "ams", sizeGb: 4 }, olds)).toEqual([
         expect.stringMatching(/^sizeGb: got 4, which is less than the 5 GB/),
@@ -136,7 +148,7 @@ describe("check", () => {
 
     test.each<[string, string, Properties]>([
       ["at the top", "Machine", { app: "a", region: secret("CANARY"), config: { image } }],
-      ["too long to be quoted whole", "Machine", { app: "a", region: secret("CANARY-".repeat(40)), config: { image } }],
+      ["longer than a quotation", "Machine", { app: "a", region: secret("CANARY-".repeat(40)), config: { image } }],
       ["as a whole object", "Machine", { app: "a", config: secret({ image, size: "CANARY" }) }],
       ["in an object", "Machine", { app: "a", config: { image, size: secret("CANARY") } }],
       ["in a list", "Machine", { app: "a", config: { image, files: [{ guestPath: secret("CANARY") }] } }],
@@ -154,7 +166,7 @@ describe("check", () => {
       expect(JSON.stringify(failures)).not.toMatch(/CANARY|73519/);
     });
 
-    test("nor is one that a refusal is about", async () => {
+    test("nor is one in a refusal", async () => {
       const olds = await of("Volume").checked({ app: "a", sizeGb: secret(473) });
       const found = await reasons("Volume", { app: "a", sizeGb: secret(471) }, olds);
       expect(found).toHaveLength(1);
@@ -166,17 +178,17 @@ describe("check", () => {
     const nameOf = async (type: string, name: string, options: Parameters<Driver["check"]>[1] = {}) =>
       (await of(type, name).check(type === "App" ? {} : { app: "a", config: { image } }, options)).inputs["name"];
 
-    test("are the resource's own, in the letters that are allowed, with a suffix by chance", async () => {
+    test("consist of the resource's name, reduced to valid characters, and a random suffix", async () => {
       const names = await Promise.all(Array.from({ length: 20 }, () => nameOf("App", "My Web.App")));
       for (const name of names) expect(name).toMatch(/^my-web-app-[0-9a-f]{7}$/);
       expect(new Set(names).size).toBe(20);
     });
 
-    test("follow from the seed: a plan is carried out with the names it showed", async () => {
+    test("follow from the seed, so that a plan is executed with the names it showed", async () => {
       const name = await nameOf("App", "web", { seed: "seed" });
       expect(await nameOf("App", "web", { seed: "seed" })).toBe(name);
       expect(await nameOf("App", "web", { seed: "other" })).not.toBe(name);
-      // One seed for two resources of one name still makes two names.
+      // One seed for two resources of one name still generates two names.
       const parented = drive(plugin.client, "urn:pulumi:dev::project::my:index:Site$machines:index:App::web");
       expect((await parented.check({}, { seed: "seed" })).inputs["name"]).not.toBe(name);
       const again = await startPlugin();
@@ -188,7 +200,7 @@ describe("check", () => {
       }
     });
 
-    test("that the engine proposes are fitted, those it prescribes are taken as they are", async () => {
+    test("proposed by the engine are adjusted, those it prescribes are used unchanged", async () => {
       const long = "A_Name.".repeat(20);
       expect(await nameOf("App", "web", { autonaming: { mode: "propose", name: long } })).toBe(
         "a-name-".repeat(9).slice(0, 62),
@@ -203,7 +215,7 @@ describe("check", () => {
       ]);
     });
 
-    test("that the engine switched off have to be given", async () => {
+    test("that the engine disabled must be given", async () => {
       const off = { autonaming: { mode: "disable" } } as const;
       expect((await of("App").check({}, off)).failures).toEqual([
         { property: "", reason: expect.stringMatching(/^name: is required, because pulumi:autonaming/) as unknown },
@@ -211,7 +223,7 @@ describe("check", () => {
       expect((await of("App").check({ name: "given" }, off)).failures).toEqual([]);
     });
 
-    test("stay what they are, whatever the engine proposes by now", async () => {
+    test("are kept, whatever the engine proposes later", async () => {
       const olds = await of("App").checked({});
       for (const autonaming of [
         undefined,
@@ -228,7 +240,7 @@ describe("check", () => {
       expect((await of("App").check({}, { olds: chosen })).inputs["name"]).toBe("chosen");
     });
 
-    test("that a secret was used for stay secret when the program leaves them out", async () => {
+    test("generated from a secret stay secret when the program omits them", async () => {
       const olds = await of("App").checked({ name: secret("chosen") });
       expect((await of("App").check({}, { olds })).inputs["name"]).toEqual(secret("chosen"));
     });
@@ -236,7 +248,7 @@ describe("check", () => {
 
   describe("load", () => {
     const checks = isThorough ? 5000 : 1000;
-    test(`${checks} checks succeed, in a heap that has no room for what a check may leave behind`, async () => {
+    test(`${checks} checks succeed in a heap too small for leaked memory`, async () => {
       const small = await startPlugin({ env: { NODE_OPTIONS: "--max-old-space-size=40 --max-semi-space-size=4" } });
       try {
         const config = {
@@ -261,7 +273,7 @@ describe("check", () => {
       const machine = of("Machine", "big");
       const inputs = await machine.checked({ app: "a", config: { image, env } });
       expect(inputs["config"]).toMatchObject({ env });
-      // Nobody is asked anything: the name is made, and no region is chosen.
+      // Nothing is requested: the name is given, and no region is chosen.
       const args = toStruct({ endpoint: "http://127.0.0.1:9", token: "t" });
       await plugin.client.configure(new proto.ConfigureRequest().setArgs(args));
       expect((await machine.previewCreate(inputs)).state["config"]).toEqual(inputs["config"]);

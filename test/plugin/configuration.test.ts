@@ -1,4 +1,4 @@
-// The configuration of a provider instance: checked, compared and taken over, without its token ever being shown.
+// The configuration of a provider: checked, compared and applied, without ever showing its token.
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { differences, drive, urnOf } from "../support/driver.ts";
@@ -32,7 +32,7 @@ describe("configuration", () => {
     plugin.client.configure(new proto.ConfigureRequest().setArgs(toStruct(args)).setAcceptsecrets(true));
 
   describe("check", () => {
-    test("a good one is answered as it is, its token secret from now on", async () => {
+    test("a valid one is returned unchanged, with its token as a secret", async () => {
       const news = {
         ...good,
         retries: "3",
@@ -46,11 +46,11 @@ describe("configuration", () => {
       expect(inputs).toEqual({ ...news, token: secret(token) });
     });
 
-    test("numbers and booleans are as good as their spelling", async () => {
+    test("numbers and booleans are accepted as text, too", async () => {
       expect(await reasons({ ...good, retries: 3, requestTimeoutSeconds: 20, allowMissingApps: false })).toEqual([]);
     });
 
-    test("a key that is not there is named, with the nearest that is", async () => {
+    test("an unknown key is named, with a suggestion", async () => {
       expect(await reasons({ ...good, endpont: "https://x" })).toEqual([
         "machines:endpont: there is no such configuration; did you mean machines:endpoint?",
       ]);
@@ -59,7 +59,7 @@ describe("configuration", () => {
       ]);
     });
 
-    test("what is not known yet passes and stays unknown, the token in secret", async () => {
+    test("unknown values are accepted and stay unknown, the token as a secret", async () => {
       const { inputs, failures } = await check({ endpoint: unknown(), token: unknown(), organization: unknown() });
       expect(failures).toEqual([]);
       expect(inputs).toEqual({ endpoint: unknown(), token: secret(unknown()), organization: unknown() });
@@ -73,11 +73,11 @@ describe("configuration", () => {
       ["leaseHeader", "a b", /machines:leaseHeader: got "a b"/],
       ["organization", "a/b", /machines:organization: got "a\/b"/],
       ["allowMissingApps", "yes", /must be true or false/],
-    ] as const)("a wrong %s is named: %s", async (key, value, message) => {
+    ] as const)("an invalid %s is named: %s", async (key, value, message) => {
       expect(await reasons({ ...good, [key]: value })).toEqual([expect.stringMatching(message)]);
     });
 
-    test("what lacks is named, with the way to set it", async () => {
+    test("a missing key is named, with the way to set it", async () => {
       expect(await reasons({ token })).toEqual([expect.stringMatching(/no endpoint: .*pulumi config set/)]);
       expect(await reasons({ endpoint: good.endpoint })).toEqual([
         expect.stringMatching(/no access token: .*--secret/),
@@ -85,7 +85,7 @@ describe("configuration", () => {
       expect(await reasons({ endpoint: "local" })).toEqual([]);
     });
 
-    test("a failure names no property, whose value the engine would print, and never the token", async () => {
+    test("a failure names no property, because the engine would print its value, and never has the token", async () => {
       const wrong = { ...good, token: `${token}\nand more`, tokn: token, retries: "many" };
       const { failures } = await check(wrong);
       expect(failures).toHaveLength(2);
@@ -96,7 +96,7 @@ describe("configuration", () => {
   });
 
   describe("diff", () => {
-    test("another endpoint or organization replaces nothing: an address is no identity (R14)", async () => {
+    test("another endpoint or organization replaces nothing: an address is not an identity (R14)", async () => {
       for (const changed of [{ endpoint: "https://other.example.com" }, { endpoint: "local" }, { organization: "b" }])
         expect(await diff({ ...good, organization: "a" }, { ...good, organization: "a", ...changed })).toMatchObject({
           changes: true,
@@ -115,7 +115,7 @@ describe("configuration", () => {
         expect(await diff(good, { ...good, endpoint })).toMatchObject({ changes: false, detailed: {} });
     });
 
-    test("a token or a setting that changed is an update", async () => {
+    test("a changed token or setting is an update", async () => {
       expect(await diff({ ...good, retries: "1" }, { ...good, token: "next", requestTimeoutSeconds: "9" })).toEqual({
         changes: true,
         diffs: expect.arrayContaining(["token", "retries", "requestTimeoutSeconds"]) as unknown,
@@ -125,14 +125,14 @@ describe("configuration", () => {
       });
     });
 
-    test("what is not known yet replaces nothing", async () => {
+    test("an unknown value replaces nothing", async () => {
       expect(await diff(good, { ...good, endpoint: unknown(), token: unknown() })).toMatchObject({
         replaces: [],
         detailed: { endpoint: "update", token: "update" },
       });
     });
 
-    test("an organization that is only written down now may be the same: it replaces nothing", async () => {
+    test("an organization added later may be the same one, so it replaces nothing", async () => {
       expect(await diff(good, { ...good, organization: "personal" })).toMatchObject({
         replaces: [],
         detailed: { organization: "add" },
@@ -147,7 +147,7 @@ describe("configuration", () => {
   });
 
   describe("use", () => {
-    test("without a configuration everything that needs the service says so; check and diff need none", async () => {
+    test("without a configuration every request fails with that reason; check and diff work", async () => {
       const fresh = await startPlugin();
       try {
         const app = drive(fresh.client, urnOf("App", "web"));
@@ -160,13 +160,13 @@ describe("configuration", () => {
       }
     });
 
-    test("a configuration that cannot work is refused, and leaves the one before in place", async () => {
+    test("an invalid configuration is refused, and the previous one stays in effect", async () => {
       await configure(good);
       await expect(configure({ ...good, retries: "many" })).rejects.toThrow(/machines:retries/);
       await configure(good);
     });
 
-    test("the last one counts, secrets are read, and what is configured reaches its own service only", async () => {
+    test("the last configuration applies, secrets are read, and requests go only to its service", async () => {
       const [one, two] = [await startService(), await startService()];
       const other = await startPlugin();
       try {
@@ -187,7 +187,7 @@ describe("configuration", () => {
       }
     });
 
-    test("what the program leaves out comes from the environment", async () => {
+    test("keys that the program omits come from the environment", async () => {
       const service = await startService();
       const surrounded = await startPlugin({ env: { MACHINES_ENDPOINT: service.url, MACHINES_TOKEN: service.token } });
       try {

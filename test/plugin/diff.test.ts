@@ -1,5 +1,5 @@
-// Diffs over the protocol: exact paths and kinds, what replaces, what is ignored. The driver holds every answer to the
-// rules that all of them keep: details, diffs and replaces say the same, and `changes` is never left open.
+// Diffs over gRPC: exact paths and kinds, replacements, ignored changes. The driver checks in every answer that details,
+// diffs and replaces agree, and that `changes` is set.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { drive, urnOf, type Driver } from "../support/driver.ts";
 import { startPlugin, type Plugin } from "../support/plugin.ts";
@@ -19,7 +19,7 @@ describe("diff", () => {
   });
   afterAll(() => plugin.close());
 
-  /** From one program to another, by way of a state that holds what the first one said. */
+  /** The diff from one program to another, with the state of the first one. */
   const between = async (
     before: Properties,
     after: Properties,
@@ -38,7 +38,7 @@ describe("diff", () => {
     expect(await configured({ env: { A: "1" } }, { env: { A: "1" } })).toEqual(none);
   });
 
-  test("another spelling of the same is no change, nor is a default written down or left out (R2)", async () => {
+  test("an equivalent spelling is no change, nor is adding or removing a default (R2)", async () => {
     expect(
       await configured(
         {
@@ -57,7 +57,7 @@ describe("diff", () => {
     expect(await configured(mounted("a/v1"), mounted("v1"))).toEqual(none);
   });
 
-  test("every kind of change is told at its own path", async () => {
+  test("every kind of change is reported at its own path", async () => {
     const found = await configured(
       {
         env: { "A.B": "1", gone: "x", 'qu"ote': "1", "space d": "1" },
@@ -92,12 +92,12 @@ describe("diff", () => {
     });
   });
 
-  test("a key with a backslash is told as the engine reads paths: only quotes are escaped", async () => {
+  test("a key with a backslash is escaped like the engine's paths: only quotes are escaped", async () => {
     const { detailed } = await configured({ env: { "C:\\dir": "1" } }, { env: { "C:\\dir": "2" } });
     expect(detailed).toEqual({ 'config.env["C:\\dir"]': "update" });
   });
 
-  test("what replaces says so at its path, whether it came, went or changed", async () => {
+  test("an input that causes replacement is reported at its path, whether added, removed or changed", async () => {
     const mounts = [{ volume: "v1", path: "/data" }];
     expect(await configured({ mounts }, { mounts: [{ volume: "v2", path: "/data" }] })).toEqual({
       changes: true,
@@ -123,7 +123,7 @@ describe("diff", () => {
     });
   });
 
-  test("a name that was given stays, so the old one goes first; a made one is made anew (R4)", async () => {
+  test("a given name is kept, so the old one is deleted first; a generated name is generated again (R4)", async () => {
     const lossy = { app: "a", allowDataLoss: true };
     for (const [name, first] of [
       [{ name: "fixed" }, true],
@@ -135,7 +135,7 @@ describe("diff", () => {
       );
       expect(found).toMatchObject({ replaces: ["region"], deleteBeforeReplace: first });
     }
-    // Several volumes may share a name.
+    // Several volumes may have one name.
     expect(
       await between({ ...lossy, name: "v", region: "ams" }, { ...lossy, name: "v", region: "fra" }, { of: volume }),
     ).toMatchObject({
@@ -144,7 +144,7 @@ describe("diff", () => {
     });
   });
 
-  test("a mounted volume that stays makes the old one go first (R4)", async () => {
+  test("an unchanged mounted volume means that the old one is deleted first (R4)", async () => {
     const config = { image, mounts: [{ volume: "a/v1", path: "/data" }] };
     expect(await between({ app: "a", region: "ams", config }, { app: "a", region: "fra", config })).toMatchObject({
       replaces: ["region"],
@@ -152,13 +152,13 @@ describe("diff", () => {
     });
   });
 
-  test("what a program left to the service is no difference, whatever it chose (R1)", async () => {
+  test("a value that the program left to the service makes no difference (R1)", async () => {
     const made = { region: "ams" };
     expect(await between({ app: "a" }, { app: "a" }, { of: volume, made })).toEqual(none);
     expect(await between({ app: "a" }, { app: "a", region: "ams" }, { of: volume, made })).toEqual(none);
   });
 
-  test("a volume that the service placed is not replaced unseen (R9)", async () => {
+  test("a volume that the service placed is not replaced silently (R9)", async () => {
     const made = { region: "ams" };
     const moving = between({ app: "a" }, { app: "a", region: "fra" }, { of: volume, made });
     await expect(moving).rejects.toThrow(/^.*region: changing it replaces the Volume and destroys its data/);
@@ -167,7 +167,7 @@ describe("diff", () => {
     ).toMatchObject({ replaces: ["region"] });
   });
 
-  test.each(unknownTypes)("what is not known yet changes something and replaces nothing (%s)", async (type) => {
+  test.each(unknownTypes)("an unknown value changes something and replaces nothing (%s)", async (type) => {
     const later = unknown(type);
     const known = { app: "a", name: "n", region: "ams", config: { image, mounts: [{ volume: "v", path: "/d" }] } };
     for (const [after, path] of [
@@ -186,7 +186,7 @@ describe("diff", () => {
       });
   });
 
-  test("what is not known yet adds nothing to a replacement that something else asks for", async () => {
+  test("an unknown value adds nothing to another replacement", async () => {
     const found = await between(
       { app: "a", region: "ams", config: { image } },
       { app: unknown(), region: "fra", config: { image } },
@@ -229,19 +229,19 @@ describe("diff", () => {
       expect([changes, diffs]).toEqual(left.length > 0 ? [true, ["config"]] : [false, []]);
     });
 
-    test("of a key with quotes, a backslash, or anything else in it", async () => {
+    test("of a key with quotes, a backslash, or other characters", async () => {
       const env = { 'qu"ote': "1", "C:\\dir": "1", "\\x": "1", "a]b": "1" };
       const changed = Object.fromEntries(Object.keys(env).map((name) => [name, "2"]));
       const paths = ['config.env["qu\\"ote"]', 'config.env["C:\\dir"]', 'config.env["\\x"]', 'config.env["a]b"]'];
       expect((await configured({ env }, { env: changed }, paths)).detailed).toEqual({});
     });
 
-    test("of a part leaves what holds it, when all of that came or went", async () => {
+    test("of a part keep its parent when all of that was added or removed", async () => {
       const { detailed } = await configured({}, { env: { A: "1", B: "1" } }, ["config.env.A"]);
       expect(detailed).toEqual({ "config.env": "add" });
     });
 
-    test("of what replaces takes the replacement away", async () => {
+    test("of the cause of a replacement cancel the replacement", async () => {
       const found = await between(
         { app: "a", name: "n", region: "ams", config: { image } },
         { app: "a", name: "n", region: "fra", config: { image, env: { A: "1" } } },
@@ -256,21 +256,21 @@ describe("diff", () => {
     });
   });
 
-  test("where the program alone asks for a replacement (replaceOnChanges), the order is told as well (R4)", async () => {
+  test("replaceOnChanges alone also determines the order of a replacement (R4)", async () => {
     const change = (name: Properties) =>
       between({ app: "a", config: { image }, ...name }, { app: "a", config: { image, env: { A: "1" } }, ...name });
     expect(await change({ name: "fixed" })).toMatchObject({ replaces: [], deleteBeforeReplace: true });
     expect(await change({})).toMatchObject({ replaces: [], deleteBeforeReplace: false });
   });
 
-  test("what failed after the last change is still to be done, though no input changed", async () => {
+  test("steps that failed after the last change remain to be done, though no input changed", async () => {
     const inputs = await machine.checked({ app: "a", config: { image } });
     const context = inputs["__context"] as Properties;
     const state = { ...inputs, machineId: "m", state: "stopped", __context: { ...context, unfinished: true } };
     expect(await machine.diff({ state, inputs })).toEqual({ ...none, changes: true });
   });
 
-  test("what came to be secret is a change, or the state would keep it in the clear", async () => {
+  test("marking a value secret is a change, so that the state encrypts it", async () => {
     const inputs = await machine.checked({ app: "a", config: { image, env: { A: "1", B: "2" }, files: [] } });
     const state = { ...inputs, machineId: "m", state: "started" };
     const next = await machine.checked({ app: "a", config: { image, env: { A: secret("1"), B: "2" } } }, inputs);
@@ -284,7 +284,7 @@ describe("diff", () => {
     expect(await machine.diff({ oldInputs: next, state: after, inputs: next })).toEqual(none);
   });
 
-  test("a refresh's diff is the other way round, and refuses nothing (R3)", async () => {
+  test("a refresh's diff has the opposite direction, and refuses nothing (R3)", async () => {
     const asked = await volume.checked({ app: "a", sizeGb: 3 });
     const grown = { ...asked, sizeGb: 9, volumeId: "v" };
     expect(await volume.diff({ oldInputs: { ...asked, sizeGb: 9 }, state: grown, inputs: asked })).toMatchObject({
@@ -292,7 +292,7 @@ describe("diff", () => {
     });
   });
 
-  test("a change to or from a default that is written out is no removal and no addition", async () => {
+  test("a change to or from an explicit default is neither a removal nor an addition", async () => {
     const three = await volume.checked({ app: "a", sizeGb: 3 });
     const four = await volume.checked({ app: "a", sizeGb: 4 });
     const state = { ...three, volumeId: "v" };

@@ -1,4 +1,4 @@
-// What fails after the object was made: the engine gets its id and state all the same, and the next up goes on from there.
+// Failures after the object was created: the engine still gets its id and state, and the next up continues.
 import grpc from "@grpc/grpc-js";
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -11,14 +11,14 @@ import { startService, type TestService } from "../support/startService.ts";
 const image = "registry.example.com/web:1";
 const failingChecks = { env: { MACHINES_SIMULATE: "checks:critical" }, checks: { alive: { type: "tcp", port: 80 } } };
 
-describe("a failure after the object was made", () => {
+describe("a failure after creation", () => {
   let service: TestService;
   let plugin: Plugin;
   let count = 0;
   beforeAll(async () => {
     service = await startService();
     plugin = await startPlugin();
-    const args = toStruct({ endpoint: service.url, token: service.token });
+    const args = toStruct({ endpoint: service.url, token: service.token, maxUnavailable: "100%" });
     await plugin.client.configure(new proto.ConfigureRequest().setArgs(args));
     await makeApp(service, "app");
   });
@@ -38,7 +38,7 @@ describe("a failure after the object was made", () => {
   const live = (id: string) =>
     send<{ state: string; config: Properties }>(service, "GET", `/v1/apps/app/machines/${id.split("/")[1] ?? ""}`);
 
-  test("a create carries id, state with its secrets, and the reason; the next update repairs in place", async () => {
+  test("a create returns id, state with its secrets, and the reason; the next update repairs in place", async () => {
     const machine = fresh();
     const config = { env: { A: secret("canary"), MACHINES_SIMULATE: "crash" } };
     const inputs = await machine.checked(wanted(config));
@@ -56,7 +56,7 @@ describe("a failure after the object was made", () => {
     expect(await machine.diff({ id, oldInputs: next, state: after, inputs: next })).toMatchObject({ changes: false });
   });
 
-  test("it is still to be done after a refresh, which the engine would take for the end of it", async () => {
+  test("the repair remains to be done after a refresh, although the engine would consider it done", async () => {
     const machine = fresh();
     const inputs = await machine.checked(wanted({ env: { MACHINES_SIMULATE: "crash" } }));
     const { id, state } = await unfinished(machine.create(inputs));
@@ -66,14 +66,14 @@ describe("a failure after the object was made", () => {
     });
   });
 
-  test("F43: a create that the engine sends again, as an on-error hook asks, goes on with what was reported", async () => {
+  test("F43: a create that the engine repeats, as an on-error hook requests, continues with the reported object", async () => {
     const machine = fresh();
     const inputs = await machine.checked(wanted(failingChecks));
     const before = (await send<unknown[]>(service, "GET", "/v1/apps/app/machines")).length;
     const first = await unfinished(machine.create(inputs, { timeout: 1 }));
     const second = await unfinished(machine.create(inputs, { timeout: 1 }));
     expect(second.id).toBe(first.id);
-    // A refusal that says nothing of the Machine does not make the engine forget it either.
+    // A refusal that does not mention the Machine does not make the engine forget it either.
     service.fail({ operation: "machines.acquireLease", status: 403, when: "before" });
     const third = await unfinished(machine.create(inputs, { timeout: 1 }));
     service.service.faults.clear();
@@ -88,7 +88,7 @@ describe("a failure after the object was made", () => {
     expect(made).toMatchObject({ id: failed.id, state: { status: "ready" } });
   });
 
-  test("an update carries what is live", async () => {
+  test("an update returns the live values", async () => {
     const machine = fresh();
     const inputs = await machine.checked(wanted({}));
     const { id, state } = await machine.create(inputs);
@@ -99,29 +99,29 @@ describe("a failure after the object was made", () => {
     expect(failed.state).toMatchObject({ config: { image, env: { MACHINES_SIMULATE: "crash" } } });
   });
 
-  test("a create that runs out of the time it was given is one, with what it was waiting for", async () => {
+  test("a create that exceeds its timeout is one, and says what it was waiting for", async () => {
     const machine = fresh();
     const inputs = await machine.checked(wanted(failingChecks));
     const { id, state, reasons } = await unfinished(machine.create(inputs, { timeout: 3 }));
     expect(reasons.join()).toMatch(/checks of Machine .* did not pass within 3s: .*alive is/);
     expect(await live(id)).toMatchObject({ state: "started" });
-    // The wait is still to be done, and failing again changes nothing of what the engine keeps.
+    // The wait remains to be done, and another failure does not change the saved state.
     const again = machine.update({ id, oldInputs: inputs, state, inputs, timeout: 3 });
     await expect(again).rejects.toThrow(/did not pass within 3s/);
   });
 
-  test("a delete that runs out of its time says so, and the object stays", async () => {
+  test("a delete that exceeds its timeout reports that, and the object is kept", async () => {
     const machine = fresh();
     const inputs = await machine.checked(wanted({}));
     const { id, state } = await machine.create(inputs);
     await send(service, "POST", `/v1/apps/app/machines/${id.split("/")[1] ?? ""}/lease`, { ttl: 600 });
-    const args = toStruct({ endpoint: service.url, token: service.token });
+    const args = toStruct({ endpoint: service.url, token: service.token, maxUnavailable: "100%" });
     await plugin.client.configure(new proto.ConfigureRequest().setArgs(args));
     await expect(machine.delete({ id, state, inputs, timeout: 1 })).rejects.toThrow(/did not come free within 1s/);
     expect(await live(id)).toMatchObject({ state: "started" });
   });
 
-  test("what was refused before anything was made is a plain error, with nothing to keep", async () => {
+  test("a refusal before creation is a plain error without a state", async () => {
     const inputs = await fresh().checked(wanted({ env: { MACHINES_SIMULATE: "nonsense" } }));
     const error = await fresh()
       .create(inputs)
@@ -133,9 +133,9 @@ describe("a failure after the object was made", () => {
     expect(unfinishedIn(error)).toBeUndefined();
   });
 
-  test("a state larger than 64 KB is sent whole, in a header", async () => {
-    // Node's own client takes no header of that size, Go's does: what the plugin sends is looked at on the wire, and the
-    // client here never sees it.
+  test("a state larger than 64 KB is sent completely, in a header", async () => {
+    // Node.js clients accept no header of that size, Go clients do. The test reads the connection's bytes, and the client
+    // here never receives them.
     const headersIn = (bytes: Buffer) => framesOf(bytes).filter(({ type }) => /headers|continuation/.test(type));
     const wire = await wireTo(plugin.port, (answered) => headersIn(answered).length === 0);
     try {
@@ -161,7 +161,7 @@ interface Frame {
   readonly endsHeaders: boolean;
 }
 
-/** The frames of an HTTP/2 connection, as far as they came whole. */
+/** The complete frames of an HTTP/2 connection. */
 function framesOf(bytes: Buffer): Frame[] {
   const types: Readonly<Record<number, Frame["type"]>> = { 1: "headers", 3: "reset", 9: "continuation" };
   const frames: Frame[] = [];

@@ -1,4 +1,4 @@
-// What plugin and engine agree on before anything else, and what this plugin does not have.
+// The features that plugin and engine negotiate first, and those that this plugin lacks.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import grpc from "@grpc/grpc-js";
@@ -16,7 +16,7 @@ describe("handshake", () => {
   beforeAll(async () => (plugin = await startPlugin()));
   afterAll(() => plugin.close());
 
-  test("secrets, outputs and autonaming are agreed on; references arrive as ids, byte strings not at all", async () => {
+  test("secrets, outputs and autonaming are accepted; references arrive as ids, byte strings not at all", async () => {
     const response = await plugin.client.handshake(
       new proto.ProviderHandshakeRequest().setEngineAddress("127.0.0.1:1"),
     );
@@ -29,7 +29,7 @@ describe("handshake", () => {
     });
   });
 
-  test("an engine that shakes no hands hears the same from configure, previews included", async () => {
+  test("an engine without a handshake gets the same answers from configure, including for previews", async () => {
     const args = toStruct({ endpoint: "http://127.0.0.1:1", token: "t" });
     const response = await plugin.client.configure(new proto.ConfigureRequest().setArgs(args));
     expect(response.toObject()).toMatchObject({
@@ -41,7 +41,7 @@ describe("handshake", () => {
     });
   });
 
-  test("the schema is answered in version 0, others are refused", async () => {
+  test("the schema is returned for version 0, other versions are refused", async () => {
     const response = await plugin.client.getSchema(new proto.GetSchemaRequest().setVersion(0));
     expect(response.getSchema()).toBe(readFileSync(schemaFile, "utf8"));
     await expect(plugin.client.getSchema(new proto.GetSchemaRequest().setVersion(1))).rejects.toThrow(
@@ -49,18 +49,18 @@ describe("handshake", () => {
     );
   });
 
-  test("the plugin's version is the schema's", async () => {
+  test("the plugin's version matches the schema's", async () => {
     const { version } = JSON.parse(readFileSync(schemaFile, "utf8")) as { version: string };
     expect((await plugin.client.getPluginInfo(new empty.Empty())).getVersion()).toBe(version);
   });
 
-  test("a function that is not there is named, with the nearest that is", async () => {
+  test("an unknown function is named, with a suggestion", async () => {
     await expect(plugin.client.invoke(new proto.InvokeRequest().setTok("machines:index:getRegion"))).rejects.toThrow(
       /there is no function "machines:index:getRegion" in this version; did you mean machines:index:getRegions\?/,
     );
   });
 
-  test("a type that is not there is named, with the nearest that is", async () => {
+  test("an unknown type is named, with a suggestion", async () => {
     for (const [type, message] of [
       ["Machin", /no resource type "machines:index:Machin" in this version; did you mean machines:index:Machine\?/],
       ["machines:index/machine:Machine", /no resource type "machines:index\/machine:Machine"/],
@@ -72,13 +72,13 @@ describe("handshake", () => {
     }
   });
 
-  test("the type of a child is the last of the types in its URN", async () => {
+  test("the type of a child is the last type in its URN", async () => {
     const child = drive(plugin.client, "urn:pulumi:dev::project::my:index:Site$machines:index:Volume::a::b");
     expect((await child.check({ app: "web" })).inputs).toMatchObject({ name: "a_b" });
   });
 
   test.each(["construct", "call", "getMapping", "getMappings", "parameterize"] as const)(
-    "%s is not implemented, and says so in the way the engine understands",
+    "%s is not implemented, and returns the status that the engine understands",
     async (method) => {
       const { client } = plugin;
       const calls = {

@@ -1,4 +1,4 @@
-// Property values to and from the wire: nothing is lost on the way, and nothing secret comes to light.
+// Property values to and from gRPC: nothing is lost, and no secret is revealed.
 import { deepStrictEqual } from "node:assert/strict";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -37,7 +37,7 @@ const key = fc.oneof(
   fc.string({ minLength: 1, maxLength: 6, unit: "binary" }).filter((name) => name !== "__proto__"),
   fc.constantFrom("a", "constructor", "toString", "value", "secret", "0", ""),
 );
-/** What every leaf says of itself: whether it stands inside a secret. */
+/** Marks every leaf with whether it is inside a secret. */
 const leaves = fc.oneof(
   fc.string({ maxLength: 8, unit: "binary" }),
   fc.double({ noNaN: true }),
@@ -51,7 +51,7 @@ interface Kinds {
   readonly hidden: fc.Arbitrary<unknown>;
 }
 
-/** Values of any shape: marks stand anywhere, but none directly in another. */
+/** Values of any shape, with marks anywhere, but never directly inside another mark. */
 function anything({ leaf, hidden }: Kinds): fc.Arbitrary<Properties> {
   const containers = (item: fc.Arbitrary<unknown>) =>
     fc.oneof(
@@ -77,21 +77,21 @@ function anything({ leaf, hidden }: Kinds): fc.Arbitrary<Properties> {
   return fc.dictionary(key, containers(containers(containers(flat))), { maxKeys: 5, noNullPrototype: true });
 }
 
-/** An output that is not known yet has no value at all. */
+/** An unknown output has no value. */
 const isUnknown = (value: unknown): unknown => (value instanceof Unknown ? undefined : value);
 
 describe("marshalling", () => {
-  test("what is read and written again is the same, whatever it is and wherever it is marked", () => {
+  test("values that are read and written again are the same, whatever they are and wherever they are marked", () => {
     fc.assert(
       fc.property(anything({ leaf: leaves, hidden: leaves }), (properties) => {
-        // Not `expect`: a key named constructor would confuse it.
+        // Not `expect`, which a key named constructor would break.
         deepStrictEqual(through(properties), properties);
       }),
       { numRuns: 500 },
     );
   });
 
-  test("core sees plain JSON, with one word for what is not known yet", () => {
+  test("core sees plain JSON, with one token for unknown values", () => {
     fc.assert(
       fc.property(anything({ leaf: leaves, hidden: leaves }), (properties) => {
         const { values } = decode(toStruct(properties));
@@ -103,7 +103,7 @@ describe("marshalling", () => {
     );
   });
 
-  test("whatever is done to the order of lists, and to their items, nothing secret comes to light", () => {
+  test("reordering and changing lists reveals no secret", () => {
     const kinds = {
       leaf: fc.constantFrom("plain", "public", 1, true),
       hidden: fc.integer({ min: 0, max: 99 }).map((number) => `CANARY${number}`),
@@ -111,7 +111,7 @@ describe("marshalling", () => {
     fc.assert(
       fc.property(anything(kinds), fc.infiniteStream(fc.nat()), (properties, chance) => {
         const next = (below: number): number => ((chance.next().value as number) ?? 0) % below;
-        /** Moves, doubles, drops and adds items at every depth, and changes some of what is plain. */
+        /** Moves, duplicates, removes and adds items at every depth, and changes some of the plain values. */
         const shuffled = (value: unknown): unknown => {
           if (Array.isArray(value)) {
             const items = value.map(shuffled);
@@ -133,14 +133,14 @@ describe("marshalling", () => {
     );
   });
 
-  test("in a list that stayed as it was, what is plain stays plain", () => {
+  test("plain values of an unchanged list stay plain", () => {
     const list = [{ a: secret("1"), b: "2" }, { a: "3", b: "4" }, secret("5"), "6"];
     expect(through({ list })).toEqual({ list });
     const moved = through({ list: ["plain", secret("hidden")] }, () => ({ list: ["hidden", "plain"] }));
     expect(moved).toEqual({ list: [secret("hidden"), secret("plain")] });
   });
 
-  test("every kind of what is not known yet is one to core, and goes back as the one that SDKs know", () => {
+  test("core sees one kind of unknown value, which returns as the kind that SDKs know", () => {
     const fields = z.object({
       text: z.string(),
       count: z.int(),
@@ -177,7 +177,7 @@ describe("marshalling", () => {
     }
   });
 
-  test("what a declaration calls secret is one at any depth, marked or not, and only once", () => {
+  test("a value declared secret becomes secret at any depth, marked or not, and only once", () => {
     const hidden = required(z.string(), "x", { secret: true });
     const fields: Record<string, z.ZodType> = {
       key: hidden,
@@ -202,12 +202,12 @@ describe("marshalling", () => {
       const { values: plain, marks } = decode(toStruct(said));
       expect(fromStruct(encode(plain, fieldsOf, marks), { unknowns: false })).toEqual(sealed);
     }
-    // As input or as output: one declaration is enough.
+    // As input or as output: one declaration is sufficient.
     const twice = () => [fieldOf(z.string()), fieldOf(hidden)];
     expect(fromStruct(encode({ key: "1" }, twice, undefined), { unknowns: false })).toEqual({ key: secret("1") });
   });
 
-  test("a mark in a mark is one mark", () => {
+  test("a nested mark is a single mark", () => {
     expect(through({ a: secret(secret("1")), b: new Output(secret("2"), { dependencies: ["u"] }) })).toEqual({
       a: secret("1"),
       b: new Output("2", { secret: true, dependencies: ["u"] }),
@@ -218,7 +218,7 @@ describe("marshalling", () => {
     });
   });
 
-  test("references to resources are their ids", () => {
+  test("references to resources become their ids", () => {
     const { values } = decode(
       toStruct({
         known: new Reference("urn", "id"),
@@ -229,12 +229,12 @@ describe("marshalling", () => {
     expect(values).toEqual({ known: "id", later: UNKNOWN, never: UNKNOWN });
   });
 
-  test("keys that mean something to JavaScript are keys like others", () => {
+  test("keys with a meaning in JavaScript are ordinary keys", () => {
     const properties = { constructor: secret("1"), toString: "2", hasOwnProperty: { valueOf: [secret("3")] } };
     expect(through(properties)).toEqual(properties);
   });
 
-  test("which values are secret can be asked by path", () => {
+  test("the secrecy of a value can be queried by path", () => {
     const { marks } = decode(
       toStruct({ a: { b: [{ c: secret({ d: "1" }) }, "2"] }, "e.f": new Output("3", { secret: true }), g: "4" }),
     );
@@ -243,7 +243,7 @@ describe("marshalling", () => {
     expect(["a", "a.b", "a.b[0]", "a.b[1]", "g", "h"].map(isSecret)).toEqual(Array(6).fill(false));
   });
 
-  test("what came to be secret is found where it did, and nowhere else", () => {
+  test("a newly secret value is reported at its path, and nowhere else", () => {
     const marksOf = (properties: Properties): Marks | undefined => decode(toStruct(properties)).marks;
     const state = { a: "1", b: { c: ["2", "3"] }, d: "4" };
     const found = (before: Properties, after: Properties) =>

@@ -1,5 +1,5 @@
-// Previews over the protocol: what they answer comes true, they send nothing but questions, and what the service says to
-// those is told before anything happens.
+// Previews over gRPC: their results match the later update, they only send reads, and problems that the service reports are
+// shown before any change.
 import fc from "fast-check";
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -7,7 +7,7 @@ import { isObject } from "../../api/schema.ts";
 import { ask, contextKey, questionsOf } from "../../provider/dynamic/index.ts";
 import { resources } from "../../provider/registry.ts";
 import { arbitraryOf } from "../support/arbitrary.ts";
-import { makeApp, makeMachine } from "../support/around.ts";
+import { makeApp, makeMachine, makeVolume } from "../support/around.ts";
 import { bind } from "../support/binding.ts";
 import { drive, urnOf, type Driver } from "../support/driver.ts";
 import { startEngine, startPlugin, unfinishedIn, type FakeEngine, type Plugin } from "../support/plugin.ts";
@@ -35,7 +35,7 @@ describe("preview", () => {
   });
 
   const of = (type: string, name = "web"): Driver => drive(plugin.client, urnOf(type, name));
-  /** What a piece of work sent. */
+  /** The requests that some work sent. */
   const sent = async (work: () => Promise<unknown>): Promise<string[]> => {
     const before = service.requests.length;
     await work();
@@ -43,8 +43,8 @@ describe("preview", () => {
   };
 
   describe("of a create", () => {
-    // Whoever asked for what is inside it by its id would be told that there is no such thing.
-    test("answers what the inputs say, and no id: there is none yet", async () => {
+    // With an id, its dependents would be looked up and not found.
+    test("returns the inputs, and no id, because there is none yet", async () => {
       const app = of("App");
       const inputs = await app.checked({ name: "given", network: "blue" });
       expect(
@@ -61,17 +61,17 @@ describe("preview", () => {
             },
           });
         }),
-      ).toEqual(["GET /v1/apps/given"]);
+      ).toEqual(["GET /v1/platform/regions", "GET /v1/apps/given"]);
     });
 
-    test("answers no id where a part of it is made, by chance or by the service", async () => {
+    test("returns no id if a part of it is random or chosen by the service", async () => {
       const made = await of("App").previewCreate(await of("App").checked({}));
       expect(made).toMatchObject({ id: "", state: { name: unknown() } });
       const machine = await of("Machine").previewCreate(await of("Machine").checked({ app: "app", config: { image } }));
       expect(machine).toMatchObject({ id: "", state: { app: "app", machineId: unknown(), version: unknown() } });
     });
 
-    test("what is not known of an input is not known of the output, in its place", async () => {
+    test("an unknown part of an input is unknown in the output, at the same path", async () => {
       const machine = of("Machine");
       const news = {
         app: unknown(),
@@ -96,15 +96,15 @@ describe("preview", () => {
   });
 
   describe("of an update", () => {
-    test("knows everything that the change cannot move", async () => {
+    test("knows everything that the change does not affect", async () => {
       const machine = of("Machine", "moving");
       const inputs = await machine.checked({ app: "app", config: { image } });
       const { id, state } = await machine.create(inputs);
       const unknowns = async (change: Properties) => {
         const next = await machine.checked({ app: "app", config: { image }, ...change }, inputs);
-        const told = await machine.previewUpdate({ id, oldInputs: inputs, state, inputs: next });
-        return Object.keys(told)
-          .filter((name) => told[name] instanceof Unknown)
+        const previewed = await machine.previewUpdate({ id, oldInputs: inputs, state, inputs: next });
+        return Object.keys(previewed)
+          .filter((name) => previewed[name] instanceof Unknown)
           .sort();
       };
       expect(await unknowns({ forceDestroy: true })).toEqual([]);
@@ -125,23 +125,23 @@ describe("preview", () => {
         expect(await unknowns({ config: { image: other } })).toEqual(["imageRef", "state", "updatedAt", "version"]);
     });
 
-    test("after a failure it promises nothing that the repair may move", async () => {
+    test("after a failure it promises nothing that the repair may change", async () => {
       const machine = of("Machine", "unfinished");
       const inputs = await machine.checked({ app: "app", config: { image, env: { MACHINES_SIMULATE: "crash" } } });
       const failure = unfinishedIn(await machine.create(inputs).catch((error: unknown) => error));
       expect(failure).toBeDefined();
-      const told = await machine.previewUpdate({ id: failure?.id ?? "", state: failure?.state ?? {}, inputs });
-      expect(told).toMatchObject({ state: unknown(), version: unknown(), machineId: failure?.state["machineId"] });
+      const previewed = await machine.previewUpdate({ id: failure?.id ?? "", state: failure?.state ?? {}, inputs });
+      expect(previewed).toMatchObject({ state: unknown(), version: unknown(), machineId: failure?.state["machineId"] });
     });
   });
 
-  describe("comes true", () => {
+  describe("results match the update", () => {
     const config = resources["Machine"]?.inputFields["config"];
     if (!config) throw new Error("a Machine has no config");
     const programs = fc.record(
       {
         config: arbitraryOf(config).map((value) => {
-          // What needs other objects around it, or another strictness, is somebody else's to test.
+          // Other tests cover types that need other objects or another strictness.
           const { mounts: _, volumes: _v, standbys: _s, extra: _e, ...rest } = value as Properties;
           return rest;
         }),
@@ -152,7 +152,7 @@ describe("preview", () => {
       { requiredKeys: ["config"] },
     );
 
-    /** Calls some of it a secret, here and there. */
+    /** Marks parts of it as secret at random. */
     const marked = (program: Properties, chance: number): Properties => {
       let state = chance % 233_280;
       const mark = (value: unknown): unknown => {
@@ -166,34 +166,34 @@ describe("preview", () => {
       return Object.fromEntries(Object.entries(program).map(([name, value]) => [name, mark(value)]));
     };
 
-    test("whatever a program says of a Machine and changes it to, secrets included", async () => {
+    test("whatever the Machine inputs and their changes are, including secrets", async () => {
       let [count, made, changed] = [0, 0, 0];
       const life = async (first: Properties, second: Properties): Promise<void> => {
         const machine = of("Machine", `random-${++count}`);
         const { inputs, failures } = await machine.check({ app: "app", region: "ams", ...first });
         if (failures.length > 0) return;
-        const told = await machine.previewCreate(inputs);
+        const previewed = await machine.previewCreate(inputs);
         const real = await machine.create(inputs).catch((error: unknown) => {
-          // What the service refuses, or what fails afterwards, kept no promise because it made none.
+          // A refused or failed update broke no promise, because the preview made none.
           if (unfinishedIn(error) || /answered 4\d\d/.test(String(error))) return undefined;
           throw error;
         });
         if (!real) return;
         made++;
-        expect(brokenPromises(told.state, real.state)).toEqual([]);
+        expect(brokenPromises(previewed.state, real.state)).toEqual([]);
         const next = await machine.check({ app: "app", region: "ams", ...second }, { olds: inputs });
         if (next.failures.length > 0) return;
         const change = { id: real.id, oldInputs: inputs, state: real.state, inputs: next.inputs };
         const diff = await machine.diff(change);
         if (!diff.changes || diff.replaces.length > 0) return;
-        const toldOfUpdate = await machine.previewUpdate(change);
+        const previewedUpdate = await machine.previewUpdate(change);
         const updated = await machine.update(change).catch((error: unknown) => {
           if (unfinishedIn(error) || /answered 4\d\d/.test(String(error))) return undefined;
           throw error;
         });
         if (!updated) return;
         changed++;
-        expect(brokenPromises(toldOfUpdate, updated)).toEqual([]);
+        expect(brokenPromises(previewedUpdate, updated)).toEqual([]);
         expect((await machine.diff({ ...change, state: updated, oldInputs: next.inputs })).changes).toBe(false);
       };
       const lives = fc.tuple(programs, programs, fc.boolean(), fc.nat()).map(([first, other, keeps, chance]) => {
@@ -208,8 +208,8 @@ describe("preview", () => {
     });
   });
 
-  describe("asks the service", () => {
-    /** What the dynamic binding says of the same inputs in its own preview. */
+  describe("checks with the service", () => {
+    /** What the dynamic binding reports for the same inputs in its own preview. */
     const dynamicReasons = async (type: string, inputs: Properties): Promise<string[]> => {
       const settings: Record<string, string> = { endpoint: service.url, token: service.token };
       const answers = await Promise.all(
@@ -233,21 +233,29 @@ describe("preview", () => {
 
     test.each<[string, string, () => Promise<Properties>]>([
       [
-        "a region that is not there",
+        "a region that does not exist",
         "Machine",
         () => Promise.resolve({ app: "app", region: "amss", config: { image } }),
       ],
       ["a volume's region", "Volume", () => Promise.resolve({ app: "app", region: "xyz" })],
-      ["an App's name that is taken", "App", () => Promise.resolve({ name: "app" })],
       [
-        "a Machine's name that is taken, in a region that is not there",
+        "a mounted volume of another region",
+        "Machine",
+        async () => {
+          const volume = await makeVolume(service, "app", "ams");
+          return { app: "app", region: "fra", config: { image, mounts: [{ volume, path: "/data" }] } };
+        },
+      ],
+      ["a taken App name", "App", () => Promise.resolve({ name: "app" })],
+      [
+        "a taken Machine name, in a region that does not exist",
         "Machine",
         async () => {
           await makeMachine(service, "app", { name: "theirs", config: { image } });
           return { app: "app", name: "theirs", region: "xyz", config: { image } };
         },
       ],
-    ])("%s: an error in the dynamic binding's words", async (_what, type, given) => {
+    ])("%s: an error with the same text as in the dynamic binding", async (_what, type, given) => {
       const news = await given();
       const inputs = await of(type).checked(news);
       const reasons = await dynamicReasons(type, news);
@@ -259,7 +267,7 @@ describe("preview", () => {
       for (const reason of reasons) expect(error.details).toContain(reason);
     });
 
-    test("only about what is known and new; a real create is not asked about", async () => {
+    test("only known and new values are checked; a real create is not", async () => {
       const machine = of("Machine", "asking");
       const news = { app: "app", name: "mine", region: "ams", config: { image } };
       const inputs = await machine.checked(news);
@@ -270,7 +278,7 @@ describe("preview", () => {
       expect(await sent(() => of("Machine", "later").previewCreate(later))).toEqual([]);
     });
 
-    test("and keeps to itself what of the answer is secret", async () => {
+    test("secret parts of the answer are not shown", async () => {
       const inputs = await of("App").checked({ name: secret("app") });
       const error = await of("App")
         .previewCreate(inputs)
@@ -278,7 +286,7 @@ describe("preview", () => {
       expect(error).toMatch(/name: the name \[secret\] is taken/);
     });
 
-    test("and when it cannot be asked, warns and goes on", async () => {
+    test("and warns if one question is not answered", async () => {
       service.fail({ operation: "apps.get", when: "before", status: 503, body: { error: "not now" } });
       const urn = urnOf("App", "unasked");
       const app = drive(plugin.client, urn);
@@ -291,7 +299,7 @@ describe("preview", () => {
             severity: "warning",
             urn,
             message: expect.stringMatching(
-              /^App name: could not be checked against the service, nor .*503.*not now/,
+              /^App name: the service did not answer this preview's question: .*503.*not now/,
             ) as unknown,
             ephemeral: false,
           },

@@ -1,4 +1,4 @@
-// The process around the provider: what it prints, and how it ends.
+// The provider's process: what it prints, and how it exits.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createServer, type AddressInfo, type Socket } from "node:net";
@@ -49,7 +49,7 @@ describe("process", () => {
   };
   const outcome = (work: Promise<unknown>): Promise<unknown> => work.catch((reason: unknown) => reason);
   const held = (count = 1) => expect.poll(() => service.service.context.waits.size).toBe(count);
-  /** An update that waits, its lease held. */
+  /** An update that waits while it holds its lease. */
   const waiting = async (client: Client) => {
     const machine = drive(client, urnOf("Machine", "web"));
     const inputs = await machine.checked(wanted());
@@ -64,12 +64,12 @@ describe("process", () => {
 
   test.each<[string, string[]]>([
     ["without arguments", []],
-    ["with an engine that is not there", ["127.0.0.1:1"]],
+    ["with an unreachable engine", ["127.0.0.1:1"]],
     [
-      "with everything the engine may pass on",
+      "with all flags that the engine may pass on",
       ["--logtostderr", "-v=9", "--tracing", "http://127.0.0.1:1", "127.0.0.1:1"],
     ],
-  ])("standard output holds the port and nothing else, standard error nothing secret: %s", async (_what, args) => {
+  ])("standard output has only the port, standard error no secret: %s", async (_what, args) => {
     const plugin = await started(...args);
     const machine = drive(plugin.client, urnOf("Machine", "web"));
     const inputs = await machine.checked(wanted({ A: secret("canary") }));
@@ -86,7 +86,7 @@ describe("process", () => {
     for (const hidden of [service.token, "canary"]) expect(plugin.written.stderr).not.toContain(hidden);
   });
 
-  test("the engine's address is found behind its flags", async () => {
+  test("the engine's address is found after its flags", async () => {
     const engine = await startEngine();
     try {
       const plugin = await started("--logtostderr", "-v=9", "--tracing", "http://127.0.0.1:1", engine.address);
@@ -101,17 +101,17 @@ describe("process", () => {
   });
 
   test.each(["handshake", "attach"] as const)(
-    "the engine's address can come by %s; the last one counts, as when it is started by hand for several runs",
+    "the engine's address can come by %s; the last one applies, as for a provider started manually for several runs",
     async (way) => {
       const [engine, other] = [await startEngine(), await startEngine()];
       try {
         const plugin = await started();
-        const tell = (address: string) =>
+        const announce = (address: string) =>
           way === "attach"
             ? plugin.client.attach(new pluginAttach.PluginAttach().setAddress(address))
             : plugin.client.handshake(new proto.ProviderHandshakeRequest().setEngineAddress(address));
-        await tell(other.address);
-        await tell(engine.address);
+        await announce(other.address);
+        await announce(engine.address);
         service.fail({ operation: "apps.get", when: "before", status: 400, body: { error: "odd" } });
         const app = drive(plugin.client, urnOf("App", "asked"));
         await app.previewCreate(await app.checked({ name: "asked" }));
@@ -124,14 +124,14 @@ describe("process", () => {
     },
   );
 
-  test.each(["SIGINT", "SIGTERM"] as const)("%s without work ends it at once and in order", async (signal) => {
+  test.each(["SIGINT", "SIGTERM"] as const)("%s without work makes it exit at once", async (signal) => {
     const plugin = await started();
     plugin.signal(signal);
     expect(await plugin.ended).toEqual({ code: 0, signal: null });
   });
 
   test.each(["SIGINT", "SIGTERM"] as const)(
-    "%s with work under way: it is answered, its lease given back, then it ends in order",
+    "%s during work: the work is answered, its lease released, then it exits",
     async (signal) => {
       const plugin = await started();
       const { id, updating, lease } = await waiting(plugin.client);
@@ -147,8 +147,8 @@ describe("process", () => {
     },
   );
 
-  test("an engine that dies takes it along, after what was under way, though nobody listens any more", async () => {
-    // It ends with this process too, should that be interrupted.
+  test("when the engine dies it exits, after the work under way, without anyone listening", async () => {
+    // It also ends with this process, in case that is interrupted.
     const engine = spawn(
       process.execPath,
       [
@@ -168,7 +168,7 @@ describe("process", () => {
       wire.cut();
       engine.kill("SIGKILL");
       expect(String(await updating)).toMatch(/UNAVAILABLE/);
-      // Its standard output stays open for as long as anybody has it.
+      // Its standard output stays open as long as any process holds it.
       await ended;
       await expect(send(service, "GET", lease)).rejects.toThrow(/404/);
     } finally {
@@ -177,11 +177,11 @@ describe("process", () => {
     }
   });
 
-  // The bundle has its own selection of undici.
+  // The bundle includes only parts of undici.
   test.each([
     ["http://machines.test", "GET http://machines.test/v1/apps/app HTTP/1.1"],
     ["https://machines.test", "CONNECT machines.test:443 HTTP/1.1"],
-  ])("a proxy of the environment is asked for %s", async (endpoint, asked) => {
+  ])("a proxy from the environment is used for %s", async (endpoint, asked) => {
     const proxy = createServer((socket) => {
       socket.once("data", (request: Buffer) => {
         requests.push(request.toString("latin1").split("\r\n")[0]);
@@ -200,19 +200,19 @@ describe("process", () => {
     proxy.close();
   });
 
-  test("what does not come to an end holds it up no longer than the engine waits before it kills", async () => {
-    // A service that takes every request and answers none.
+  test("an endless request delays the exit no longer than the engine waits before it kills", async () => {
+    // A service that accepts every request and answers none.
     const silent = createServer().listen(0, "127.0.0.1");
     await once(silent, "listening");
     const plugin = await started();
     const endpoint = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;
     await plugin.client.configure(new proto.ConfigureRequest().setArgs(toStruct({ endpoint, token: "t" })));
     const asked = once(silent, "connection");
-    // What begins with a write is heard out; a read would be given up.
+    // A write at the start is awaited; a read would be cancelled.
     const attachment = drive(plugin.client, urnOf("PostgresAttachment", "unanswered"));
     const creating = outcome(attachment.create(await attachment.checked({ cluster: "c", app: "unanswered" })));
     const [socket] = (await asked) as [Socket];
-    // As the engine does: asked first, and then killed.
+    // As the engine does: cancelled first, then killed.
     await plugin.close();
     expect(await plugin.ended).toEqual({ code: 0, signal: null });
     expect(String(await creating)).toMatch(/UNAVAILABLE/);

@@ -1,4 +1,4 @@
-// What is being waited for: told to the engine while it lasts, beside its resource, every ten seconds or so.
+// Progress of waits: reported to the engine beside the resource, about every ten seconds.
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { withLease } from "../../provider/client/lease.ts";
@@ -20,7 +20,7 @@ const config = { image: "registry.example.com/web:1" };
 describe("progress", () => {
   let service: TestService;
   beforeEach(async () => {
-    // Its time stands still: whatever takes time there takes for ever.
+    // Its clock stands still, so everything that takes time there never ends.
     service = await startService({ clock: new ManualClock(), delays: "believable" });
     await makeApp(service, "app");
   });
@@ -29,7 +29,7 @@ describe("progress", () => {
     await service.close();
   });
 
-  test("reaches the engine as a passing message beside the resource", async () => {
+  test("reaches the engine as a status message for the resource", async () => {
     const engine = await startEngine();
     const plugin = await startPlugin({ args: [engine.address] });
     try {
@@ -56,8 +56,8 @@ describe("progress", () => {
     }
   });
 
-  describe("comes every ten seconds", () => {
-    /** Seconds at which something was said while work went on that ends at a deadline of one minute. */
+  describe("is reported every ten seconds", () => {
+    /** Seconds at which progress was reported, during work that ends at a deadline of one minute. */
     const saidDuring = async (
       work: (within: ReturnType<typeof jumpingClient>["api"], progress: (message: string) => void) => Promise<unknown>,
       client = jumpingClient(service),
@@ -117,7 +117,7 @@ describe("progress", () => {
       }
     });
 
-    test("for a volume that is being made, and for one that is not let go", async () => {
+    test("for a volume that is being created, and for one that is not released", async () => {
       const inputs: Values = { app: "app", name: "data", region: "ams", sizeGb: 1, encrypted: true, fstype: "ext4" };
       regular(await saidDuring((api, progress) => create(of("Volume"), inputs, caller(api, progress))));
       const volumeId = await makeVolume(service, "app", "ams");
@@ -128,7 +128,7 @@ describe("progress", () => {
       );
     });
 
-    test("for an App that is being deleted, and for one that does not show yet", async () => {
+    test("for an App that is being deleted, and for one that does not appear yet", async () => {
       const said = await saidDuring((api, progress) =>
         remove(of("App"), "app", { name: "app" }, caller(api, progress)),
       );
@@ -137,7 +137,7 @@ describe("progress", () => {
       regular(await saidDuring((api, progress) => create(of("App"), { name: "other" }, caller(api, progress))));
     });
 
-    test("for a Machine, while the service holds the request", async () => {
+    test("for a Machine, during a long poll", async () => {
       vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
       const machineId = await makeMachine(service, "app", { config });
       const said: string[] = [];

@@ -1,4 +1,4 @@
-// Property paths, read and written as the engine does.
+// Property paths in the engine's format.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { pathText } from "../../provider/core/values.ts";
@@ -7,7 +7,7 @@ import { parsePath } from "../../provider/plugin/propertyPath.ts";
 fc.configureGlobal({ seed: 1 });
 
 describe("property paths", () => {
-  test("what is written is read", () => {
+  test("a formatted path parses to the same parts", () => {
     const part = fc.oneof(
       fc.string({ minLength: 1, maxLength: 6 }).filter((name) => !name.endsWith("\\")),
       fc.nat(20),
@@ -35,7 +35,7 @@ describe("property paths", () => {
     ['root.array["*"].field', ["root", "array", "*", "field"]],
     ["foo-bar", ["foo-bar"]],
     ["root.[0]", ["root", 0]],
-  ])("%s, an example of the engine's own", (text, path) => {
+  ])("%s, an example from the engine", (text, path) => {
     expect(parsePath(text)).toEqual(path);
   });
 });

@@ -1,4 +1,4 @@
-// Read over the protocol: a refresh brings state and inputs, a get empty properties, an import the id alone.
+// Read over gRPC: a refresh passes state and inputs, a get empty properties, an import only the id.
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { makeApp, send } from "../support/around.ts";
@@ -36,12 +36,12 @@ describe("read", () => {
     await send(service, "GET", `${path}/wait?state=destroyed`);
   };
 
-  test("a refresh answers what it was given while nothing drifted, what steers included", async () => {
+  test("a refresh without drift returns its input unchanged, including behaviour inputs", async () => {
     const { id, inputs, state } = await made();
     expect(await machine.read(id, { state, inputs })).toEqual({ id, state, inputs });
   });
 
-  test("a refresh of what is gone answers no id, which the engine takes for a deletion", async () => {
+  test("a refresh of a missing object returns no id, which the engine treats as a deletion", async () => {
     const { id, inputs, state } = await made();
     await destroy(id);
     const request = new proto.ReadRequest().setId(id).setUrn(machine.urn);
@@ -49,7 +49,7 @@ describe("read", () => {
     expect(response.toObject()).toMatchObject({ id: "", properties: undefined, inputs: undefined });
   });
 
-  test("an import and a get find the same, and the state of neither is empty", async () => {
+  test("an import and a get return the same, with a state", async () => {
     const { id, state } = await made();
     const imported = await machine.read(id);
     expect(imported).toEqual(await machine.read(id, { state: {}, inputs: {} }));
@@ -62,7 +62,7 @@ describe("read", () => {
       expect(imported?.inputs).not.toHaveProperty(name);
   });
 
-  test("an import and a get of what is not there say which form an id has", async () => {
+  test("the error for importing or getting a missing object shows the form of the id", async () => {
     const { id } = await made();
     await destroy(id);
     for (const known of [{}, { state: {}, inputs: {} }]) {
@@ -79,14 +79,14 @@ describe("read", () => {
     await expect(volume.read("app/vol_none")).rejects.toThrow(/there is no Volume .*<app>\/<volumeId>/);
   });
 
-  test("an id of another form is refused with the right one, before anything is sent", async () => {
+  test("an id of another form is refused with the right form, before anything is sent", async () => {
     const before = service.requests.length;
     for (const id of ["web", "app/", "app/a/b", "app/../x", " /%2e", ""])
       await expect(machine.read(id)).rejects.toThrow(/is no id of this resource; it has the form <app>\/<machineId>/);
     expect(service.requests.length).toBe(before);
   });
 
-  test("a service that does not answer properly is never taken for absence (R8)", async () => {
+  test("an invalid answer of the service is never treated as absence (R8)", async () => {
     const { id, inputs, state } = await made();
     for (const known of [{}, { state, inputs }]) {
       service.fail({ operation: "machines.list", when: "before", status: 401, body: { error: "no" } });
@@ -94,7 +94,7 @@ describe("read", () => {
     }
   });
 
-  test("what drifted is in state and inputs, what the program never said in the state alone", async () => {
+  test("drift is in state and inputs, values that the program omits only in the state", async () => {
     const { id, inputs, state } = await made();
     const path = `/v1/apps/app/machines/${id.split("/")[1] ?? ""}`;
     await send(service, "POST", path, { config: { image, env: { A: "drifted" } } });

@@ -1,4 +1,4 @@
-// What is secret in a request, taken out of what is said about it.
+// Removing the secrets of a request from messages about it.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { withoutSecrets } from "../../provider/plugin/redaction.ts";
@@ -9,7 +9,7 @@ fc.configureGlobal({ seed: 1 });
 describe("messages", () => {
   const cleaned = (properties: Properties, text: string): string => withoutSecrets([toStruct(properties)], text);
 
-  test("hold nothing that a request calls secret, however it is quoted", () => {
+  test("contain no secret of a request, however it is quoted", () => {
     const hidden = 'p"a\\ss\nword';
     const properties = { a: { b: [secret({ c: hidden })] } };
     for (const text of [`got ${hidden}`, `got ${JSON.stringify(hidden)}`, `got ${JSON.stringify({ x: hidden })}`])
@@ -22,23 +22,23 @@ describe("messages", () => {
     );
   });
 
-  test("hold the longest of secrets within each other as one", () => {
+  test("replace overlapping secrets once, by the longest", () => {
     expect(cleaned({ a: secret("abc"), b: secret("abcdef") }, "got abcdef and abc")).toBe("got [secret] and [secret]");
   });
 
-  test("hold no secret number, and keep those it is a part of", () => {
+  test("contain no secret number, but keep longer numbers that contain it", () => {
     expect(cleaned({ a: secret(42) }, "got 42, not 420, 1.42 or 4.2; 42.")).toBe(
       "got [secret], not 420, 1.42 or 4.2; [secret].",
     );
     expect(cleaned({ a: secret(1.5) }, "got 1.5, not 1x5")).toBe("got [secret], not 1x5");
   });
 
-  test("keep their letters when a secret is only one or two, but do not quote it", () => {
+  test("keep their letters when a secret has only one or two, but do not quote it", () => {
     expect(cleaned({ a: secret("a") }, 'a map was "a"')).toBe("a map was [secret]");
     expect(cleaned({ a: secret(""), b: secret(true) }, "true, really")).toBe("true, really");
   });
 
-  test("are left alone where nothing is secret", () => {
+  test("are unchanged without secrets", () => {
     expect(cleaned({ a: "visible", b: new Output("visible", { dependencies: ["u"] }) }, "visible")).toBe("visible");
   });
 });

@@ -1,5 +1,5 @@
-// Replacements, of which the plugin is told in pieces: a check against what is there, one as if nothing were, a create and
-// a delete.
+// Replacements, which the plugin sees as separate calls: a check with the old inputs, a check without, a create and a
+// delete.
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { makeApp } from "../support/around.ts";
@@ -27,7 +27,7 @@ describe("replacement", () => {
     await fresh.client.configure(new proto.ConfigureRequest().setArgs(args));
     return fresh;
   };
-  /** Another run of the engine: a process that knows nothing of what was. */
+  /** Another run of the engine: a process without memory of the previous one. */
   const nextRun = async (): Promise<void> => {
     await plugin.close();
     plugin = await started();
@@ -40,20 +40,20 @@ describe("replacement", () => {
     return found;
   };
 
-  test("a volume that no input asks to replace is neither made anew nor deleted unseen (R9)", async () => {
+  test("a volume whose inputs do not require replacement is neither recreated nor deleted silently (R9)", async () => {
     const news = { app: "app", region: "ams" };
     const { id, inputs, state } = await made("Volume", news);
     await of("Volume").checked(news, inputs);
-    // The engine goes on to replace it, because its provider or its App is replaced.
-    const anew = await of("Volume").checked(news);
+    // The engine then replaces it, because its provider or its App is replaced.
+    const replacement = await of("Volume").checked(news);
     const before = service.requests.length;
     for (const work of [
-      of("Volume").previewCreate(anew),
-      of("Volume").create(anew),
+      of("Volume").previewCreate(replacement),
+      of("Volume").create(replacement),
       of("Volume").delete({ id, state, inputs }),
     ])
       await expect(work).rejects.toThrow(
-        /is guarded: the program still has it, and its replacement .* would destroy its data.*undo-replacement.*set allowDataLoss: true/,
+        /is guarded: the program still declares it, and replacing it .* would destroy its data.*undo-replacement.*set allowDataLoss: true/,
       );
     expect(service.requests.length).toBe(before);
   });
@@ -62,13 +62,13 @@ describe("replacement", () => {
     const { id, inputs, state } = await made("Volume", { app: "app", region: "ams" });
     const news = { app: "app", region: "ams", allowDataLoss: true };
     await of("Volume").checked(news, inputs);
-    const anew = await of("Volume").create(await of("Volume").checked(news));
-    expect(anew.id).not.toBe(id);
+    const replacement = await of("Volume").create(await of("Volume").checked(news));
+    expect(replacement.id).not.toBe(id);
     await of("Volume").delete({ id, state, inputs });
     expect(await of("Volume").read(id, { state, inputs })).toBeUndefined();
   });
 
-  test("a protected cluster is not replaced by force, and goes only once its state says that it may (R9)", async () => {
+  test("a protected cluster is not replaced by force, and only deleted once its state allows it (R9)", async () => {
     const news = { region: "fra", plan: "basic" };
     const type = "PostgresCluster";
     const { id, inputs, state } = await made(type, news);
@@ -78,7 +78,7 @@ describe("replacement", () => {
     );
     await nextRun();
     await expect(of(type).delete({ id, state, inputs })).rejects.toThrow(/is protected: .*deletionProtection: false/);
-    // Its replacement was allowed by what the program says now: the old one goes, whatever its state says.
+    // The program's current inputs allow its replacement: the old one is deleted, whatever its state says.
     const allowed = { ...news, plan: "launch", deletionProtection: false };
     await of(type).checked(allowed, inputs);
     expect((await of(type).create(await of(type).checked(allowed))).id).not.toBe(id);
@@ -86,7 +86,7 @@ describe("replacement", () => {
     expect(await of(type).read(id, { state, inputs })).toBeUndefined();
   });
 
-  test("a replacement that its user has given up is deleted, and nothing else of the resource", async () => {
+  test("a replacement that the user has undone is deleted, and nothing else of the resource", async () => {
     const news = { app: "app", region: "ams" };
     const original = await made("Volume", news);
     const replacement = await made("Volume", news);
@@ -99,7 +99,7 @@ describe("replacement", () => {
     expect(await of("Volume").read(original.id, original)).toBeDefined();
   });
 
-  test("a cluster that was given up goes also with the whole stack; a program cannot say so of its own", async () => {
+  test("an undone cluster replacement is also deleted with the whole stack; a program cannot claim this itself", async () => {
     const news = { region: "fra", plan: "basic" };
     const type = "PostgresCluster";
     const { id, state } = await made(type, news);
@@ -110,14 +110,14 @@ describe("replacement", () => {
     expect(await of(type).read(id, { state, inputs })).toBeUndefined();
   });
 
-  test("what a program no longer has is deleted as it says", async () => {
+  test("a resource removed from the program is deleted as it allows", async () => {
     const { id, inputs, state } = await made("Volume", { app: "app", region: "ams" });
     await of("Volume", "another").checked({ app: "app" });
     await of("Volume").delete({ id, state, inputs });
     expect(await of("Volume").read(id, { state, inputs })).toBeUndefined();
   });
 
-  test("the fixed name of what is replaced counts as free: it is gone by then (R4)", async () => {
+  test("the fixed name of a replaced resource counts as free, because that is deleted first (R4)", async () => {
     const { inputs, state } = await made("App", { name: "fixed", network: "blue" });
     const news = { name: "fixed", network: "green" };
     const next = await of("App").checked(news, inputs);
@@ -125,9 +125,9 @@ describe("replacement", () => {
       replaces: ["network"],
       deleteBeforeReplace: true,
     });
-    const anew = await of("App").checked(news);
-    expect((await of("App").previewCreate(anew)).id).toBe("fixed");
-    // For anybody else it is taken.
-    await expect(of("App", "other").previewCreate(anew)).rejects.toThrow(/name: the name "fixed" is taken/);
+    const replacement = await of("App").checked(news);
+    expect((await of("App").previewCreate(replacement)).id).toBe("fixed");
+    // For another resource it is taken.
+    await expect(of("App", "other").previewCreate(replacement)).rejects.toThrow(/name: the name "fixed" is taken/);
   });
 });

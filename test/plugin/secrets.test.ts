@@ -1,4 +1,4 @@
-// What the program calls a secret is one in everything the plugin answers, wherever it stands and wherever it went.
+// Values that the program marks secret are secret in every answer of the plugin, at any path.
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { makeApp, send } from "../support/around.ts";
@@ -10,7 +10,7 @@ import { startService, type TestService } from "../support/startService.ts";
 const image = "registry.example.com/web:1";
 const canary = /canary/;
 const contents = (text: string): string => Buffer.from(text).toString("base64");
-/** As far as a file's contents show in base64. */
+/** The part of a file's contents that is visible in base64. */
 const inFile = contents("canary of a file");
 
 describe("secrets", () => {
@@ -20,7 +20,7 @@ describe("secrets", () => {
   beforeAll(async () => {
     service = await startService();
     plugin = await startPlugin();
-    const args = toStruct({ endpoint: service.url, token: secret(service.token) });
+    const args = toStruct({ endpoint: service.url, token: secret(service.token), maxUnavailable: "100%" });
     await plugin.client.configure(new proto.ConfigureRequest().setArgs(args));
     await makeApp(service, "app");
   });
@@ -36,7 +36,7 @@ describe("secrets", () => {
     const inputs = await machine.checked({ app: "app", region: "ams", config: { image, ...config } });
     return { machine, inputs, ...(await machine.create(inputs)) };
   };
-  /** Runs a Machine's whole life with a configuration, and looks at everything that comes back. */
+  /** Runs the whole life of a Machine with a configuration, and checks every answer. */
   const life = async (config: Properties, shows: (answered: Properties) => void) => {
     const { machine, inputs, id, state } = await made(config);
     shows(inputs);
@@ -56,7 +56,7 @@ describe("secrets", () => {
     expect(await machine.diff({ ...change, oldInputs: next, state: after })).toMatchObject({ changes: false });
   };
 
-  test("an output that repeats a secret input is one too", async () => {
+  test("an output that repeats a secret input is secret too", async () => {
     const machine = fresh();
     const inputs = await machine.checked({ app: "app", config: { image: secret("registry.example.com/canary:9") } });
     const { id, state } = await machine.create(inputs);
@@ -82,11 +82,11 @@ describe("secrets", () => {
     ],
     ["a whole list", { files: secret([{ guestPath: "/b", rawValue: inFile }]) }],
     [
-      "deep in lists",
+      "nested in lists",
       { services: [{ protocol: "tcp", internalPort: 80, checks: [{ type: "tcp", path: secret("/canary") }] }] },
     ],
-    ["a secret in a secret", { env: secret({ A: secret("canary") }) }],
-  ])("%s is kept through a whole life", async (_where, config) => {
+    ["a secret inside a secret", { env: secret({ A: secret("canary") }) }],
+  ])("%s stays secret through the whole life", async (_where, config) => {
     await life(config, (answered) => {
       expect(clearText(answered)).not.toMatch(canary);
       expect(clearText(answered)).not.toContain(inFile);
@@ -96,7 +96,7 @@ describe("secrets", () => {
     });
   });
 
-  test("the configuration as a whole, and a secret the engine sent as an output", async () => {
+  test("the whole configuration, and a secret that the engine sent as an output", async () => {
     const machine = fresh();
     const whole = await machine.checked({ app: "app", config: secret({ image, env: { A: "canary" } }) });
     const { state } = await machine.create(whole);
@@ -121,7 +121,7 @@ describe("secrets", () => {
     });
   });
 
-  test("what a program no longer says, and the state still has, stays one", async () => {
+  test("a secret that the program removed and the state still has stays secret", async () => {
     const app = drive(plugin.client, urnOf("App", "said"));
     const olds = await app.checked({ name: secret("canary-app"), network: "n" });
     const { id, state } = await app.create(olds);
@@ -130,7 +130,7 @@ describe("secrets", () => {
     expect(clearText(await app.update({ id, oldInputs: olds, state, inputs: next }))).not.toMatch(canary);
   });
 
-  describe("in a list whose items moved", () => {
+  describe("in a list with moved items", () => {
     const clear = { guestPath: "/clear", rawValue: contents("clear") };
     const hidden = { guestPath: "/hidden", rawValue: secret(inFile) };
     const onTheWire = [
@@ -139,7 +139,7 @@ describe("secrets", () => {
       { guest_path: "/clear", raw_value: contents("clear") },
     ];
 
-    test("in the program: the marks go with them", async () => {
+    test("in the program: the marks move with the items", async () => {
       const { machine, inputs, id, state } = await made({ files: [clear, hidden] });
       const next = await machine.checked(
         { app: "app", region: "ams", config: { image, files: [hidden, clear] } },
@@ -151,7 +151,7 @@ describe("secrets", () => {
       }
     });
 
-    test("outside of it: a refresh shows none of them in the clear", async () => {
+    test("outside: a refresh shows none of them in plain text", async () => {
       const { machine, inputs, id, state } = await made({ files: [clear, hidden] });
       await send(service, "POST", at(id), { config: { image, files: onTheWire } });
       const found = await machine.read(id, { state, inputs });
@@ -160,14 +160,14 @@ describe("secrets", () => {
       for (const answered of [found?.state, found?.inputs]) expect(clearText(answered)).not.toContain(inFile);
     });
 
-    test("what the state alone calls a secret stays one in a refresh", async () => {
+    test("a value that only the state marks secret stays secret in a refresh", async () => {
       const { machine, inputs, id, state } = await made({ env: { A: secret("canary"), B: "clear" } });
       const found = await machine.read(id, { state, inputs: revealed(inputs) as Properties });
       for (const answered of [found?.state, found?.inputs])
         expect(answered?.["config"]).toEqual({ image, env: { A: secret("canary"), B: "clear" } });
     });
 
-    test("a value that was changed outside is as secret as what it replaced", async () => {
+    test("a value changed outside is as secret as the previous one", async () => {
       const { machine, inputs, id, state } = await made({ env: { A: secret("before"), B: "clear" } });
       await send(service, "POST", at(id), { config: { image, env: { A: "canary", B: "drifted" } } });
       const found = await machine.read(id, { state, inputs });
@@ -176,7 +176,7 @@ describe("secrets", () => {
     });
   });
 
-  test("of before and after are both kept in what an update that failed leaves behind", async () => {
+  test("old and new secrets are both kept in the state of a failed update", async () => {
     const { machine, inputs, id, state } = await made({ env: { OLD: secret("canary old") } });
     const env = { NEW: secret("canary new"), MACHINES_SIMULATE: "crash" };
     const next = await machine.checked({ app: "app", region: "ams", config: { image, env } }, inputs);
@@ -186,7 +186,7 @@ describe("secrets", () => {
     expect(failed?.id).toBe(id);
     expect(clearText(failed?.state)).not.toMatch(canary);
     expect(failed?.state).toMatchObject({ config: { env: { NEW: secret("canary new") } } });
-    // Cut off before anything new was made: what is live is what was before.
+    // Interrupted before anything was created: the live values are the old ones.
     service.fail({ operation: "machines.update", when: "before", status: 503, times: 3 });
     const again = await machine.update({ id, state: failed?.state ?? {}, inputs }).catch((error: unknown) => error);
     const left = unfinishedIn(again);
@@ -194,7 +194,7 @@ describe("secrets", () => {
     expect(clearText(left?.state)).not.toMatch(canary);
   });
 
-  test("an import knows none; what the program then calls one is written into the state as one", async () => {
+  test("an import has no secrets; marks of the program are then saved as a change of the state", async () => {
     const { id } = await made({ env: { A: secret("canary") } });
     const machine = fresh();
     const found = await machine.read(id);
@@ -211,7 +211,7 @@ describe("secrets", () => {
     expect(await machine.diff({ ...change, oldInputs: inputs, state: sealed })).toMatchObject({ changes: false });
   });
 
-  describe("are quoted by nobody", () => {
+  describe("are never quoted", () => {
     const errorOf = async (work: Promise<unknown>): Promise<string> => {
       const error = await work.then(
         () => undefined,
@@ -221,7 +221,7 @@ describe("secrets", () => {
       return `${String(error)} ${JSON.stringify(unfinishedIn(error)?.reasons ?? [])}`;
     };
 
-    test("not by the service's own words in an error", async () => {
+    test("in an error text of the service", async () => {
       const machine = fresh();
       const inputs = await machine.checked({
         app: "app",
@@ -232,7 +232,7 @@ describe("secrets", () => {
       );
     });
 
-    test("not by those about an object that is there already", async () => {
+    test("in errors about an object that already exists", async () => {
       const { machine, inputs, id, state } = await made({ env: { A: secret("canary\nof two lines") } });
       const config = { image: secret("registry.example.com/canary:2"), env: { A: secret("canary\nof two lines") } };
       const next = await machine.checked({ app: "app", region: "ams", config }, inputs);
@@ -247,7 +247,7 @@ describe("secrets", () => {
       expect(error).not.toMatch(canary);
     });
 
-    test("not by the refusal of a name that is taken", async () => {
+    test("in the refusal of a taken name", async () => {
       await makeApp(service, "canary-taken");
       const app = drive(plugin.client, urnOf("App", "taken"));
       const inputs = await app.checked({ name: secret("canary-taken") });

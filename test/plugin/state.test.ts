@@ -1,4 +1,4 @@
-// Which state a resource is in: names do not tell, for stacks of two backends may have the same ones (F45).
+// Which state a resource belongs to: names are not sufficient, because stacks of two backends may have the same ones (F45).
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -39,7 +39,7 @@ describe("the state of a resource", () => {
     rmSync(home, { recursive: true });
   });
 
-  /** Another run, in a process of its own; those before it have ended. */
+  /** Another run, in a process of its own; the previous ones have ended. */
   async function nextRun(urn = "urn:pulumi:dev::project::pulumi:providers:machines::default") {
     await Promise.all(plugins.splice(0).map((plugin) => plugin.close()));
     const plugin = await startPlugin({ args: [engine.address], env: { PULUMI_HOME: home } });
@@ -62,7 +62,7 @@ describe("the state of a resource", () => {
   const warnings = () => engine.logs.filter(({ severity }) => severity === "warning").map(({ message }) => message);
   const notes = () => readdirSync(home, { recursive: true }).filter((name) => String(name).endsWith(".jsonl"));
 
-  test("is told by an id that everything made in it notes, and Machines carry", async () => {
+  test("is identified by an id that all its resources record, and Machines carry as a tag", async () => {
     const first = await nextRun();
     const [volume, web] = [
       await made(first, "Volume", "data", { app: "app", region: "ams" }),
@@ -75,13 +75,13 @@ describe("the state of a resource", () => {
       "pulumi-owner": ownerOf(urnOf("Machine", "web")),
       "pulumi-stack": id,
     });
-    // It is nothing that a program could change, and nothing that a read of it shows as an input.
+    // The program cannot change it, and a read does not show it as an input.
     const read = await first("Machine", "web").read(web.id, { state: web.state, inputs: web.inputs });
     expect(read).toMatchObject({ state: { __context: { stack: id } } });
     expect(JSON.stringify(read?.inputs)).not.toContain(id);
     expect(JSON.stringify(read?.state["config"])).not.toContain("pulumi-");
 
-    // What was there already is not as it was written by a version that knew of no ids.
+    // Existing objects keep the form of a version without ids.
     const { stack: _, ...context } = web.state["__context"] as Record<string, unknown>;
     const older = { ...web.state, __context: context };
     const second = await nextRun();
@@ -106,18 +106,18 @@ describe("the state of a resource", () => {
     expect(await tagsOf(web.id)).toMatchObject({ "pulumi-stack": id });
   });
 
-  test("leaves the inputs as a plan was made with them, which chance would break", async () => {
+  test("keeps the inputs of a plan unchanged, because a random id would break the plan", async () => {
     const check = async () => (await nextRun())("Machine", "web").check(machine, { seed: "of the plan" });
     expect(await check()).toEqual(await check());
   });
 
-  test("F45: what an equally named resource of another state was made is no news to this one", async () => {
+  test("F45: a resource of the same name in another state does not cause a warning in this one", async () => {
     const ours = await nextRun();
     const volume = await made(ours, "Volume", "data", { app: "app", region: "ams" });
     const web = await made(ours, "Machine", "web", machine);
     await made(await nextRun(), "Machine", "web", machine);
     expect(warnings()).toEqual([]);
-    // The state that it was made in, whose engine may not have written it down.
+    // The state that it was created in, whose engine may not have saved it.
     const again = await nextRun();
     const inputs = await again("Volume", "data").checked({ app: "app", region: "ams" }, volume.inputs);
     await again("Volume", "data").diff({ id: volume.id, state: volume.state, inputs });
@@ -127,8 +127,8 @@ describe("the state of a resource", () => {
     ]);
   });
 
-  describe("is none with `pulumi do`, whose resources of a type have one URN", () => {
-    test("a second create warns of nothing, and nothing has an owner", async () => {
+  describe("does not exist with `pulumi do`, whose resources of one type share a URN", () => {
+    test("a second create causes no warning, and nothing has an owner", async () => {
       const ids = [];
       for (let count = 0; count < 2; count++) {
         const { id, state } = await made(await nextRun(ofDo), "Machine", "Machine", machine);
@@ -141,7 +141,7 @@ describe("the state of a resource", () => {
       expect(notes()).toEqual([]);
     });
 
-    test("an interrupted one does not matter to the next one, which wants something else", async () => {
+    test("an interrupted create does not affect the next one, which has other inputs", async () => {
       const cutOff = await nextRun(ofDo);
       service.fail({ operation: "machines.create", when: "after", delayMs: 60_000 });
       const inputs = await cutOff("Machine", "Machine").checked(machine);

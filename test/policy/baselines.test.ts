@@ -8,7 +8,7 @@ import { machinesPolicies } from "../../policy/policies/index.ts";
 
 const policies = withExceptions(machinesPolicies());
 const names = Object.keys(baselines) as BaselineName[];
-/** From the weakest on. A repair lets nothing pass, as `mandatory` does not. */
+/** In increasing strictness. A remediation enforces as much as `mandatory`. */
 const levels = ["disabled", "advisory", "remediate", "mandatory"];
 
 /** Level and settings of a policy in a baseline. */
@@ -23,7 +23,7 @@ describe.each(names)("the baseline %s", (name) => {
     expect(Object.keys(baselines[name]).sort()).toEqual(policies.map(({ name }) => name).sort());
   });
 
-  test("is the file of its name", async () => {
+  test("is exported by the file of its name", async () => {
     const file = join(__dirname, `../../policy/baselines/${name}.json`);
     expect(JSON.parse(await readFile(file, "utf8"))).toEqual(baselines[name]);
   });
@@ -33,19 +33,19 @@ describe.each(names)("the baseline %s", (name) => {
     (_, policy) => {
       const { enforcementLevel, ...settings } = entry(name, policy.name);
       expect(levels).toContain(enforcementLevel);
-      // As the engine does it; and names are checked as well, which the engine lets pass.
+      // As the engine does it; names are checked too, which the engine does not do.
       const { properties = {}, required = [] } = policy.configSchema ?? {};
       const validate = new Ajv().compile({ type: "object", properties, required, additionalProperties: false });
       expect(validate(settings), JSON.stringify(validate.errors)).toBe(true);
     },
   );
 
-  test("repairs only where there is a way to", () => {
+  test("remediates only policies that can", () => {
     for (const policy of policies)
       if (entry(name, policy.name).enforcementLevel === "remediate") expect(policy).toHaveProperty("remediateResource");
   });
 
-  test("has the policies that are configured first always at work", () => {
+  test("enables policies that require configuration", () => {
     for (const policy of [
       "allowed-registries",
       "allowed-regions",
@@ -57,8 +57,8 @@ describe.each(names)("the baseline %s", (name) => {
   });
 });
 
-test.each(policies.map(({ name }) => name))("no baseline is weaker about %s than the one before", (policy) => {
-  // What nobody uses stops in development alone.
+test.each(policies.map(({ name }) => name))("no baseline is weaker about %s than the previous one", (policy) => {
+  // Unused Machines stop only in development.
   if (policy !== "autostop")
     expect(strength("production", policy)).toBeGreaterThanOrEqual(strength("development", policy));
   expect(strength("strict", policy)).toBeGreaterThanOrEqual(strength("production", policy));

@@ -8,7 +8,7 @@ import { machinesPolicies } from "../../policy/policies/index.ts";
 
 const policies = machinesPolicies();
 
-/** Properties of a schema, and those of what is in it, by their paths. */
+/** All properties of a schema, including nested ones, by their paths. */
 function propertiesOf(
   properties: { readonly [name: string]: PolicyConfigJSONSchemaDefinition } | undefined,
   path = "",
@@ -21,7 +21,7 @@ function propertiesOf(
 }
 
 describe("the pack", () => {
-  test("has a policy for every file, each by a name of its own", async () => {
+  test("has a policy for every file, each with a unique name", async () => {
     const files = await readdir(join(__dirname, "../../policy/policies"));
     const written = files.map((file) => file.replace(/\.ts$/, "").toLowerCase()).filter((file) => file !== "index");
     expect(policies.map(({ name }) => name.replaceAll("-", "")).sort()).toEqual(written.sort());
@@ -29,28 +29,28 @@ describe("the pack", () => {
     expect(new Set(policies.map(({ name }) => name)).size).toBe(25);
   });
 
-  test("has policies of its own for every pack: none remembers what another has seen", () => {
+  test("creates new policies for every pack: none remembers what another has seen", () => {
     const budgets = [machinesPolicies(), machinesPolicies()].map((all) => all.find(({ name }) => name === "budget"));
     expect(budgets[0]).not.toBe(budgets[1]);
   });
 });
 
 describe.each(withExceptions(policies).map((policy) => [policy.name, policy] as const))("%s", (name, policy) => {
-  test("says what it is about, how grave it is and what to do", () => {
+  test("has a description, a severity and a remedy for each", () => {
     expect(name).toMatch(/^[a-z0-9]+(?:-[a-z0-9]+)*$/);
     expect(policy.description).toMatch(/^[A-Z].*\.$/);
     expect(policy.severity).toMatch(/^(?:low|medium|high|critical)$/);
     expect(policy.remediationSteps).toMatch(/^[A-Z].*\.$/);
-    // Each is told for itself: the level is that of the configuration.
+    // Printed without a level, which the configuration decides.
     expect(policy.enforcementLevel).toBeUndefined();
   });
 
-  test("describes every setting, in a schema that is one", () => {
+  test("describes every setting in a valid schema", () => {
     const { properties = {}, required = [] } = policy.configSchema ?? {};
     for (const [path, { description }] of propertiesOf(properties)) expect(description, path).toMatch(/^[A-Z].*\.$/s);
     const ajv = new Ajv({ strict: true, allowUnionTypes: true });
     const validate = ajv.compile({ type: "object", properties, required });
-    // Nothing has to be configured, and the defaults are what they have to be.
+    // Nothing requires configuration, and the defaults are valid.
     expect(validate({})).toBe(true);
     const defaults = Object.entries(properties).flatMap(([setting, schema]) =>
       schema.default === undefined ? [] : [[setting, schema.default]],
@@ -58,7 +58,7 @@ describe.each(withExceptions(policies).map((policy) => [policy.name, policy] as 
     expect(validate(Object.fromEntries(defaults)), JSON.stringify(validate.errors)).toBe(true);
   });
 
-  test("takes exceptions that are complete", () => {
+  test("accepts complete exceptions", () => {
     if (name === "exceptions") return;
     const { properties = {} } = policy.configSchema ?? {};
     const validate = new Ajv().compile({ type: "object", properties });

@@ -25,7 +25,7 @@ describe.each(callings)("functions about Postgres, $name binding", ({ start }) =
     await service.close();
   });
 
-  test("getPostgresCluster tells of a cluster, and of one that is not there says so", async () => {
+  test("getPostgresCluster returns a cluster, and reports one that does not exist", async () => {
     const { answer, isSecret } = await calling.call("getPostgresCluster", { cluster });
     expect(answer).toMatchObject({
       clusterId: cluster,
@@ -45,7 +45,7 @@ describe.each(callings)("functions about Postgres, $name binding", ({ start }) =
     await expect(calling.call("getPostgresCluster", { cluster: "none" })).rejects.toThrow(/postgres.get answered 404/);
   });
 
-  test("getPostgresClusters lists those that are there, and the deleted ones on request", async () => {
+  test("getPostgresClusters lists existing clusters, and deleted ones on request", async () => {
     const names = async (args: Record<string, unknown>) =>
       ((await calling.call("getPostgresClusters", args)).answer["clusters"] as { name: string }[]).map(
         ({ name }) => name,
@@ -55,7 +55,7 @@ describe.each(callings)("functions about Postgres, $name binding", ({ start }) =
     await expect(names({ organization: "nobody" })).rejects.toThrow(/postgres.list answered 40[34]/);
   });
 
-  test("lists of what is in it are in the words of programs", async () => {
+  test("lists of a cluster's contents use the names of program inputs", async () => {
     const ask = async (name: string, args = {}) => (await calling.call(name, { cluster, ...args })).answer;
     expect(await ask("getPostgresDatabases")).toEqual({ databases: [{ name: "fly-db" }, { name: "shop" }] });
     expect(await ask("getPostgresUsers")).toEqual({
@@ -75,7 +75,7 @@ describe.each(callings)("functions about Postgres, $name binding", ({ start }) =
     });
   });
 
-  test("getPostgresCredentials answers secrets", async () => {
+  test("getPostgresCredentials returns secrets", async () => {
     const { answer, isSecret } = await calling.call("getPostgresCredentials", {
       cluster,
       user: `${cluster}/user/anna`,
@@ -89,7 +89,7 @@ describe.each(callings)("functions about Postgres, $name binding", ({ start }) =
     expect((await calling.call("getPostgresCredentials", { cluster })).answer).toMatchObject({ username: "fly-user" });
   });
 
-  test("queries that run and that took long", async () => {
+  test("running and slow queries are listed", async () => {
     const query = { pid: 7, database: "shop", query: "SELECT 1", started_at: "2026-01-01T00:00:00Z" };
     service.fail({
       operation: "postgres.activeQueries",

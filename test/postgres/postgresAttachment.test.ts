@@ -40,9 +40,9 @@ lifecycle("PostgresAttachment", {
     ];
   },
   drift: [
-    { meddle: (service, state) => setSecret(service, state, "mine"), shows: { secretName: undefined } },
+    { interfere: (service, state) => setSecret(service, state, "mine"), shows: { secretName: undefined } },
     {
-      meddle: (service, { app }) => setSecret(service, { app, secretName: "DATABASE_URL" }, null),
+      interfere: (service, { app }) => setSecret(service, { app, secretName: "DATABASE_URL" }, null),
       shows: { secretName: undefined },
     },
   ],
@@ -63,7 +63,7 @@ describe("PostgresAttachment", () => {
     const checked = await attachment.check({}, { cluster, ...inputs });
     expect(checked.failures).toEqual([]);
     const made = await attachment.create(checked.inputs);
-    // What a run takes over it does not delete: another one begins.
+    // A run does not delete what it adopts, so a new run begins.
     run.begin();
     return { inputs: checked.inputs, ...made };
   };
@@ -81,7 +81,7 @@ describe("PostgresAttachment", () => {
     (await send<{ data: { password: string } }>(service, "GET", `/v1/postgres/${cluster}/users/${user}/credentials`))
       .data.password;
 
-  test("without a secret it is one request, and one that exists is taken over (F32)", async () => {
+  test("without a secret it is one request, and an existing attachment is adopted (F32)", async () => {
     const app = await makeApp(service, "plain");
     for (const status of [201, 200]) {
       const sent = await sentBy(() => make({ app }));
@@ -91,7 +91,7 @@ describe("PostgresAttachment", () => {
     expect(await secretsOf(app)).toEqual({});
   });
 
-  test("sets the secret to the cluster's pooler, by one write to secrets, and unsets it in the end", async () => {
+  test("sets the secret to the cluster's pooler URI with one write, and unsets it on deletion", async () => {
     const app = await makeApp(service, "with-secret");
     let made = { id: "", state: {} as Record<string, unknown>, inputs: {} as Record<string, unknown> };
     const sent = await sentBy(async () => (made = await make({ app, secretName: "DATABASE_URL" })));
@@ -106,7 +106,7 @@ describe("PostgresAttachment", () => {
     expect(await attachment.read(made.id, made.state)).toBeUndefined();
   });
 
-  test("user, password and database are escaped into the URI, whatever is in them", async () => {
+  test("any user, password and database are escaped in the URI", async () => {
     const app = await makeApp(service, "escaped");
     const password = "a/b?c#d@e:f g%20";
     const database = `${cluster}/database/shop_1`;
@@ -117,7 +117,7 @@ describe("PostgresAttachment", () => {
     expect(uri.pathname).toBe("/shop_1");
   });
 
-  test("another name moves the secret, and none at all unsets it", async () => {
+  test("a changed name moves the secret, and no name unsets it", async () => {
     const app = await makeApp(service, "renamed");
     const { id, state, inputs } = await make({ app, secretName: "ONE", uri: "postgres://x" });
     const two = { ...inputs, secretName: "TWO" };
@@ -128,11 +128,11 @@ describe("PostgresAttachment", () => {
     expect(bare).not.toHaveProperty("secretDigest");
   });
 
-  test("a secret that something else has set is overwritten with a warning, its own without", async () => {
+  test("a secret that another writer has set is overwritten with a warning, its own without", async () => {
     const app = await makeApp(service, "taken");
     for (const secretName of ["ONE", "TWO"]) await setSecret(service, { app, secretName }, "theirs");
     const said = vi.spyOn(console, "error").mockImplementation(() => undefined);
-    const told = async (work: () => Promise<unknown>) => {
+    const warningOf = async (work: () => Promise<unknown>) => {
       said.mockClear();
       await work();
       return said.mock.calls.join("\n");
@@ -140,20 +140,22 @@ describe("PostgresAttachment", () => {
     try {
       const { inputs } = await attachment.check({}, { cluster, app, secretName: "ONE", uri: "postgres://x" });
       let made = { id: "", state: {} as Record<string, unknown> };
-      expect(await told(async () => (made = await attachment.create(inputs)))).toMatch(/App taken has ONE already/);
+      expect(await warningOf(async () => (made = await attachment.create(inputs)))).toMatch(
+        /App taken has ONE already/,
+      );
       const { id } = made;
       let { state } = made;
       const changed = { ...inputs, uri: "postgres://y" };
-      expect(await told(async () => (state = await attachment.update(id, state, changed)))).toBe("");
+      expect(await warningOf(async () => (state = await attachment.update(id, state, changed)))).toBe("");
       const next = { ...inputs, secretName: "TWO" };
-      expect(await told(() => attachment.update(id, state, next))).toMatch(/App taken has TWO already/);
+      expect(await warningOf(() => attachment.update(id, state, next))).toMatch(/App taken has TWO already/);
       expect(await secretsOf(app)).toEqual({ TWO: "postgres://x" });
     } finally {
       said.mockRestore();
     }
   });
 
-  test("a secret that could not be set leaves the attachment in the state, to be repaired", async () => {
+  test("if the secret could not be set, the attachment stays in the state and is repaired", async () => {
     const app = await makeApp(service, "partly");
     service.fail({ operation: "secrets.update", status: 400, when: "before", times: 1 });
     const { inputs } = await attachment.check({}, { cluster, app, secretName: "URL", uri: "postgres://x" });
@@ -165,7 +167,7 @@ describe("PostgresAttachment", () => {
     expect(await secretsOf(app)).toEqual({ URL: "postgres://x" });
   });
 
-  test("a 404 about the App is no word about the attachment: it is detached all the same", async () => {
+  test("a 404 about the App does not prove that the attachment is gone, so it is detached", async () => {
     const app = await makeApp(service, "answers-404");
     const { id, state } = await make({ app, secretName: "URL", uri: "postgres://x" });
     service.fail({ operation: "secrets.update", status: 404, when: "before", times: 1 });
@@ -175,7 +177,7 @@ describe("PostgresAttachment", () => {
     expect(await attachment.read(id, state)).toBeUndefined();
   });
 
-  test("an App that is not proved to be gone forgets neither the secret nor the attachment", async () => {
+  test("without proof that the App is gone, neither the secret nor the attachment is forgotten", async () => {
     const app = await makeApp(service, "still-listed");
     const { id, state } = await make({ app, secretName: "URL", uri: "postgres://x" });
     const missing = { status: 404, when: "before", times: "always" } as const;
@@ -189,7 +191,7 @@ describe("PostgresAttachment", () => {
     expect((await attachment.read(id, state))?.state).toEqual(state);
   });
 
-  test("detached outside, or its App deleted, it is gone", async () => {
+  test("an attachment is gone if it was detached outside or its App was deleted", async () => {
     for (const undo of [
       (app: string) => send(service, "DELETE", `/v1/postgres/${cluster}/attachments/${app}`),
       (app: string) => send(service, "DELETE", `/v1/apps/${app}`),
@@ -202,7 +204,7 @@ describe("PostgresAttachment", () => {
     }
   });
 
-  test("what says how to connect is said once, with a secret to write it to", async () => {
+  test("connection inputs are given once, and need a secret name", async () => {
     const problems = async (inputs: Record<string, unknown>) =>
       (await attachment.check({}, { cluster, app: "web", ...inputs })).failures.join("\n");
     expect(await problems({ uri: "postgres://x" })).toMatch(/uri: is a part of the secret's value; set secretName too/);

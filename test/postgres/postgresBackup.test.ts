@@ -8,7 +8,7 @@ import { startService, type TestService } from "../support/startService.ts";
 const another = once((service) => makeCluster(service, "another"));
 
 lifecycle("PostgresBackup", {
-  // Deleting the resource leaves the backup where it is.
+  // Deleting the resource keeps the backup.
   survives: true,
   writeOnly: ["triggers"],
   given: async (service) => ({ cluster: await makeCluster(service, "main") }),
@@ -40,7 +40,7 @@ describe("PostgresBackup", () => {
       ({ id }) => id,
     );
 
-  test("it is waited for until it is completed", async () => {
+  test("the create waits until the backup is completed", async () => {
     const { id, state } = await make();
     expect(id).toBe(`${cluster}/backup/${String(state["backupId"])}`);
     expect(state).toMatchObject({ status: "completed", type: "full", sizeBytes: 2 ** 25 });
@@ -48,7 +48,7 @@ describe("PostgresBackup", () => {
     expect(state).not.toHaveProperty("expired");
   });
 
-  test("while another one runs it waits, and then begins its own", async () => {
+  test("it waits for another running backup, and then starts its own", async () => {
     const other = await makeBackup(service, cluster);
     const before = await ids();
     const { state } = await make();
@@ -57,26 +57,26 @@ describe("PostgresBackup", () => {
     expect(await ids()).toHaveLength(before.length + 1);
   });
 
-  test("a 409 while none runs is asked about a few times, and then told", async () => {
+  test("a 409 without a running backup is retried a few times, and then reported", async () => {
     service.fail({ operation: "postgres.createBackup", status: 409, when: "before", times: "always" });
     const before = service.requests.length;
     await expect(make()).rejects.toThrow(/postgres.createBackup answered 409/);
     service.service.faults.clear();
     const asked = service.requests.slice(before).filter(({ operation }) => operation === "postgres.createBackup");
     expect(asked).toHaveLength(5);
-    // Answers that are late to show one are waited out.
+    // Stale answers that do not show a backup yet are retried.
     service.fail({ operation: "postgres.createBackup", status: 409, when: "before", times: 2 });
     expect((await make()).state).toMatchObject({ status: "completed" });
   });
 
-  test("a request lost before it was begun leaves exactly one", async () => {
+  test("a request lost before it was applied results in exactly one backup", async () => {
     const before = await ids();
     service.fail({ operation: "postgres.createBackup", status: "reset", when: "before", times: 1 });
     const { state } = await make();
     expect((await ids()).filter((id) => !before.includes(id))).toEqual([state["backupId"]]);
   });
 
-  test("one that fails ends the wait, with its id", async () => {
+  test("a failed backup ends the wait, and the error has its id", async () => {
     const failed = { data: [{ id: "b_1", type: "full", status: "failed" }] };
     const begun = { data: { id: "b_1", type: "full", status: "running" } };
     service.fail(
@@ -91,7 +91,7 @@ describe("PostgresBackup", () => {
     });
   });
 
-  test("what the service keeps no longer is expired, and what its cluster took along is gone", async () => {
+  test("a backup that the service no longer keeps is expired, and one deleted with its cluster is gone", async () => {
     const { id, inputs, state } = await make();
     service.fail({ operation: "postgres.listBackups", list: { keep: 0 }, times: 1 });
     const found = await backup.read(id, state);
@@ -103,7 +103,7 @@ describe("PostgresBackup", () => {
     expect(await backup.read(lost.id, lost.state)).toBeUndefined();
   });
 
-  test("deleting it sends nothing: it stays", async () => {
+  test("deleting it sends nothing, and the backup is kept", async () => {
     const { id, state } = await make();
     const before = service.requests.length;
     await backup.delete(id, state);

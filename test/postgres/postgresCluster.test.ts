@@ -21,7 +21,7 @@ const bySource = {
 };
 
 lifecycle("PostgresCluster", {
-  // What it was made from nobody tells, nor how connections are pooled.
+  // The service does not report the cluster's source or its pool mode.
   writeOnly: ["poolMode", "restore", "fork"],
   given: () => Promise.resolve({ region: "fra", plan: "Basic", __context: { name: "main", owner: "cluster" } }),
   changes: async (service) => {
@@ -70,7 +70,7 @@ describe("PostgresCluster", () => {
   };
   const problems = async (inputs: Record<string, unknown>) => (await cluster.check({}, inputs)).failures.join("\n");
 
-  test("outputs tell where it listens and how to get in", async () => {
+  test("outputs have its addresses and credentials", async () => {
     const { id, state } = await make({ name: "outputs" });
     const password = String(state["password"]);
     expect(password).not.toBe("");
@@ -97,7 +97,7 @@ describe("PostgresCluster", () => {
     expect(live).toMatchObject({ data: { password } });
   });
 
-  test("a refresh asks for the cluster and its credentials, and keeps those it knows where it is not told", async () => {
+  test("a refresh reads the cluster and its credentials, and keeps known ones that the service omits", async () => {
     const { id, state } = await make({ name: "lean" });
     const { password: _, ...without } = state;
     for (const known of [state, without]) {
@@ -110,7 +110,7 @@ describe("PostgresCluster", () => {
     expect((await cluster.read(id, state))?.state).toEqual(state);
   });
 
-  test("a password that was rotated outside is found by a refresh and by an update", async () => {
+  test("a password rotated outside is found by a refresh and by an update", async () => {
     const { id, inputs, state } = await make({ name: "rotated" });
     const path = `/v1/postgres/${id}/users/fly-user`;
     await send(service, "POST", `${path}/rotate_password`, {});
@@ -124,7 +124,7 @@ describe("PostgresCluster", () => {
     }
   });
 
-  test("credentials that are refused are left out, and the cluster is made all the same", async () => {
+  test("refused credentials are omitted, and the cluster is created nevertheless", async () => {
     service.fail({ operation: "postgres.credentials", status: 403, when: "before", times: 1 });
     const { id, state } = await make({ name: "no-credentials" });
     expect(state).toMatchObject({ status: "ready", clusterId: id });
@@ -132,7 +132,7 @@ describe("PostgresCluster", () => {
     expect((await cluster.read(id, state))?.state).toHaveProperty("password");
   });
 
-  test("the plan is matched without case", async () => {
+  test("the plan is compared case-insensitively", async () => {
     const { id, inputs, state } = await make({ name: "spelling", plan: "performance" });
     expect(state["plan"]).toBe("performance");
     const found = await cluster.read(id, state);
@@ -144,7 +144,7 @@ describe("PostgresCluster", () => {
     }
   });
 
-  test("its pool's documented default, written later or after an import, is no change; another mode is", async () => {
+  test("adding the documented default pool mode later or after an import is no change; another mode is", async () => {
     const { id, inputs, state } = await make({ name: "pooled", deletionProtection: true });
     const imported = await cluster.read(id, {});
     expect(imported?.state).not.toHaveProperty("poolMode");
@@ -166,9 +166,11 @@ describe("PostgresCluster", () => {
     expect(back.failures.join()).toMatch(/poolMode: changing it replaces/);
   });
 
-  test("exactly one source, and nothing beside it that it brings along", async () => {
+  test("only one source is allowed, without the inputs that the source determines", async () => {
     expect(await problems({})).toMatch(/region: is required.*\nplan: is required/);
-    expect(await problems({ region: "fra", plan: "huge" })).toMatch(/plan: got "huge"; must be basic, starter/);
+    // A plan that is new to this version is for the service to judge.
+    expect(await problems({ region: "fra", plan: "huge" })).toBe("");
+    expect(await problems({ region: "fra", plan: 5 })).toMatch(/plan: got 5; must be one of "basic", "starter"/);
     const fork = { cluster: "c" };
     expect(await problems({ fork, restore: { cluster: "c", backupId: "b" } })).toMatch(/fork: cannot be combined/);
     expect(await problems({ fork, region: "fra", diskSizeGb: 10 })).toMatch(
@@ -180,7 +182,7 @@ describe("PostgresCluster", () => {
     expect(await problems({ restore: { cluster: "c", pitrTime: "2026-01-01T00:00:00+01:00" } })).toBe("");
   });
 
-  test("restored to a moment in time, it has what was there then, and may say its size itself later", async () => {
+  test("a point-in-time restore has the data of that moment, and its size may be set later", async () => {
     const { cluster: from } = await sourceOf(service);
     const inputs = { name: "restored", region: null, plan: null, deletionProtection: null };
     const pitrTime = new Date().toISOString();
@@ -191,11 +193,11 @@ describe("PostgresCluster", () => {
     expect(await cluster.diff(id, state, settled.inputs)).toBe("same");
     const other = await cluster.check(checked, { name: "restored", restore: { cluster: "other", pitrTime } });
     expect(other.failures.join()).toMatch(
-      /restore: changing it replaces the PostgresCluster and destroys all its databases; set deletionProtection: false/,
+      /restore: changing it replaces the PostgresCluster and destroys all its databases\. Keep the old value, or set deletionProtection: false/,
     );
   });
 
-  test("a fork that is left out once it is made changes nothing, and asks for nothing that came with it", async () => {
+  test("removing the fork input after creation changes nothing, and neither do the values it brought", async () => {
     const { cluster: from } = await sourceOf(service);
     const given = { name: "forked", region: null, plan: null };
     const { id, state, inputs } = await make({ ...given, fork: { cluster: from } });
@@ -207,14 +209,14 @@ describe("PostgresCluster", () => {
     const later = await cluster.check(without.inputs, { name: "forked", deletionProtection: false });
     expect(later.failures).toEqual([]);
     expect(await cluster.diff(id, updated, later.inputs)).toBe("same");
-    // What replaces it would be made anew: the engine checks it without the inputs before.
+    // The replacement would be created as new: the engine checks it without the old inputs.
     expect(await problems({ name: "forked" })).toMatch(/region: is required.*\nplan: is required/);
   });
 
-  test("under protection it is neither deleted nor replaced, by one switch", async () => {
+  test("one protection switch refuses both deletion and replacement", async () => {
     const { id, inputs, state } = await make({ name: "kept", deletionProtection: true });
     await expect(cluster.delete(id, state)).rejects.toThrow(
-      /PostgresCluster .* is protected: .* set deletionProtection: false on it, run up/,
+      /PostgresCluster .* is protected: .* set deletionProtection: false on it and run up/,
     );
     const changed = await cluster.check(inputs, { ...inputs, region: "ams" });
     expect(changed.failures.join()).toMatch(/region: changing it replaces .* set deletionProtection: false/);
@@ -224,7 +226,7 @@ describe("PostgresCluster", () => {
     expect(await cluster.read(id, state)).toBeUndefined();
   });
 
-  test("switching protection off and changing it in one go replaces it", async () => {
+  test("switching protection off in the same change allows the replacement", async () => {
     const given = { name: "at-once", region: "fra", plan: "basic", __context: { owner: "at-once" } };
     const { inputs } = await cluster.check({}, given);
     const { id, state } = await cluster.create(inputs);
@@ -232,12 +234,12 @@ describe("PostgresCluster", () => {
     const next = (await cluster.check(inputs, wanted)).inputs;
     expect(await cluster.diff(id, state, next)).toBe("delete-replace");
     await cluster.delete(id, state);
-    const anew = await cluster.create((await cluster.check({}, wanted)).inputs);
-    expect(anew.id).not.toBe(id);
-    expect(anew.state).toMatchObject({ name: "at-once", plan: "starter" });
+    const second = await cluster.create((await cluster.check({}, wanted)).inputs);
+    expect(second.id).not.toBe(id);
+    expect(second.state).toMatchObject({ name: "at-once", plan: "starter" });
   });
 
-  test("a request lost before it was made leaves exactly one", async () => {
+  test("a request lost before it was applied results in exactly one cluster", async () => {
     service.fail({ operation: "postgres.create", status: "reset", when: "before", times: 1 });
     const name = "lost-before";
     const { id } = await make({ name });
@@ -249,12 +251,12 @@ describe("PostgresCluster", () => {
     expect(data.filter((one) => one.name === name).map((one) => one.id)).toEqual([id]);
   });
 
-  test("a name that is taken is no cluster of ours", async () => {
+  test("a cluster whose name is taken is not adopted", async () => {
     await makeCluster(service, "taken");
     await expect(make({ name: "taken" })).rejects.toThrow(/postgres.create answered 422: name has already been taken/);
   });
 
-  test("one that fails ends the wait at once, with its id (F32)", async () => {
+  test("a failed cluster ends the wait at once, and the error has its id (F32)", async () => {
     const inputs = await inputsOf({ name: "will-simulate-fail" });
     const failure = await cluster.create(inputs).catch((error: unknown) => error);
     expect(failure).toMatchObject({ message: expect.stringMatching(/could not be set up: it is failed/) as unknown });
@@ -264,7 +266,7 @@ describe("PostgresCluster", () => {
     await cluster.delete(id, properties);
   });
 
-  test("one that was deleted outside is gone, however the service says so (F32)", async () => {
+  test("a cluster deleted outside is gone, whether the service answers 404 or 410 (F32)", async () => {
     const { id, state } = await make({ name: "gone" });
     for (const status of ["deleting", "deleted"]) {
       service.fail({ operation: "postgres.get", merge: { data: { status } }, times: 1 });
@@ -275,7 +277,7 @@ describe("PostgresCluster", () => {
   });
 });
 
-describe("PostgresCluster that takes its time (F32)", () => {
+describe("a slow PostgresCluster (F32)", () => {
   let service: TestService;
   let cluster: Bound;
   beforeAll(async () => {
@@ -286,14 +288,14 @@ describe("PostgresCluster that takes its time (F32)", () => {
   const inputsOf = async (more: Record<string, unknown>) =>
     (await cluster.check({}, { region: "fra", plan: "basic", deletionProtection: false, ...more })).inputs;
 
-  test("is waited for through states nobody knows", async () => {
+  test("is waited for through unknown states", async () => {
     service.fail({ operation: "postgres.get", merge: { data: { status: "warming" } }, times: 2 });
     const { state } = await cluster.create(await inputsOf({ name: "slow" }));
     expect(state).toMatchObject({ status: "ready" });
     expect(state["poolerHost"]).toBeDefined();
   });
 
-  test("and one that is never ready keeps its id when the time is over", async () => {
+  test("keeps its id when it is not ready before the deadline", async () => {
     const __context = { timeouts: { create: "3s" } };
     const inputs = await inputsOf({ name: "never-simulate-stuck", __context });
     const failure = await cluster.create(inputs).catch((error: unknown) => error);
@@ -303,7 +305,7 @@ describe("PostgresCluster that takes its time (F32)", () => {
     });
   });
 
-  test("deleting it waits until nothing answers any more, also where it is told as deleting", async () => {
+  test("is deleted only when reads stop finding it, even while shown as deleting", async () => {
     const { id, state } = await cluster.create(await inputsOf({ name: "leaving" }));
     const answer = { data: { id, name: "leaving", status: "deleting" } };
     service.fail({ operation: "postgres.get", status: 200, body: answer, when: "before", times: 2 });

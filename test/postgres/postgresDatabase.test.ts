@@ -37,7 +37,7 @@ describe("PostgresDatabase", () => {
       ({ name }) => name,
     );
 
-  test("its id tells the kind, and a cluster that is not ready is waited for", async () => {
+  test("its id has the kind, and the create waits for a cluster that is not ready", async () => {
     const cluster = await makeCluster(service, "slow");
     const { id } = await make({ cluster, name: "shop" });
     expect(id).toBe(`${cluster}/database/shop`);
@@ -45,7 +45,7 @@ describe("PostgresDatabase", () => {
     expect(await names(cluster)).toContain("shop");
   });
 
-  test("one that was there before is not taken for ours, also when the answer is lost", async () => {
+  test("an existing database is not adopted, even after a lost answer", async () => {
     const cluster = await makeCluster(service, "taken");
     const first = await make({ cluster, name: "shop" });
     await expect(make({ cluster, name: "shop" })).rejects.toThrow(/answered 409: Database already exists/);
@@ -54,14 +54,14 @@ describe("PostgresDatabase", () => {
     expect(await database.read(first.id, first.state)).toBeDefined();
   });
 
-  test("a request lost before it was made leaves exactly one", async () => {
+  test("a request lost before it was applied results in exactly one database", async () => {
     const cluster = await makeCluster(service, "lost-before");
     service.fail({ operation: "postgres.createDatabase", status: "reset", when: "before", times: 1 });
     await make({ cluster, name: "shop" });
     expect((await names(cluster)).filter((name) => name === "shop")).toHaveLength(1);
   });
 
-  test("one deleted outside is gone, and so is one whose cluster is", async () => {
+  test("a database deleted outside or with its cluster is gone", async () => {
     const cluster = await makeCluster(service, "leaving");
     const shop = await make({ cluster, name: "shop" });
     const store = await make({ cluster, name: "store" });

@@ -45,13 +45,13 @@ describe("PostgresExtension", () => {
     return { inputs: checked.inputs, ...(await extension.create(checked.inputs)) };
   };
 
-  test("its id names the database alone, and its version is an output", async () => {
+  test("its id has only the database and the name, and its version is an output", async () => {
     const { id, state } = await make({ name: "vector" });
     expect(id).toBe(`${cluster}/extension/shop/vector`);
     expect(state).toMatchObject({ version: "0.7.0", schema: "public" });
   });
 
-  test("PostGIS where it is not enabled, and a schema there is not, say what to set", async () => {
+  test("PostGIS that is not enabled and a missing schema are refused, and the error says what to set", async () => {
     await expect(make({ name: "postgis" })).rejects.toThrow(/PostGIS is not enabled.* Set postgisEnabled: true/);
     await expect(make({ name: "hstore", schema: "tools" })).rejects.toThrow(/does not exist.* Set createSchema: true/);
     await expect(make({ name: "no-such" })).rejects.toThrow(/answered 422: unknown extension/);
@@ -59,26 +59,26 @@ describe("PostgresExtension", () => {
     expect((await make({ cluster: able, database: "shop", name: "postgis" })).state["version"]).toBe("3.4.2");
   });
 
-  test("one that is installed already is not taken for ours; an answer that is lost is settled by looking", async () => {
+  test("an installed extension is not adopted; a lost answer is settled by a read", async () => {
     await make({ name: "unaccent" });
     await expect(make({ name: "unaccent" })).rejects.toThrow(/answered 409: Extension is already installed/);
     service.fail({ operation: "postgres.installExtension", status: "reset", when: "after", times: 1 });
     expect((await make({ name: "pgcrypto" })).state["version"]).toBe("1.3");
   });
 
-  test("forceDestroy is sent with the removal, and nothing like it without", async () => {
-    const told = vi.spyOn(SimulatedPostgres.prototype, "change");
+  test("forceDestroy is sent only if it is set", async () => {
+    const changeSpy = vi.spyOn(SimulatedPostgres.prototype, "change");
     for (const forceDestroy of [false, true]) {
       const { id, state } = await make({ name: "pg_trgm", forceDestroy });
       await extension.delete(id, state);
       const removal = { kind: "removeExtension", extension: "pg_trgm", force: forceDestroy };
-      expect(told).toHaveBeenLastCalledWith(expect.anything(), expect.objectContaining(removal));
+      expect(changeSpy).toHaveBeenLastCalledWith(expect.anything(), expect.objectContaining(removal));
       expect(await extension.read(id, state)).toBeUndefined();
     }
-    told.mockRestore();
+    changeSpy.mockRestore();
   });
 
-  test("removed outside, or with its database, it is gone", async () => {
+  test("an extension removed outside or with its database is gone", async () => {
     const first = await make({ name: "uuid-ossp" });
     await send(service, "DELETE", `/v1/postgres/${cluster}/databases/shop/extensions/uuid-ossp`);
     expect(await extension.read(first.id, first.state)).toBeUndefined();

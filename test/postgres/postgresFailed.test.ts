@@ -1,4 +1,4 @@
-// What is in a cluster that has failed: the cluster answers 503 for all of it, for good.
+// Resources in a failed cluster: the cluster answers 503 for all of them, permanently.
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { bind } from "../support/binding.ts";
 import { makeCluster } from "../support/around.ts";
@@ -18,7 +18,7 @@ describe("in a cluster that has failed", () => {
     ["PostgresDatabase", "listDatabases", "deleteDatabase", { name: "shop" }],
     ["PostgresExtension", "listExtensions", "removeExtension", { database: "fly-db", name: "vector" }],
     ["PostgresBackup", "listBackups", undefined, {}],
-  ])("a %s keeps its state in a refresh, and goes with the cluster", async (type, list, remove, inputs) => {
+  ])("a %s keeps its state in a refresh, and is deleted with the cluster", async (type, list, remove, inputs) => {
     const bound = bind(type, service, { retries: "0" });
     const checked = await bound.check({}, { cluster, ...inputs });
     expect(checked.failures).toEqual([]);

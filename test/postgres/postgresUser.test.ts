@@ -7,7 +7,7 @@ import { startService, type TestService } from "../support/startService.ts";
 const another = once((service) => makeCluster(service, "another"));
 
 lifecycle("PostgresUser", {
-  // Nobody but the program knows why a password was changed.
+  // Only the program knows why a password was changed.
   writeOnly: ["rotationTriggers"],
   steady: { rotationTriggers: "a reason to rotate, of which the service knows nothing" },
   given: async (service) => ({ cluster: await makeCluster(service, "main"), username: "anna", role: "writer" }),
@@ -21,7 +21,7 @@ lifecycle("PostgresUser", {
   ],
   drift: [
     {
-      meddle: (service, { cluster, username }) =>
+      interfere: (service, { cluster, username }) =>
         send(service, "PATCH", `/v1/postgres/${String(cluster)}/users/${String(username)}`, { role: "reader" }),
       shows: { role: "reader" },
     },
@@ -53,7 +53,7 @@ describe("PostgresUser", () => {
     return service.requests.slice(before).map(({ operation }) => operation);
   };
 
-  test("its password is an output; one changed outside shows, and is no difference", async () => {
+  test("its password is an output; one changed outside is shown without a difference", async () => {
     const { id, inputs, state } = await make({ username: "anna" });
     expect(id).toBe(`${cluster}/user/anna`);
     expect(state["password"]).toBe(await passwordOf("anna"));
@@ -64,7 +64,7 @@ describe("PostgresUser", () => {
     expect(await user.diff(id, found?.state ?? {}, inputs)).toBe("same");
   });
 
-  test("triggers alone rotate the password, once, and end sessions where asked to", async () => {
+  test("only triggers rotate the password, once, and end sessions if requested", async () => {
     const { id, inputs, state } = await make({ username: "berta", killSessions: true });
     const next = { ...inputs, rotationTriggers: { on: "a" } };
     let after: Record<string, unknown> = {};
@@ -76,15 +76,18 @@ describe("PostgresUser", () => {
     expect(role).toMatchObject({ role: "reader", password: after["password"] });
   });
 
-  test.each(["before", "after"] as const)("an answer lost %s the rotation is settled by the password", async (when) => {
-    const { id, inputs, state } = await make({ username: `lost-${when}` });
-    service.fail({ operation: "postgres.rotatePassword", status: "reset", when, times: 1 });
-    const work = user.update(id, state, { ...inputs, rotationTriggers: { on: "a" } });
-    if (when === "before") await expect(work).rejects.toThrow(/was not rotated: .*Run up again/);
-    else expect((await work)["password"]).toBe(await passwordOf("lost-after"));
-  });
+  test.each(["before", "after"] as const)(
+    "an answer lost %s the rotation is settled by reading the password",
+    async (when) => {
+      const { id, inputs, state } = await make({ username: `lost-${when}` });
+      service.fail({ operation: "postgres.rotatePassword", status: "reset", when, times: 1 });
+      const work = user.update(id, state, { ...inputs, rotationTriggers: { on: "a" } });
+      if (when === "before") await expect(work).rejects.toThrow(/was not rotated: .*Run up again/);
+      else expect((await work)["password"]).toBe(await passwordOf("lost-after"));
+    },
+  );
 
-  test("a password that is refused leaves the user to be repaired; a refresh keeps the one that is known", async () => {
+  test("if the password is refused, the user stays to be repaired; a refresh keeps the known password", async () => {
     const refused = { operation: "postgres.credentials", status: 403, when: "before", times: 1 } as const;
     service.fail(refused);
     const { inputs } = await user.check({}, { cluster, role: "writer", username: "unseen" });
@@ -97,7 +100,7 @@ describe("PostgresUser", () => {
     expect((await user.read(id, state))?.state).toEqual(state);
   });
 
-  test("one deleted outside is gone", async () => {
+  test("a user deleted outside is gone", async () => {
     const { id, state } = await make({ username: "gone" });
     await send(service, "DELETE", path("gone"));
     expect(await user.read(id, state)).toBeUndefined();

@@ -24,9 +24,9 @@ lifecycle("AppSecrets", {
       { set: { app: "other-secrets" }, expect: "replace" },
     ]),
   drift: [
-    { meddle: (service, { app }) => set(service, app, { B: "changed" }), shows: { values: { C: "three" } } },
-    { meddle: (service, { app }) => set(service, app, { C: null }), shows: { values: { B: "" } } },
-    { meddle: (service, { app }) => set(service, app, { B: "x", C: "y" }), shows: { values: {} } },
+    { interfere: (service, { app }) => set(service, app, { B: "changed" }), shows: { values: { C: "three" } } },
+    { interfere: (service, { app }) => set(service, app, { C: null }), shows: { values: { B: "" } } },
+    { interfere: (service, { app }) => set(service, app, { B: "x", C: "y" }), shows: { values: {} } },
   ],
 });
 
@@ -65,7 +65,7 @@ describe("AppSecrets", () => {
     return service.requests.slice(before).map(({ operation }) => operation ?? "");
   };
 
-  test("a change sets what differs and unsets what is no longer listed in one request, and leaves others' names", async () => {
+  test("a change sets what differs and unsets removed names in one request, and keeps others' names", async () => {
     await set(service, app, { OTHERS: "theirs" });
     const made = await make({ KEEP: "k", CHANGE: "a", GO: "g" });
     let state = {};
@@ -77,7 +77,7 @@ describe("AppSecrets", () => {
     expect(Object.keys((state as typeof made.state)["digests"] as object).sort()).toEqual(["CHANGE", "KEEP"]);
   });
 
-  test("a read is one list, and brings no value of anybody", async () => {
+  test("a read is one list, and reveals no values", async () => {
     const { id, state } = await make({ A: "hush-hush" });
     await set(service, app, { A: "their-hush", OTHERS: "their-hush" });
     const before = service.requests.length;
@@ -86,7 +86,7 @@ describe("AppSecrets", () => {
     expect(JSON.stringify(found)).not.toMatch(/hush/);
   });
 
-  test("its deletion unsets only its names, in one request, and not what others have written since (R12)", async () => {
+  test("its deletion unsets only its names, in one request, and keeps what others have written since (R12)", async () => {
     const { id, state } = await make({ A: "1", B: "2" });
     await set(service, app, { OTHERS: "theirs", B: "changed" });
     const found = await secrets.read(id, state);
@@ -94,14 +94,14 @@ describe("AppSecrets", () => {
     expect(await onService()).toEqual({ OTHERS: "theirs", B: "changed" });
   });
 
-  test("a state of an older version, without the time of the write, is judged by digests", async () => {
+  test("a state of an older version, without the time of the write, is compared by digests", async () => {
     const { id, state } = await make({ A: "1", B: "2" });
     await set(service, app, { B: "changed" });
     await secrets.delete(id, Object.fromEntries(Object.entries(state).filter(([name]) => name !== "updatedAt")));
     expect(await onService()).toEqual({ B: "changed" });
   });
 
-  test("what others changed is written again, exactly that", async () => {
+  test("only what others changed is written again", async () => {
     const { id, inputs, state } = await make({ A: "1", B: "2" });
     await set(service, app, { A: "changed" });
     const found = await secrets.read(id, state);
@@ -110,7 +110,7 @@ describe("AppSecrets", () => {
     expect(await onService()).toEqual({ A: "1", B: "changed after the refresh" });
   });
 
-  test("a change by others that is seen twice is still repaired", async () => {
+  test("a change by others is repaired even after two refreshes", async () => {
     const { id, inputs, state } = await make({ A: "1", B: "2" });
     await set(service, app, { A: "changed" });
     const once = await secrets.read(id, state);
@@ -136,7 +136,7 @@ describe("AppSecrets", () => {
     }
   });
 
-  test("an import shows that all values are to be written, and nothing else", async () => {
+  test("after an import all values must be written, and nothing else differs", async () => {
     const { id, inputs } = await make({ A: "1" });
     const found = await secrets.read(id, {});
     expect(found?.inputs).toEqual({ app });
@@ -145,7 +145,7 @@ describe("AppSecrets", () => {
     expect(await secrets.diff(id, state, inputs)).toBe("same");
   });
 
-  test("a bad name is refused by property, also while a value is not known, and no value is quoted", async () => {
+  test("an invalid name is refused by property, even while a value is unknown, and no value is quoted", async () => {
     const unknown = "04da6b54-80e4-46f7-96ec-b56ff0331ba9";
     const { failures } = await secrets.check({}, { app, values: { "BAD-NAME": "hush-hush", FINE: unknown } });
     expect(failures).toEqual([
@@ -155,7 +155,7 @@ describe("AppSecrets", () => {
     expect(wrong.failures.join()).toMatch(/^values\.A: got a number; /);
   });
 
-  describe("a name that another resource takes over, as told by the time of the write", () => {
+  describe("a name that another resource takes over is recognised by the time of the write", () => {
     const kept = (name: string) =>
       `${name} of App ${app} stays set: something else has written it since this resource did.`;
     let said: string[];
@@ -194,7 +194,7 @@ describe("AppSecrets", () => {
       expect(await onService()).toEqual({});
     });
 
-    test("from AppSecrets to other ones, which change or go", async () => {
+    test("from AppSecrets to other AppSecrets, which change or are deleted", async () => {
       const [one, other] = [await make({ A: "old", B: "b" }), await make({ C: "c" })];
       const state = await change(other, { A: "new", C: "c" });
       expect(await asked(() => secrets.delete(one.id, one.state))).toEqual(["secrets.list", "secrets.update"]);
@@ -204,7 +204,7 @@ describe("AppSecrets", () => {
       expect(await onService()).toEqual({ A: "newer", C: "newer" });
     });
 
-    test("while the answer to the other's write is still on its way", async () => {
+    test("while the answer to the other's write is still pending", async () => {
       const old = await makeSingle("A", "old");
       service.fail({ operation: "secrets.update", when: "after", delayMs: 200 });
       await Promise.all([

@@ -1,4 +1,4 @@
-// What functions tell of secrets and keys, and what they do with keys.
+// What the functions return about secrets and keys, and what they do with keys.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -9,7 +9,7 @@ import { startService, type TestService } from "../support/startService.ts";
 const base64 = (text: string): string => Buffer.from(text).toString("base64");
 const path = "/v1/apps/vault";
 
-/** Passes reads on to the service and writes down what was asked for, queries included. */
+/** Forwards reads to the service and records their paths and queries. */
 async function listener(service: TestService): Promise<{ url: string; asked: string[]; close: () => void }> {
   const asked: string[] = [];
   const server = createServer((request, response) => {
@@ -50,7 +50,7 @@ describe.each(callings)("functions about secrets, $name binding", ({ start }) =>
     await service.close();
   });
 
-  test("getSecrets lists names, digests and times, and asks for no value", async () => {
+  test("getSecrets lists names, digests and times, and requests no value", async () => {
     const { answer, isSecret } = await calling.call("getSecrets", { app: "vault", minVersion: 1 });
     const secrets = answer["secrets"] as { id: string; name: string; digest: string; createdAt: string }[];
     expect(secrets.map(({ id, name }) => [id, name])).toEqual([
@@ -76,7 +76,7 @@ describe.each(callings)("functions about secrets, $name binding", ({ start }) =>
     await expect(calling.call("getSecret", { app: "vault", name: "NONE" })).rejects.toThrow(/secrets.get answered 404/);
   });
 
-  test("getSecretKeys lists all, or those of some types; getSecretKey looks one up", async () => {
+  test("getSecretKeys lists all keys, or those of some types; getSecretKey finds one", async () => {
     const names = async (args: object) =>
       ((await calling.call("getSecretKeys", { app: "vault", ...args })).answer["keys"] as { name: string }[]).map(
         ({ name }) => name,
@@ -89,7 +89,7 @@ describe.each(callings)("functions about secrets, $name binding", ({ start }) =>
     expect(answer["publicKey"]).toMatch(/^[A-Za-z0-9+/]+=*$/);
   });
 
-  test("decrypt answers the plaintext as a secret, with the right data only", async () => {
+  test("decrypt returns the plaintext as a secret, only with the right associated data", async () => {
     const args = { app: "vault", key: "vault/box", ciphertext, associatedData: base64("for you") };
     for (const isPreview of [false, true]) {
       const { answer, isSecret } = await calling.call("decrypt", args, { isPreview });
@@ -103,12 +103,12 @@ describe.each(callings)("functions about secrets, $name binding", ({ start }) =>
     expect(String(error)).toMatch(/ciphertext: got .*must be base64/);
   });
 
-  test("verify tells a right signature from a wrong one, and a wrong key is an error", async () => {
+  test("verify accepts a valid signature and rejects an invalid one; a wrong key is an error", async () => {
     const args = { app: "vault", key: "vault/pen", plaintext: base64("hello"), signature };
     expect((await calling.call("verify", args)).answer).toEqual({ valid: true });
     expect((await calling.call("verify", { ...args, plaintext: base64("hallo") })).answer).toEqual({ valid: false });
     expect((await calling.call("verify", { ...args, signature: base64("no") })).answer).toEqual({ valid: false });
-    // Another key's signature, and a key that signs nothing.
+    // Another key's signature, and a key that cannot sign.
     expect((await calling.call("verify", { ...args, key: "seal" })).answer).toEqual({ valid: false });
     await expect(calling.call("verify", { ...args, key: "box" })).rejects.toThrow(
       /400: .*nacl_secretbox does not sign/,
@@ -116,7 +116,7 @@ describe.each(callings)("functions about secrets, $name binding", ({ start }) =>
     await expect(calling.call("verify", { ...args, key: "none" })).rejects.toThrow(/secretKeys.verify answered 404/);
   });
 
-  test("a refusal that speaks of signatures is still an error when the key cannot sign", async () => {
+  test("a refusal that mentions signatures is still an error when the key cannot sign", async () => {
     service.fail({
       operation: "secretKeys.verify",
       status: 400,
@@ -126,14 +126,17 @@ describe.each(callings)("functions about secrets, $name binding", ({ start }) =>
     await expect(calling.call("verify", args)).rejects.toThrow(/verifies no signature/);
   });
 
-  test("no message quotes what is secret", async () => {
+  test("no message quotes secret inputs", async () => {
     const args = { app: "vault", key: "pen", plaintext: "c4n4ry§", signature };
     const error: unknown = await calling.call("verify", args).catch((reason: unknown) => reason);
     expect(String(error)).toMatch(/plaintext: got a string; must be base64/);
     expect(String(error)).not.toContain("c4n4ry");
   });
 
-  test.each(["getSecrets", "getSecretKeys"])("%s in an App that does not exist is the service's 404", async (name) => {
-    await expect(calling.call(name, { app: "nowhere" })).rejects.toThrow(/answered 404: .*app not found/i);
-  });
+  test.each(["getSecrets", "getSecretKeys"])(
+    "%s in an App that does not exist returns the service's 404",
+    async (name) => {
+      await expect(calling.call(name, { app: "nowhere" })).rejects.toThrow(/answered 404: .*app not found/i);
+    },
+  );
 });

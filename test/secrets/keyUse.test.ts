@@ -9,7 +9,7 @@ const draw = (service: TestService, app: unknown, name: string, type: string) =>
   send(service, "POST", `/v1/apps/${String(app)}/secretkeys/${name}/generate`, { type });
 
 const life = (type: string, appName: string): Life => ({
-  // It exists in the state alone.
+  // It exists only in the state.
   survives: true,
   importRefused: /cannot be imported or looked up: .*leave the import out/,
   given: async (service) => {
@@ -27,7 +27,7 @@ const life = (type: string, appName: string): Life => ({
     ]),
   drift: [
     {
-      meddle: async (service, { app, madeWith }) => {
+      interfere: async (service, { app, madeWith }) => {
         const path = `/v1/apps/${String(app)}/secretkeys/TWO`;
         await expect
           .poll(async () => (await draw(service, app, "TWO", type), (await send(service, "GET", path))["updated_at"]), {
@@ -44,7 +44,7 @@ const life = (type: string, appName: string): Life => ({
 lifecycle("Ciphertext", life("xaes256gcm", "life-cipher"));
 lifecycle("Signature", life("hs256", "life-signature"));
 
-describe("what is made with a key", () => {
+describe("values created with a key", () => {
   let service: TestService;
   let encrypted: Bound;
   let signed: Bound;
@@ -83,7 +83,7 @@ describe("what is made with a key", () => {
     });
   });
 
-  test("a refresh keeps it while its key is there, and forgets it with the key", async () => {
+  test("a refresh keeps it while its key exists, and forgets it with the key", async () => {
     await draw(service, "app", "BRIEF", "es256");
     const { id, state } = await make(signed, { key: "BRIEF" });
     expect((await signed.read(id, state))?.state).toEqual(state);
@@ -91,14 +91,14 @@ describe("what is made with a key", () => {
     expect(await signed.read(id, state)).toBeUndefined();
   });
 
-  test("deletion asks for nothing", async () => {
+  test("deletion sends no request", async () => {
     const { id, state } = await make(signed, { key: "SIGN" });
     const before = service.requests.length;
     await signed.delete(id, state);
     expect(service.requests.length).toBe(before);
   });
 
-  test("a key of the wrong kind is named, and no data quoted", async () => {
+  test("the error for a key of the wrong kind names it, and quotes no data", async () => {
     const error: unknown = await make(encrypted, { key: "SIGN" }).catch((reason: unknown) => reason);
     expect(String(error)).toMatch(/a key of type es256 does not encrypt/);
     expect(String(error)).not.toContain(text("hush-hush"));

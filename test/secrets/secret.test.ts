@@ -22,7 +22,7 @@ lifecycle("Secret", {
     ]),
   drift: [
     {
-      meddle: (service, { app, name }) => set(service, app, name, "changed"),
+      interfere: (service, { app, name }) => set(service, app, name, "changed"),
       shows: { value: undefined },
     },
   ],
@@ -44,7 +44,7 @@ describe("Secret", () => {
     return { inputs, ...(await secret.create(inputs)) };
   };
 
-  test("a change by others that is seen twice is still repaired", async () => {
+  test("a change by others is repaired even after two refreshes", async () => {
     const { id, inputs, state } = await make("TWICE");
     await set(service, "app", "TWICE", "changed");
     const once = await secret.read(id, state);
@@ -54,7 +54,7 @@ describe("Secret", () => {
     expect(next["digest"]).toBe(state["digest"]);
   });
 
-  test("one that exists already is overwritten with a warning that quotes no value", async () => {
+  test("an existing secret is overwritten with a warning that quotes no value", async () => {
     const said = vi.spyOn(console, "error").mockImplementation(() => undefined);
     try {
       await make("FREE");
@@ -68,7 +68,7 @@ describe("Secret", () => {
     }
   });
 
-  test("a bad name is refused, and no value is quoted", async () => {
+  test("an invalid name is refused, and no value is quoted", async () => {
     const { failures } = await secret.check({}, { app: "app", name: "1ST", value: 4711 });
     expect(failures.join("\n")).toMatch(/name: got "1ST"; must be 1 to 255 letters/);
     expect(failures.join("\n")).toMatch(/value: got a number; /);

@@ -1,4 +1,4 @@
-// The admin listener, and every example of docs/service-faults.md as a client meets it.
+// The admin listener, and the effect of every example of docs/service-faults.md on a client.
 import { mkdtempSync, readFileSync, statSync, existsSync } from "node:fs";
 import { request } from "node:http";
 import { tmpdir } from "node:os";
@@ -38,7 +38,7 @@ const create = ({ call, machines }: Scene) => call("POST", machines, { config: {
 const count = async ({ call, machines }: Scene): Promise<number> => (await call("GET", machines)).body.length;
 const cut = /fetch failed|terminated/;
 
-/** What a client sees of each fault: `plan` plans the example. */
+/** The effect of each fault on a client: `plan` plans the example. */
 const seen: Readonly<Record<string, (scene: Scene, plan: Plan) => Promise<void>>> = {
   async "failure before"(scene, plan) {
     await plan();
@@ -231,7 +231,7 @@ const seen: Readonly<Record<string, (scene: Scene, plan: Plan) => Promise<void>>
   },
 };
 
-/** Reads an answer as it comes: how long it says it is, what came, in how many pieces, and whether that was all. */
+/** Reads an answer in detail: its declared length, its data, the number of pieces, and whether it was complete. */
 function raw({ url, token }: Scene, path: string) {
   return new Promise<{ length: number; bytes: number; pieces: number; whole: boolean }>((resolve, reject) => {
     const sent = request(`${url}/v1${path}`, { headers: { authorization: `Bearer ${token}` } }, (answer) => {
@@ -258,7 +258,7 @@ describe("every example of docs/service-faults.md", () => {
     example,
   }));
 
-  test("is tried out here, and nothing else is", () => {
+  test("is tested here, and there are no others", () => {
     expect(examples.map(({ name }) => name)).toEqual(Object.keys(seen));
   });
 
@@ -279,16 +279,16 @@ test.each([
     'invalid operation, got "machines.fly", is no operation',
   ],
   ["an unknown field", { operation: "apps.get", statuss: 500 }, "unknown statuss"],
-  ["an unknown field inside", { operation: "apps.list", list: { keeps: 1 } }, "unknown list.keeps"],
-  ["nothing to do", { operation: "apps.get" }, "must do something"],
-  ["two things to do", { operation: "machines.get", stale: 1, status: 500 }, "invalid stale"],
-  ["a status that is none", { status: 99 }, "invalid status"],
+  ["an unknown nested field", { operation: "apps.list", list: { keeps: 1 } }, "unknown list.keeps"],
+  ["no effect", { operation: "apps.get" }, "must do something"],
+  ["two effects", { operation: "machines.get", stale: 1, status: 500 }, "invalid stale"],
+  ["an invalid status", { status: 99 }, "invalid status"],
   ["a body without a status", { body: "x" }, "invalid body"],
   ["a wrong moment", { operation: "machines.create", capacity: true, when: "after" }, "must be before with capacity"],
-  ["an operation it means nothing to", { operation: "apps.get", stale: 1 }, "must be one that stale applies to"],
-  ["an answer that is cut and never given", { status: "reset", truncate: 1 }, "needs an answer"],
-  ["a header that would end the headers", { status: 500, headers: { a: "b\r\nc: d" } }, "invalid headers.a"],
-  ["a negative delay", { delayMs: -1 }, "invalid delayMs, got -1, must be at least 0"],
+  ["an operation without that effect", { operation: "apps.get", stale: 1 }, "must be one that stale applies to"],
+  ["an answer that is truncated and never sent", { status: "reset", truncate: 1 }, "needs an answer"],
+  ["a header with a line break", { status: 500, headers: { a: "b\r\nc: d" } }, "invalid headers.a"],
+  ["a negative delay", { delayMs: -1 }, "invalid delayMs, got -1, must be a whole number from 0 to 86400000"],
 ])("a fault with %s is refused, naming the field", async (_, body, message) => {
   const { ask, service } = await withAdmin();
   const answer = await ask("POST", "/faults", body);
@@ -296,7 +296,7 @@ test.each([
   expect(service.faults.none).toBe(true);
 });
 
-test("faults are listed until they are used up or taken back", async () => {
+test("faults are listed until they are used up or removed", async () => {
   const { ask, call } = await withAdmin();
   const { id } = (await ask("POST", "/faults", { operation: "apps.get", nth: 2, status: 500 })).body;
   const other = (await ask("POST", "/faults", { operation: "machines.get", delayMs: 1 })).body;
@@ -311,7 +311,7 @@ test("faults are listed until they are used up or taken back", async () => {
   expect((await ask("DELETE", `/faults/${other.id}`)).status).toBe(404);
 });
 
-test("images are listed and moved, and new Machines follow", async () => {
+test("images are listed and moved, and new Machines use the moved one", async () => {
   const { ask, machine } = await withAdmin();
   const digest = `sha256:${"ab".repeat(32)}`;
   const listed = { reference: "nginx:latest", digest, labels: { version: "9" } };
@@ -323,9 +323,12 @@ test("images are listed and moved, and new Machines follow", async () => {
   expect((await machine()).image_ref).toMatchObject({ digest, labels: { version: "9" } });
   expect((await ask("PUT", "/images", { ...listed, digest: "abc" })).body.error).toContain("invalid digest");
   expect((await ask("PUT", "/images", { digest })).body.error).toContain("invalid reference, got nothing");
+  expect((await ask("PUT", "/images", { ...listed, reference: "a b" })).body.error).toBe(
+    'invalid reference, got "a b", must be an image such as "registry.example.com/web:v3" or "web@sha256:…"; it has no spaces',
+  );
 });
 
-test("the DNS of a hostname is set and brought back", async () => {
+test("the DNS of a hostname is set and reset", async () => {
   const { ask, call } = await withAdmin();
   await call("POST", "/apps/web/certificates/acme", { hostname: "www.example.com" });
   const check = async () => (await call("POST", "/apps/web/certificates/www.example.com/check")).body;
@@ -340,7 +343,7 @@ test("the DNS of a hostname is set and brought back", async () => {
   expect((await ask("PUT", "/dns/not..a..name", {})).body.error).toContain("invalid hostname");
 });
 
-test("time passes on request, and due timers run", async () => {
+test("the clock is advanced on request, and due timers run", async () => {
   const { ask, machine, state, service } = await withAdmin({ delays: "believable" });
   const { id } = await machine();
   const before = service.context.clock.now();
@@ -350,7 +353,7 @@ test("time passes on request, and due timers run", async () => {
   expect((await ask("POST", "/clock", { advanceMs: -1 })).body.error).toContain("invalid advanceMs, got -1");
 });
 
-test("the audit log is read on from where the reader was", async () => {
+test("the audit log continues where the reader stopped", async () => {
   const { ask, call } = await withAdmin();
   const { last } = (await ask("GET", "/audit")).body;
   await call("GET", "/apps/web");
@@ -367,7 +370,7 @@ test("the audit log is read on from where the reader was", async () => {
   expect((await ask("GET", "/audit?after=soon")).body.error).toContain("invalid after");
 });
 
-test("only its own token gets in, and no page from elsewhere", async () => {
+test("only its own token is accepted, and no request from another website", async () => {
   const { admin, token, ask } = await withAdmin();
   expect((await ask("GET", "/faults", undefined, { authorization: `Bearer ${token}` })).status).toBe(401);
   expect((await fetch(`${admin.url}/faults`)).status).toBe(401);
@@ -376,13 +379,13 @@ test("only its own token gets in, and no page from elsewhere", async () => {
   expect((await ask("GET", "/nothing")).status).toBe(404);
 });
 
-test("the admin token is no token of the service, which knows none of the admin's paths", async () => {
+test("the admin token is not valid for the service, which has none of the admin's paths", async () => {
   const { admin, url, token } = await withAdmin();
   expect((await caller(url, admin.token)("GET", "/apps/web")).status).toBe(401);
   expect((await fetch(`${url}/faults`, { headers: { authorization: `Bearer ${token}` } })).status).toBe(404);
 });
 
-test("its token lies in the data folder, for the user alone, while it listens", async () => {
+test("its token is in the data folder, readable only by the user, while it listens", async () => {
   const data = mkdtempSync(join(tmpdir(), "machines-admin-"));
   const { admin } = await withAdmin({ data });
   const file = join(data, "admin-token");
@@ -392,7 +395,7 @@ test("its token lies in the data folder, for the user alone, while it listens", 
   expect(existsSync(file)).toBe(false);
 });
 
-test("it listens to this computer alone", async () => {
+test("it listens only on this computer", async () => {
   const { service } = await withApp();
   await expect(startAdmin({ service, listen: { host: "0.0.0.0", port: 0 } })).rejects.toThrow(
     /an address that only this computer can reach/,

@@ -1,5 +1,4 @@
-// What lies in the data folder: nothing that is secret in clear text, whichever way it came in, and still all of it there
-// after a restart.
+// The data folder: it has no secret in plain text, whatever its origin, and keeps all of them across a restart.
 import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -30,7 +29,7 @@ async function start(data: string) {
 
 const host = "www.example.com";
 
-/** Puts one of every kind of secret in; what must not be found, each as it was sent and as it might be written. */
+/** Stores one of every kind of secret; returns what must not be found, as sent and in possible encodings. */
 async function fill(call: ReturnType<typeof caller>): Promise<string[]> {
   const key = Buffer.from("canary-key-of-32-bytes-in-length");
   await call("POST", "/apps", { name: "web", org_slug: "personal" });
@@ -69,7 +68,7 @@ function expectClean(folder: string, secrets: readonly string[]): void {
         expect([file, readFileSync(file).includes(spelled)]).toEqual([file, false]);
 }
 
-test("no secret, key, password, private key or token lies in any file, while it runs and after", async () => {
+test("no secret, key, password, private key or token is in any file, during and after a run", async () => {
   const folder = newFolder();
   const { service, call } = await start(folder);
   const secrets = await fill(call);
@@ -78,7 +77,7 @@ test("no secret, key, password, private key or token lies in any file, while it 
   expectClean(folder, secrets);
 });
 
-test("the folder is the user's alone, and so is every file with something to hide", async () => {
+test("only the user can read the folder, and every file with a secret", async () => {
   const folder = newFolder();
   const { call } = await start(folder);
   await fill(call);
@@ -87,7 +86,7 @@ test("the folder is the user's alone, and so is every file with something to hid
     expect([file, statSync(join(folder, file)).mode & 0o077]).toEqual([file, 0]);
 });
 
-test("all of it is there again after a restart", async () => {
+test("everything is kept across a restart", async () => {
   const folder = newFolder();
   const first = await start(folder);
   await fill(first.call);
@@ -119,7 +118,7 @@ test.each([
     (call: ReturnType<typeof caller>) =>
       call("POST", "/apps/web/certificates/custom", { hostname: host, ...makeCertificate({ hosts: [host] }) }),
   ],
-])("without the key that opens %s the service does not start, and says what is missing", async (_, put) => {
+])("without the key for %s the service does not start, and says what is missing", async (_, put) => {
   const folder = newFolder();
   const { service, call } = await start(folder);
   await call("POST", "/apps", { name: "web", org_slug: "personal" });
@@ -129,7 +128,7 @@ test.each([
   expect(() => createService({ data: folder })).toThrow(/key is missing.*backup/);
 });
 
-test("a copy of the database alone opens nothing: another key is refused where a value is asked for", async () => {
+test("a copy of the database alone reveals nothing: another key is refused when a value is read", async () => {
   const folder = newFolder();
   const { service, call } = await start(folder);
   await fill(call);

@@ -1,4 +1,4 @@
-// The audit log: what was asked and what became of it.
+// The audit log: requests and their results.
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { expect, test } from "vitest";
@@ -6,7 +6,7 @@ import { Audit } from "../../service/http/audit.ts";
 import { ManualClock } from "../../service/index.ts";
 import { caller, withApp } from "./client.ts";
 
-test("every answered request is in it, with who asked and what became of it", async () => {
+test("it has every answered request, with its caller and its result", async () => {
   const clock = new ManualClock();
   const { call, url, service, machines, machine } = await withApp({ clock });
   const from = service.audit.last;
@@ -44,7 +44,7 @@ test("every answered request is in it, with who asked and what became of it", as
   expect(id).not.toBe("none");
 });
 
-test("a guarded request records whether it held the lease, and never its nonce", async () => {
+test("a guarded request shows whether it had the lease, and never its nonce", async () => {
   const { call, service, machine, machines } = await withApp();
   const { id } = await machine();
   const path = `${machines}/${id}`;
@@ -65,7 +65,7 @@ test("a guarded request records whether it held the lease, and never its nonce",
   expect(JSON.stringify(entries)).not.toContain(nonce);
 });
 
-test("a path that is none of the interface has no operation", async () => {
+test("an unknown path has no operation", async () => {
   const { call, service } = await withApp();
   await call("GET", "/nowhere?secret=hunter2");
   expect(service.audit.after(0).at(-1)).toMatchObject({ operation: null, path: "/v1/nowhere", status: 404 });
@@ -90,7 +90,7 @@ test("the newest entries are kept, and their numbers never skip", () => {
   expect(paths(5)).toEqual([]);
 });
 
-test("entries of long ago are as those of now, wherever one begins to read", () => {
+test("old entries have the same form as new ones, at any starting point", () => {
   const audit = new Audit(2500);
   audit.add({ ...entryOf("uncounted"), at: 0 });
   audit.keep();
@@ -114,7 +114,7 @@ test("entries of long ago are as those of now, wherever one begins to read", () 
   expect(audit.after(0, 0)).toEqual([]);
 });
 
-test("nothing is kept before a reader exists, and the numbers continue all the same", async () => {
+test("nothing is kept without a reader, but the numbers continue", async () => {
   const { call, service } = await withApp({ audit: false });
   const { audit } = service;
   const before = audit.last;
@@ -138,13 +138,13 @@ test("F47 an entry keeps no more of a URL than it shows", async () => {
     for (let i = 0; i < count; i += 100)
       await Promise.all(Array.from({ length: 100 }, async () => (await fetch(`${url}/${long}?${i}`)).arrayBuffer()));
   };
-  // What the client and the service keep for themselves comes with the first requests, and is no entry's.
+  // The first requests fill caches of the client and the service, which do not count as entries.
   await ask(1000);
   const before = size();
   const count = 3000;
   await ask(count);
   const grown = size() - before;
   expect(service.audit.after(0).at(-1)?.path).toHaveLength(200);
-  // 45 MB of URLs were asked for.
+  // 45 MB of URLs were requested.
   expect(grown).toBeLessThan(count * 3000);
 });

@@ -15,13 +15,19 @@ test.each([
   ["no scheme", "the-token-alone"],
 ])("%s is 401 on every kind of route", async (_, authorization) => {
   const { url } = await withApp();
-  for (const path of ["/v1/apps/web", "/v1/apps?org_slug=personal", "/v1/platform/regions", "/v1/nowhere", "/"]) {
+  for (const path of [
+    "/v1/apps/web",
+    "/v1/apps?org_slug=personal",
+    "/v1/platform/regions",
+    "/v1/nowhere",
+    "/nowhere",
+  ]) {
     const answer = await fetch(url + path, authorization === undefined ? {} : { headers: { authorization } });
     expect([path, answer.status, await answer.json()]).toEqual([path, 401, unauthenticated]);
   }
 });
 
-test("a token is good until it expires", async () => {
+test("a token is valid until it expires", async () => {
   const { url, clock, service } = await withApp({ clock: new ManualClock() });
   addToken(service.context.store, "short-lived", { slug: "personal", expiresAt: clock.now() + 60_000 }, clock.now());
   const call = caller(url, "short-lived");
@@ -32,7 +38,7 @@ test("a token is good until it expires", async () => {
   expect(await call("GET", "/apps/web")).toMatchObject({ status: 401, body: unauthenticated });
 });
 
-test("what belongs to another organization is 403, whatever is asked of it", async () => {
+test("every request for objects of another organization is 403", async () => {
   const { url, service, call, machine, volume, machines } = await withApp();
   const { id } = await machine();
   const { id: disk } = await volume();
@@ -84,14 +90,14 @@ test("a volume or snapshot of another organization cannot be copied", async () =
   }
 });
 
-test("the store holds no token in clear text", async () => {
+test("the store has no token in plain text", async () => {
   const { service, token } = await withApp();
   const rows = service.context.store.all("SELECT * FROM tokens");
   expect(rows).toHaveLength(1);
   expect(JSON.stringify(rows)).not.toContain(token);
 });
 
-/** A request with headers `fetch` does not let one choose. */
+/** A request with headers that `fetch` does not allow. */
 function raw(url: string, headers: Record<string, string>): Promise<number> {
   return new Promise((resolve, reject) => {
     httpRequest(`${url}/v1/apps/web`, { headers }, (response) => {
@@ -119,7 +125,7 @@ test("F36 a host name that is not this computer's is refused, because foreign DN
   }
 });
 
-test("F36 requests a browser sends for another page are refused", async () => {
+test("F36 a browser's requests from another website are refused", async () => {
   const { url, token } = await withApp();
   const authorization = `Bearer ${token}`;
   const host = new URL(url).host;

@@ -1,4 +1,4 @@
-// Invalid input (F34, F24) is answered with a sentence, never with a stack, and never touches a file.
+// Invalid input (F34, F24) is answered with a sentence, never with a stack trace, and never touches a file.
 import { connect } from "node:net";
 import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -11,7 +11,7 @@ afterEach(() => {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
 });
 
-/** Sends bytes as they are; the answer's status and body. */
+/** Sends raw bytes; returns the answer's status and body. */
 function send(url: string, request: string): Promise<{ status: number; body: string }> {
   return new Promise((resolve, reject) => {
     const socket = connect(Number(new URL(url).port), "127.0.0.1");
@@ -75,7 +75,7 @@ test.each([
   ["a list", "[]", 400],
   ["null", "null", 400],
   ["nothing", "", 400],
-  ["nesting without end", "[".repeat(100_000), 400],
+  ["endless nesting", "[".repeat(100_000), 400],
   ["deep nesting", `{"config":{"image":"nginx","deep":${"[".repeat(20_000)}${"]".repeat(20_000)}}}`, 400],
   ["5 MiB", `{"config":{"image":"${"a".repeat(5 * 2 ** 20)}"}}`, 413],
   ["a NUL in a name", String.raw`{"name":"a\u0000","config":{"image":"nginx"}}`, 400],
@@ -86,7 +86,7 @@ test.each([
   expect((await call("GET", machines)).body).toEqual([]);
 });
 
-test("a body that begins with __proto__ or constructor changes nothing but itself", async () => {
+test("a body with the keys __proto__ or constructor affects no other object", async () => {
   const { call, machine, machines } = await withApp({ strict: false });
   const body =
     '{"__proto__":{"polluted":1},"config":{"image":"nginx","__proto__":{"polluted":1},"env":{"__proto__":"x","constructor":"y"},"metadata":{"__proto__":"z"}}}';
@@ -100,7 +100,7 @@ test("a body that begins with __proto__ or constructor changes nothing but itsel
   expect(await machine()).not.toHaveProperty("polluted");
 });
 
-test("unknown fields are kept inside config and passed over elsewhere", async () => {
+test("unknown fields are kept inside config and ignored elsewhere", async () => {
   const { call, machines } = await withApp({ strict: false });
   const made = await call("POST", `${machines}?whatever=1`, {
     config: { image: "nginx", brand_new: { a: [1] }, guest: { turbo: true } },
@@ -124,7 +124,7 @@ test("a strict service refuses unknown fields and names them", async () => {
   expect((await call("GET", `${machines}?whatever=1`)).status).toBe(400);
 });
 
-test("the log names unknown fields and never their values, nor tokens, nonces or environments", async () => {
+test("the log names unknown fields, without their values, tokens, nonces or environments", async () => {
   const lines: string[] = [];
   const { call, machines, token } = await withApp({ strict: false, log: { write: (line) => lines.push(line) } });
   const made = await call("POST", machines, {
@@ -161,7 +161,7 @@ test("malformed HTTP is answered or closed, and other clients are served", async
   expect((await call("GET", "/apps/web")).status).toBe(200);
 });
 
-test("a secret value of the wrong form is refused, and the refusal does not quote it", async () => {
+test("a secret value of the wrong form is refused without quoting it", async () => {
   const { call } = await withApp({ strict: false });
   const canary = "canary-5d1e, no base64";
   const answer = await call("POST", "/apps/web/secretkeys/KEY", { type: "hs256", value: canary });

@@ -9,7 +9,7 @@ export interface Answer {
   readonly headers: Headers;
   readonly text: string;
   /** The JSON of the body; undefined without one. */
-  readonly body: any; // oxlint-disable-line typescript/no-explicit-any -- tests reach into answers freely
+  readonly body: any; // oxlint-disable-line typescript/no-explicit-any -- tests access answers freely
 }
 
 export type Call = (
@@ -50,7 +50,7 @@ export async function withApp<C extends Clock | undefined = undefined>(options: 
     ...service,
     call,
     machines,
-    /** Creates a Machine and gives its answer. */
+    /** Creates a Machine and returns its answer. */
     async machine(config: object = {}, more: object = {}) {
       const made = await call("POST", machines, { config: { image: "nginx", ...config }, ...more });
       if (made.status !== 200) throw new Error(`creating a Machine gave ${made.status} ${made.text}`);
@@ -67,11 +67,11 @@ export async function withApp<C extends Clock | undefined = undefined>(options: 
   };
 }
 
-/** An App on a service whose clock stands still and where things take the time they take for people. */
+/** An App on a service whose clock stands still and whose operations take realistic times. */
 export const withStillClock = (options: Omit<ServiceOptions, "clock"> = {}) =>
   withApp({ delays: "believable", ...options, clock: new ManualClock() });
 
-/** Sends requests with another token, made for the purpose; of the organization `personal` when nothing else is said. */
+/** Sends requests with a new token, by default of the organization `personal`. */
 export function callerWith(
   { url, service }: Pick<TestService, "url" | "service">,
   token: string,
@@ -82,11 +82,11 @@ export function callerWith(
 }
 
 interface Page {
-  readonly items: readonly any[]; // oxlint-disable-line typescript/no-explicit-any -- as answers are
+  readonly items: readonly any[]; // oxlint-disable-line typescript/no-explicit-any -- like answers
   readonly next: string | null | undefined;
 }
 
-/** The pages of a list, until there is no next one. */
+/** All pages of a list. */
 export async function pages(page: (cursor: string | undefined) => Promise<Page>): Promise<Page["items"][]> {
   const found: Page["items"][] = [];
   let cursor: string | undefined;

@@ -18,7 +18,7 @@ export interface Ended {
   readonly err: string;
 }
 
-/** Begins the command, as its own process. */
+/** Starts the command as a process. */
 function begin(args: readonly string[], env: NodeJS.ProcessEnv, cwd?: string): ChildProcess {
   return spawn(process.execPath, ["--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", main, ...args], {
     env,
@@ -27,7 +27,7 @@ function begin(args: readonly string[], env: NodeJS.ProcessEnv, cwd?: string): C
   });
 }
 
-/** Collects what a process says until it ends. */
+/** Collects the output of a process until it exits. */
 function ended(child: ChildProcess): Promise<Ended> {
   return new Promise((resolve, reject) => {
     let [out, err] = ["", ""];
@@ -37,11 +37,11 @@ function ended(child: ChildProcess): Promise<Ended> {
   });
 }
 
-/** Runs the command to its end. */
+/** Runs the command until it exits. */
 export const command = (args: readonly string[], env: NodeJS.ProcessEnv = process.env, cwd?: string): Promise<Ended> =>
   ended(begin(args, env, cwd));
 
-/** A service in the foreground: ready, and ended after the test. */
+/** A service in the foreground: ready, and stopped after the test. */
 export async function foreground(data: string, args: readonly string[] = [], env: NodeJS.ProcessEnv = {}) {
   const listen = env["MACHINES_SERVICE_LISTEN"] === undefined ? ["--listen", "127.0.0.1:0"] : [];
   const child = begin(["start", "--data", data, ...listen, "--json", ...args], { ...process.env, ...env });
@@ -58,18 +58,18 @@ export async function foreground(data: string, args: readonly string[] = [], env
 export const start = (data: string, ...more: string[]): Promise<Ended> =>
   command(["start", "--detach", "--data", data, "--listen", "127.0.0.1:0", ...more]);
 
-/** Path of a data folder that does not exist yet; its parent is the test's alone. */
+/** Path of a data folder that does not exist yet; its parent belongs only to the test. */
 export function folder(): string {
   const made = join(mkdtempSync(join(tmpdir(), "machines-command-")), "data");
   afterThisTest(() => {
     const left = findRunning(made);
     if (left) kill([left.pid]);
-    // What was just killed may still be ending.
+    // A killed process may still be exiting.
     rmSync(join(made, ".."), { recursive: true, force: true, maxRetries: 10 });
   });
   return made;
 }
 
-/** Waits until a data folder is nobody's. */
+/** Waits until no process uses a data folder. */
 export const released = (data: string): Promise<void> =>
   vi.waitFor(() => expect(isLocked(data)).toBe(false), { timeout: hang, interval: 5 });

@@ -1,4 +1,4 @@
-// Connections, which need no token (F47): their number, their duration, and that all are released.
+// Connections, which need no token (F47): their number, their duration, and their release.
 import { connect, type Server, type Socket } from "node:net";
 import { connect as connectSecurely } from "node:tls";
 import { promisify } from "node:util";
@@ -18,8 +18,8 @@ afterEach(async () => {
 
 const portOf = (url: string): number => Number(new URL(url).port);
 
-/** A client that sends this, reads nothing and never closes: all it holds is given back by the service, or not at all. */
-function stubborn(url: string, text = ""): Promise<Socket> {
+/** A client that sends this, reads nothing and never closes: only the service can release its connection. */
+function unreadingClient(url: string, text = ""): Promise<Socket> {
   const socket = connect({ port: portOf(url), host: "127.0.0.1", allowHalfOpen: true });
   sockets.push(socket);
   socket.on("error", () => undefined);
@@ -28,10 +28,10 @@ function stubborn(url: string, text = ""): Promise<Socket> {
   );
 }
 
-const stubbornOnes = (count: number, url: string, text?: string): Promise<Socket[]> =>
-  Promise.all(Array.from({ length: count }, () => stubborn(url, text)));
+const unreadingClients = (count: number, url: string, text?: string): Promise<Socket[]> =>
+  Promise.all(Array.from({ length: count }, () => unreadingClient(url, text)));
 
-/** Connections the service has. */
+/** The number of open connections of the service. */
 const held = (server: object): Promise<number> => {
   const net = server as Server;
   return promisify(net.getConnections.bind(net))();
@@ -48,42 +48,39 @@ const unfinished = [
   ["nothing", ""],
   ["half of the headers", "GET /v1/apps/web HTTP/1.1\r\nHost: local"],
   ["half of a body", 'POST /v1/apps HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{"name"'],
-  ["what is not HTTP", "\u0016\u0003\u0001 nonsense\r\n\r\n"],
+  ["bytes that are not HTTP", "\u0016\u0003\u0001 nonsense\r\n\r\n"],
 ] as const;
 
-test.each(unfinished)(
-  "F47 connections on which %s comes are given back, whatever their clients do",
-  async (_, text) => {
-    const { url, call, service } = await withApp({ connections: { checkMs: 10 } });
-    const { server } = service.app;
-    expect([server.headersTimeout, server.requestTimeout]).toEqual([10_000, 15_000]);
-    await stubbornOnes(160, url, text);
-    expect((await call("GET", "/apps/web")).status).toBe(200);
-    // As if the seconds were over.
-    server.headersTimeout = server.requestTimeout = 1;
-    // What is left is the connection of the tests' own client.
-    await expect.poll(() => held(server)).toBeLessThanOrEqual(1);
-  },
-);
+test.each(unfinished)("F47 connections with %s are closed, whatever their clients do", async (_, text) => {
+  const { url, call, service } = await withApp({ connections: { checkMs: 10 } });
+  const { server } = service.app;
+  expect([server.headersTimeout, server.requestTimeout]).toEqual([10_000, 15_000]);
+  await unreadingClients(160, url, text);
+  expect((await call("GET", "/apps/web")).status).toBe(200);
+  // As if the time limit had passed.
+  server.headersTimeout = server.requestTimeout = 1;
+  // Only the connection of the tests' own client remains.
+  await expect.poll(() => held(server)).toBeLessThanOrEqual(1);
+});
 
 test("F27, F47: an incomplete body with a token is abandoned too, and has no effect", async () => {
   const { url, token, call, service } = await withApp({ connections: { checkMs: 10 } });
   const { server } = service.app;
   const head = `POST /v1/apps HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token}\r\nContent-Length: 1000\r\n\r\n`;
-  await stubbornOnes(20, url, `${head}{"name":"half"`);
+  await unreadingClients(20, url, `${head}{"name":"half"`);
   server.headersTimeout = server.requestTimeout = 1;
   await expect.poll(() => held(server)).toBeLessThanOrEqual(1);
   server.headersTimeout = server.requestTimeout = 0;
   expect((await call("GET", "/apps/half")).status).toBe(404);
 });
 
-test("F47 over HTTPS, connections without a handshake are given back", async () => {
+test("F47 connections without a TLS handshake are closed", async () => {
   const { url, service } = await secureService({ connections: { handshakeMs: 10 } });
-  await stubbornOnes(50, url);
+  await unreadingClients(50, url);
   await expect.poll(() => held(service.app.server)).toBe(0);
 });
 
-test("F47 over HTTPS, connections without a request are given back", async () => {
+test("F47 HTTPS connections without a request are closed", async () => {
   const { url, service } = await secureService({ connections: { checkMs: 10 } });
   const { server } = service.app;
   await Promise.all(
@@ -102,18 +99,18 @@ test("F47 unread answers are abandoned", async () => {
   const { url, service } = await withApp();
   const { server } = service.app;
   expect(server.timeout).toBe(60_000);
-  // As if the minute were over; what is connected already keeps its own.
+  // As if the minute had passed; existing connections keep their own limit.
   server.timeout = 1;
   const one = "GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n";
   const accepted = new Promise<Socket>((done) => server.once("connection", done));
-  await stubborn(url, one.repeat(200));
+  await unreadingClient(url, one.repeat(200));
   const socket = await accepted;
   await expect.poll(() => socket.destroyed).toBe(true);
 });
 
-test("F27, F47: a client that opens connections up to the limit loses its oldest ones and locks nobody out", async () => {
+test("F27, F47: a client that opens connections up to the limit loses its oldest ones and blocks nobody", async () => {
   const { url, token, service } = await withApp({ connections: { most: 200, waiting: 100 } });
-  const silent = await stubbornOnes(1, url);
+  const silent = await unreadingClients(1, url);
   const closed = new Set<Socket>();
   const watch = (socket: Socket) =>
     socket
@@ -121,7 +118,7 @@ test("F27, F47: a client that opens connections up to the limit loses its oldest
       .on("close", () => closed.add(socket))
       .on("end", () => socket.end());
   silent.forEach(watch);
-  for (let i = 0; i < 300; i++) silent.push(watch(await stubborn(url)));
+  for (let i = 0; i < 300; i++) silent.push(watch(await unreadingClient(url)));
   // A new connection each time.
   for (let i = 0; i < 20; i++) {
     const answer = await caller(url, token)("GET", "/apps/web", undefined, { connection: "close" });
@@ -133,9 +130,9 @@ test("F27, F47: a client that opens connections up to the limit loses its oldest
   expect(silent.slice(-50).some((socket) => closed.has(socket))).toBe(false);
 });
 
-test("F47 over HTTPS the oldest quiet connection is closed as well", async () => {
+test("F47 over HTTPS the oldest idle connection is closed as well", async () => {
   const { url, service } = await secureService({ connections: { most: 40, waiting: 20 } });
-  const first = await stubbornOnes(30, url);
+  const first = await unreadingClients(30, url);
   const secure = connectSecurely({ port: portOf(url), host: "127.0.0.1", rejectUnauthorized: false });
   sockets.push(secure);
   let text = "";
@@ -146,7 +143,7 @@ test("F47 over HTTPS the oldest quiet connection is closed as well", async () =>
   expect(first[0]?.destroyed).toBe(false);
 });
 
-test("F47 a request that is held outlives the limits, and is answered", async () => {
+test("F47 a long poll outlives the limits, and is answered", async () => {
   const { url, call, service, machine, machines } = await withApp({
     connections: { most: 20, waiting: 5, checkMs: 10 },
   });
@@ -154,9 +151,9 @@ test("F47 a request that is held outlives the limits, and is answered", async ()
   const { id } = await machine();
   const waiting = call("GET", `${machines}/${id}/wait?state=stopped&timeout=60`);
   await expect.poll(() => service.context.waits.size).toBe(1);
-  await stubbornOnes(30, url, "GET / HTTP/1.1\r\nHost: local");
+  await unreadingClients(30, url, "GET / HTTP/1.1\r\nHost: local");
   server.headersTimeout = server.requestTimeout = 1;
-  // All but the held one, and the other of the tests' own client.
+  // All except the long poll, and the other one of the tests' own client.
   await expect.poll(() => held(server)).toBeLessThanOrEqual(2);
   server.headersTimeout = server.requestTimeout = 0;
   expect(service.context.waits.size).toBe(1);
@@ -164,7 +161,7 @@ test("F47 a request that is held outlives the limits, and is answered", async ()
   expect((await waiting).body).toMatchObject({ ok: true, state: "stopped" });
 });
 
-test("F47 requests are held on a part of the connections alone", async () => {
+test("F47 long polls can use only a part of the connections", async () => {
   const { call, service, machine, machines } = await withApp({ connections: { most: 8, waiting: 5 } });
   const { id } = await machine();
   const path = `${machines}/${id}/wait?state=stopped&timeout=60`;
@@ -173,14 +170,14 @@ test("F47 requests are held on a part of the connections alone", async () => {
   const more = await call("GET", path);
   expect([more.status, more.headers.get("retry-after")]).toEqual([503, "5"]);
   expect(more.body.error).toBe("too many requests are held, at most 3 may be");
-  // What needs not be held is answered.
+  // A request that need not be held is answered.
   expect((await call("GET", `${machines}/${id}/wait?state=started`)).status).toBe(200);
   await call("POST", `${machines}/${id}/stop`, {});
   expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual([200, 200, 200]);
   expect(service.context.waits.size).toBe(0);
 });
 
-test("F47 connections that expire together are closed in slices, and each of them once", async () => {
+test("F47 connections that expire together are closed in slices, each once", async () => {
   const closed: number[] = [];
   const close = inSlices<number>((one) => closed.push(one));
   const all = Array.from({ length: 1000 }, (_, i) => i);

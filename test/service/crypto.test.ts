@@ -13,7 +13,7 @@ const hex = (value: Uint8Array | undefined): string => Buffer.from(value ?? []).
 const ascii = (text: string): Uint8Array => Buffer.from(text);
 const none = new Uint8Array();
 
-/** Randomness that gives these bytes first. */
+/** Randomness that returns these bytes first. */
 const drawing = (first: Uint8Array) => (count: number) => first.subarray(0, count);
 
 // --- signatures ---
@@ -59,7 +59,7 @@ test.each([
     "164b7a7bfcf819e2e395fbe73b56e0a387bd64222e831fd610270cd7ea2505549758bf75c05a994a6d034f65f8f0e6fdcaeab1a34d4a6b4b636e070a38bce737",
   ],
   [6, "hs256", long, first, "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54"],
-  // NaCl's auth.c: the same as case 2, cut to 32 bytes.
+  // NaCl's auth.c: the same as case 2, truncated to 32 bytes.
   [2, "nacl_auth", jefe, question, "164b7a7bfcf819e2e395fbe73b56e0a387bd64222e831fd610270cd7ea250554"],
 ] as const)("RFC 4231 case %i, %s", (_, type, key, data, expected) => {
   expect(hex(signers[type].sign(key, data))).toBe(expected);
@@ -67,7 +67,7 @@ test.each([
   expect(signers[type].verify(key, data, bytes(expected).subarray(1))).toBe(false);
 });
 
-test("RFC 7515 A.3: the signature of ES256 is verified, the public key is the point of the private one", () => {
+test("RFC 7515 A.3: the ES256 signature is valid, the public key is the point of the private one", () => {
   const key = Buffer.from("jpsQnnGQmL-YBIffH1136cspYG6-0iY7X1fCE9-E9LI", "base64url");
   const data = ascii(
     "eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ",
@@ -128,7 +128,7 @@ const firstKey = "1b27556473e985d462cd51197a9a46c76009549eac6474f206c4ee0844f683
 const message =
   "be075fc53c81f2d5cf141316ebeb0c7b5228c52a4c62cbd44b66849b64244ffce5ecbaaf33bd751a1ac728d45e6c61296cdc3c01233561f41db66cce314adb310e3be8250c46f06dceea3a7fa1348057e2f6556ad6b1318a024a838f21af1fde048977eb48f59ffd4924ca1c60902e52f0a089bc76897040e082f937763848645e0705";
 
-test("RFC 7748 6.1: the public keys of X25519; NaCl: the key two pairs share", () => {
+test("RFC 7748 6.1: the X25519 public keys; NaCl: the shared key of two pairs", () => {
   expect(hex(ciphers.nacl_box.publicKey?.(alice))).toBe(alicePublic);
   expect(hex(ciphers.nacl_box.publicKey?.(bob))).toBe(bobPublic);
   expect(hex(sharedKey(alice, bytes(bobPublic)))).toBe(firstKey);
@@ -152,7 +152,7 @@ test("a box sealed by libsodium is opened", () => {
   expect(ciphers.nacl_box.decrypt(bob, sealed, none)).toBeUndefined();
 });
 
-test("a box for a point of low order is refused, not opened", () => {
+test("a box for a point of low order is refused", () => {
   expect(ciphers.nacl_box.decrypt(alice, Buffer.alloc(64), none)).toBeUndefined();
 });
 
@@ -163,7 +163,7 @@ const seed = fc.string();
 const flipped = (value: Uint8Array, at: number): Uint8Array =>
   value.map((byte, i) => (i === at % value.length ? byte ^ 1 : byte));
 
-test.each(Object.entries(ciphers))("%s: what was encrypted comes back, and nothing else is taken", (_, cipher) => {
+test.each(Object.entries(ciphers))("%s: decryption returns the plaintext, and refuses anything else", (_, cipher) => {
   fc.assert(
     fc.property(seed, data, data, fc.nat(), (text, plaintext, associated, at) => {
       const random = seededRandom(text);
@@ -182,7 +182,7 @@ test.each(Object.entries(ciphers))("%s: what was encrypted comes back, and nothi
   );
 });
 
-test.each(Object.entries(signers))("%s: a signature is of its key and its data alone", (_, signer) => {
+test.each(Object.entries(signers))("%s: a signature is valid only for its key and its data", (_, signer) => {
   fc.assert(
     fc.property(seed, data, fc.nat(), (text, plaintext, at) => {
       const random = seededRandom(text);
@@ -199,18 +199,15 @@ test.each(Object.entries(signers))("%s: a signature is of its key and its data a
   );
 });
 
-test.each(Object.entries(keyKinds))(
-  "%s: a key that was drawn is one, bytes of the wrong length are none",
-  (type, kind) => {
-    const key = kind.generate(seededRandom(type));
-    expect(kind.problem(key)).toBeUndefined();
-    for (const wrong of [none, key.subarray(1), Buffer.alloc(2000)]) expect(kind.problem(wrong)).toContain("bytes");
-  },
-);
+test.each(Object.entries(keyKinds))("%s: a generated key is valid, bytes of a wrong length are not", (type, kind) => {
+  const key = kind.generate(seededRandom(type));
+  expect(kind.problem(key)).toBeUndefined();
+  for (const wrong of [none, key.subarray(1), Buffer.alloc(2000)]) expect(kind.problem(wrong)).toContain("bytes");
+});
 
 test.each([
   ["zero", "00".repeat(32)],
   ["the order of the curve", "ffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551"],
-])("es256: %s is no private key", (_, key) => {
+])("es256: %s is not a valid private key", (_, key) => {
   expect(es256.problem(bytes(key))).toBe("it is no private key of P-256");
 });

@@ -7,7 +7,7 @@ import { findLocal, startLocal } from "../../service/index.ts";
 import { caller } from "./client.ts";
 import { command, folder, released, start } from "./command.ts";
 
-/** Whether a process runs; one that has ended and waits to be collected does not. */
+/** Whether a process runs; one that has exited and was not reaped does not count. */
 const isAlive = (pid: number): boolean => {
   try {
     process.kill(pid, 0);
@@ -17,7 +17,7 @@ const isAlive = (pid: number): boolean => {
   }
 };
 
-/** Kills a service and waits until the system has taken its locks back: threads of it may still hold them when it is gone. */
+/** Kills a service and waits until the system has released its locks: its threads may still hold them after it is gone. */
 async function kill(data: string, pid: number): Promise<void> {
   process.kill(pid, "SIGKILL");
   await released(data);
@@ -31,15 +31,17 @@ test("start, status, token, logs, stop", async () => {
   });
   expect(await command(["token", "--data", data])).toMatchObject({
     code: 1,
-    err: expect.stringContaining("run machines-service start first"),
+    err: expect.stringContaining("run `npx machines-service start --detach` first"),
   });
   const started = await start(data);
-  const [, url = "", pid] =
-    /^machines-service is ready at (http:\/\/127\.0\.0\.1:\d+) \(pid (\d+), data .+\)\n$/.exec(started.out) ?? [];
+  const ready =
+    /^machines-service is ready at (http:\/\/127\.0\.0\.1:\d+) \(pid (\d+), data .+\)\nevery operation, with examples: (\S+)\n$/;
+  const [, url = "", pid, docs = ""] = ready.exec(started.out) ?? [];
+  expect((await fetch(docs)).headers.get("content-type")).toBe("text/html; charset=utf-8");
   expect(isAlive(Number(pid))).toBe(true);
   expect(await command(["status", "--json", "--data", data])).toMatchObject({
     code: 0,
-    out: `${JSON.stringify({ url, pid: Number(pid), data })}\n`,
+    out: `${JSON.stringify({ url, pid: Number(pid), data, docs })}\n`,
   });
   expect((await start(data)).out).toBe(started.out);
 
@@ -61,7 +63,7 @@ test("start, status, token, logs, stop", async () => {
   });
 });
 
-test("F29 starts at the same moment, from several processes, start one service", async () => {
+test("F29 concurrent starts from several processes start one service", async () => {
   const data = folder();
   const answers = await Promise.all([
     start(data, "--json"),
@@ -75,7 +77,7 @@ test("F29 starts at the same moment, from several processes, start one service",
   expect(await findLocal({ data })).toMatchObject({ pid: pids[0] });
 });
 
-test("startLocal gives url and token, finds the same one again, and prints nothing", async () => {
+test("startLocal returns url and token, finds the same one again, and prints nothing", async () => {
   const data = folder();
   const written = vi.spyOn(process.stdout, "write");
   expect(await findLocal({ data })).toBe(undefined);
@@ -88,7 +90,7 @@ test("startLocal gives url and token, finds the same one again, and prints nothi
   written.mockRestore();
 });
 
-test("F28 a killed service can be started again, whatever its files contain", async () => {
+test("F28 a killed service can be started again, whatever is in its files", async () => {
   const data = folder();
   const first = await startLocal({ data });
   await kill(data, first.pid);
@@ -98,7 +100,7 @@ test("F28 a killed service can be started again, whatever its files contain", as
   expect(second.token).toBe(first.token);
 });
 
-test("a pid that another process has by now is not taken for the service", async () => {
+test("a reused pid is not mistaken for the service", async () => {
   const data = folder();
   const first = await startLocal({ data });
   await kill(data, first.pid);
@@ -111,7 +113,7 @@ test("a pid that another process has by now is not taken for the service", async
   expect((await startLocal({ data })).pid).not.toBe(process.pid);
 });
 
-test("F29 a second service in the foreground names the first and ends with 1", async () => {
+test("F29 a second service in the foreground names the first and exits with 1", async () => {
   const data = folder();
   const { pid } = await startLocal({ data });
   const second = await command(["start", "--data", data, "--listen", "127.0.0.1:0"]);
@@ -120,7 +122,7 @@ test("F29 a second service in the foreground names the first and ends with 1", a
   expect(second.err.trim().split("\n")).toHaveLength(1);
 });
 
-test("a bad address to listen at is one sentence and exit status 1", async () => {
+test("an invalid listen address causes one sentence and exit status 1", async () => {
   const remote = /add --tls-cert and --tls-key, or --allow-remote/;
   const badly = [
     ["nonsense", /--listen takes an address such as/],
@@ -137,17 +139,21 @@ test("a bad address to listen at is one sentence and exit status 1", async () =>
   }
 });
 
-test("a port in use is one sentence, and so is another address for a service that runs", async () => {
-  const blocker = createServer();
+test("a port in use causes one sentence, and so does another address for a running service", async () => {
+  const blocker = createServer((socket) => socket.destroy());
   await new Promise<void>((listening) => blocker.listen(0, "127.0.0.1", listening));
   const { port } = blocker.address() as { port: number };
   const data = folder();
   const answer = await command(["start", "--detach", "--data", data, "--listen", `127.0.0.1:${port}`]);
   expect(answer).toMatchObject({
     code: 1,
-    err: `machines-service: 127.0.0.1:${port} is in use by another program; choose another address with --listen\n`,
+    err: `machines-service: 127.0.0.1:${port} is in use by another program; choose another address, or a free port with \`--listen 127.0.0.1:0\`\n`,
   });
   const { url } = await startLocal({ data });
+  const own = new URL(url).host;
+  expect((await command(["start", "--data", folder(), "--listen", own])).err).toBe(
+    `machines-service: ${own} is in use by another machines-service, which has other data; choose another address, or a free port with \`--listen 127.0.0.1:0\`\n`,
+  );
   expect(await command(["start", "--detach", "--data", data, "--listen", `127.0.0.1:${port}`])).toMatchObject({
     code: 1,
     err: expect.stringContaining(`is already running at ${url}`),
@@ -179,7 +185,7 @@ test.skipIf(process.platform !== "linux")(
   },
 );
 
-test("a log that grows large while the service runs is put aside, and nothing of it is lost", async () => {
+test("a log that grows large while the service runs is rotated, and nothing of it is lost", async () => {
   const data = folder();
   await start(data);
   await command(["stop", "--data", data]);
@@ -196,7 +202,7 @@ test("a log that grows large while the service runs is put aside, and nothing of
   expect(paths).toEqual(Array.from({ length: asked }, (_, i) => `/v1/asked-${i}`));
 });
 
-test("the log of the background is the user's alone, and a large one is put aside at the next start", async () => {
+test("only the user can read the background log, and a large one is rotated at the next start", async () => {
   const data = folder();
   await start(data);
   await command(["stop", "--data", data]);
@@ -205,8 +211,10 @@ test("the log of the background is the user's alone, and a large one is put asid
   truncateSync(log, 10_000_001);
   await start(data);
   expect(statSync(`${log}.1`).size).toBe(10_000_001);
-  expect(readFileSync(log, "utf8")).toContain('"msg":"ready"');
+  // A service writes its log a moment after it has reported that it is ready.
+  const readyLines = () => expect.poll(() => readFileSync(log, "utf8").match(/"msg":"ready"/g));
+  await readyLines().toHaveLength(1);
   await command(["stop", "--data", data]);
   await start(data);
-  expect(readFileSync(log, "utf8").match(/"msg":"ready"/g)).toHaveLength(2);
+  await readyLines().toHaveLength(2);
 });

@@ -1,4 +1,4 @@
-// The service's description of itself, for the tests that compare it.
+// The service's OpenAPI description, for tests that compare it.
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
 import { contract } from "../../api/index.ts";
@@ -6,19 +6,19 @@ import type { Operation } from "../../api/operation.ts";
 import { openapi } from "../../service/openapi/openapi.ts";
 import type { DescribedOperation, OpenApi } from "../../service/openapi/types.ts";
 
-/** The description of a service that takes fields it does not know. */
+/** The description of a service that accepts unknown fields. */
 export const document = openapi({ strict: false });
 /** Every operation of the interface. */
 export const rows: readonly Operation[] = Object.values(contract).flatMap((group): Operation[] => Object.values(group));
 
-/** How an operation is described. */
+/** The description of an operation. */
 export const operationOf = ({ path, method }: Operation, { paths }: OpenApi = document): DescribedOperation => {
   const found = paths[path]?.[method.toLowerCase()];
   if (!found) throw new Error(`${method} ${path} is not described`);
   return found;
 };
 
-/** Compiles the schemas of a document, each by where it stands. */
+/** Compiles the schemas of a document, by their location. */
 export function schemasOf(described: OpenApi): (pointer: string) => ValidateFunction {
   const ajv = new Ajv2020({ strict: false, allErrors: true, validateFormats: true });
   addFormats.default(ajv);
@@ -30,7 +30,7 @@ const step = (name: string): string =>
   name.replaceAll("~", "~0").replaceAll("/", "~1").replaceAll("{", "%7B").replaceAll("}", "%7D");
 /** Compiles a schema of that description. */
 export const validator = schemasOf(document);
-/** Where in the description something of an operation stands. */
+/** The location of a part of an operation in the description. */
 export const at = ({ path, method }: Operation, ...more: string[]): string =>
   ["/paths", step(path), method.toLowerCase(), ...more].join("/");
 /** Whether a body is described. */

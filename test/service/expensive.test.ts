@@ -1,4 +1,4 @@
-// Requests that would keep everybody waiting (F48): refused by their size, before anything is done for them.
+// Requests that would delay all others (F48): refused by their size, before any work is done for them.
 import { expect, test } from "vitest";
 import { withApp } from "./client.ts";
 
@@ -29,7 +29,7 @@ test.each([
     machine({ containers: list(20).map(() => ({ env: map(900, 1) })) }),
     "invalid body, got more than 5000 values, must be at most 5000",
   ),
-  // What nobody knows is measured like everything else.
+  // Unknown fields are limited as well.
   post("/machines", machine({}, map(125_000, 1)), "invalid body, got 125003 values, must be at most 5000"),
   post("/machines", machine({}, map(1001, 1)), "invalid body, got 1002 entries, must be at most 1000"),
   post(
@@ -90,7 +90,7 @@ test("F48 databases refuse with their own status", async () => {
   ]);
 });
 
-test("F48 an expression of placements has an end", async () => {
+test("F48 a placement expression has a maximum length", async () => {
   const { call } = await withApp();
   const ask = (region: string) => call("POST", "/platform/placements", { org_slug: "personal", region });
   expect((await ask("any,".repeat(250))).status).toBe(200);
@@ -104,7 +104,7 @@ test("F48 an expression of placements has an end", async () => {
   );
 });
 
-test("F48 lists and maps of the query have an end", async () => {
+test("F48 lists and maps in the query have a maximum length", async () => {
   const { call, machines } = await withApp();
   const answers = await Promise.all([
     call("GET", `${machines}/x/wait?state=${"started,".repeat(101)}started`),
@@ -116,13 +116,13 @@ test("F48 lists and maps of the query have an end", async () => {
   ]);
 });
 
-test("F48 what is just within the limits is done", async () => {
+test("F48 a request just within the limits succeeds", async () => {
   const { call, machine: make } = await withApp();
   const { id } = await make({ env: map(1000, "x"), files: [{ guest_path: "/f", raw_value: "QUFB".repeat(100_000) }] });
   expect(id).toBeDefined();
   const values = map(500, "x");
   expect((await call("POST", "/apps/web/secrets", { values })).body.secrets).toHaveLength(500);
-  // The same again, and one for another.
+  // The same again, and one for another Machine.
   expect((await call("POST", "/apps/web/secrets", { values })).status).toBe(200);
   expect((await call("POST", "/apps/web/secrets/MORE", { value: "x" })).status).toBe(400);
   expect((await call("POST", "/apps/web/secrets", { values: { K0: null, MORE: "x" } })).status).toBe(200);
@@ -130,7 +130,7 @@ test("F48 what is just within the limits is done", async () => {
   expect((await call("POST", "/apps/web/secretkeys/k/encrypt", { plaintext: list(65_536) })).status).toBe(200);
 });
 
-test("F48 a Machine that an older version let ask for too much runs like any other", async () => {
+test("F48 a Machine that an older version allowed to exceed the limits runs normally", async () => {
   const { call, machine: make, machines, service, state } = await withApp();
   const { id } = await make({ env: { MACHINES_SIMULATE: "deaf" } });
   const { store, machineRows, machineTexts, configs } = service.context;
@@ -148,7 +148,7 @@ test("F48 a Machine that an older version let ask for too much runs like any oth
   expect(await state(id)).toBe("started");
 });
 
-test("F48 the log names unknown fields as far as a line can bear it", async () => {
+test("F48 the log truncates long lists of unknown fields", async () => {
   const lines: string[] = [];
   const { call, machines } = await withApp({ strict: false, log: { write: (line) => lines.push(line) } });
   const names = Array.from({ length: 50 }, (_, i) => [`f${i}-${"x".repeat(50_000)}`, 1]);
@@ -170,18 +170,18 @@ test.each([
     "invalid body, it is nested too deeply, got 101 levels, must be at most 100",
   ],
   [
-    "a text full of brackets that ends nowhere",
+    "an unterminated text full of brackets",
     Buffer.from(`{"a":"${"[{,".repeat(50_000)}`),
     "invalid body, it is not JSON",
   ],
-])("%s is refused for what it is", async (_, body, error) => {
+])("the error for %s says what is wrong with it", async (_, body, error) => {
   const { url, token } = await withApp({ strict: false });
   const headers = { authorization: `Bearer ${token}` };
   const answer = await fetch(`${url}/v1/apps`, { method: "POST", headers, body });
   expect([answer.status, await answer.json()]).toEqual([400, { error }]);
 });
 
-test("brackets, commas and quotes in a text count for nothing", async () => {
+test("brackets, commas and quotes inside a text do not count", async () => {
   const { machine: make } = await withApp();
   const text = '[{,"\\'.repeat(10_000);
   const { config } = await make({ env: { A: text } });

@@ -1,11 +1,11 @@
-// Faults on purpose (F01–F05, F13–F15, F24), which other tests lean on.
+// Planned faults (F01–F05, F13–F15, F24), which other tests rely on.
 import { expect, test } from "vitest";
 import { ManualClock } from "../../service/index.ts";
 import { MovableClock } from "../../service/time/clock.ts";
 import { gate } from "../support/gate.ts";
 import { withApp } from "./client.ts";
 
-test("a fault before the change leaves nothing behind, one after it leaves everything", async () => {
+test("a fault before the change leaves nothing behind, one after it leaves the whole change", async () => {
   const { call, fail, machines } = await withApp();
   const create = () => call("POST", machines, { config: { image: "nginx" } });
   fail({
@@ -32,7 +32,7 @@ test.each(["before", "after"] as const)("a connection is closed %s the change", 
   expect((await call("GET", machines)).body).toHaveLength(when === "before" ? 0 : 1);
 });
 
-test("a fault meets the nth request, and as many as asked for", async () => {
+test("a fault affects the nth request, and as many as requested", async () => {
   const { call, fail } = await withApp();
   fail({ operation: "apps.get", when: "before", nth: 2, times: 2, status: 429 });
   const statuses: number[] = [];
@@ -40,7 +40,7 @@ test("a fault meets the nth request, and as many as asked for", async () => {
   expect(statuses).toEqual([200, 429, 429, 200, 200]);
 });
 
-test("an answer can be rewritten, and a request held back", async () => {
+test("an answer can be rewritten, and a request delayed", async () => {
   const { call, fail, machine, machines, requests } = await withApp();
   await machine();
   fail({ operation: "machines.list", when: "after", rewrite: () => [] });
@@ -59,7 +59,7 @@ test("an answer can be rewritten, and a request held back", async () => {
   await expect.poll(() => requests.at(-1)?.ms).toBeGreaterThan(98);
 });
 
-test("every request that was answered is counted, refusals included", async () => {
+test("every answered request is counted, including refusals", async () => {
   const { call, requests, machines, machine } = await withApp();
   requests.length = 0;
   await machine();
@@ -72,7 +72,7 @@ test("every request that was answered is counted, refusals included", async () =
   ]);
 });
 
-test("a strict service refuses to give an answer its row does not describe", async () => {
+test("a strict service refuses to send an answer that its row does not describe", async () => {
   const { call, service } = await withApp();
   const ams = service.context.regions.get("ams");
   if (ams) Object.assign(ams, { latitude: "north" });
@@ -85,7 +85,7 @@ test("a strict service refuses to give an answer its row does not describe", asy
   ]);
 });
 
-test("a fault counts only the requests it could meet", async () => {
+test("a fault counts only requests that it could affect", async () => {
   const { call, fail, machine, machines } = await withApp();
   const { id } = await machine();
   fail({ operation: "machines.get", path: id, nth: 2, status: 500 });
@@ -95,21 +95,21 @@ test("a fault counts only the requests it could meet", async () => {
   expect([await look(`${machines}/${id}`), await look(`${machines}/${id}`)]).toEqual([200, 500]);
 });
 
-test("a fault before and one after meet the same request, and the audit log names both", async () => {
+test("a fault before and one after affect the same request, and the audit log names both", async () => {
   const { call, fail, service } = await withApp();
   fail({ operation: "apps.get", delayMs: 0 }, { operation: "apps.get", merge: { status: "suspended" } });
   expect((await call("GET", "/apps/web")).body.status).toBe("suspended");
   expect(service.audit.after(0).at(-1)?.faults).toEqual(["fault-1", "fault-2"]);
 });
 
-test("a request that is refused by itself meets no fault after", async () => {
+test("a request that the service itself refuses is not affected by a later fault", async () => {
   const { call, fail, service } = await withApp();
   fail({ operation: "apps.get", when: "after", status: 500 });
   expect((await call("GET", "/apps/none")).status).toBe(404);
   expect(service.faults.planned[0]?.seen).toBe(0);
 });
 
-test("a clock that is moved forwards lets everything due happen in order, and goes on with the other clock", () => {
+test("an advanced clock runs everything due in order, and continues with the real clock", () => {
   const clock = new ManualClock(1000);
   const movable = new MovableClock(clock);
   const happened: [string, number][] = [];

@@ -1,4 +1,4 @@
-// A long random life under a random clock: whatever is done in whatever order, nothing contradicts itself.
+// A long random life under a random clock: no sequence of operations causes a contradiction.
 import { expect, test } from "vitest";
 import { createService, ManualClock, seededRandom } from "../../service/index.ts";
 import { effects, machineStates, restingStates, steps } from "../../service/states/machineStates.ts";
@@ -14,7 +14,7 @@ const images = [
   "nginx:simulate-oom",
 ];
 
-/** Numbers below a bound, the same for the same seed. */
+/** Random numbers below a bound, the same for the same seed. */
 function dice(seed: string): (sides: number) => number {
   const random = seededRandom(`dice ${seed}`);
   return (sides) => {
@@ -25,35 +25,36 @@ function dice(seed: string): (sides: number) => number {
 
 const ofNow = "machine_versions c ON c.machine = m.id AND c.version = m.version";
 
-// Every query finds what must not be.
+// Every query finds contradictions.
 const contradictions = {
-  "a transient state nothing leads out of": `SELECT id, state FROM machines m WHERE state IN (${Object.keys(steps)
+  "a transient state without a next step": `SELECT id, state FROM machines m WHERE state IN (${Object.keys(steps)
     .map((state) => `'${state}'`)
     .join(", ")}) AND NOT EXISTS (SELECT 1 FROM timers t WHERE t.subject = m.id AND t.kind = 'runtime.step')`,
   "two steps for one Machine":
     "SELECT subject FROM timers WHERE kind = 'runtime.step' GROUP BY subject HAVING count(*) > 1",
-  "destroyed, or not": "SELECT id FROM machines WHERE (state = 'destroyed') <> (destroyed_at IS NOT NULL)",
-  "a state its latest move did not lead to":
+  "a destroyed state without a time, or the reverse":
+    "SELECT id FROM machines WHERE (state = 'destroyed') <> (destroyed_at IS NOT NULL)",
+  "a state that differs from its latest transition":
     "SELECT id, state FROM machines m WHERE state <> (SELECT status FROM events e WHERE e.machine = m.id AND moved = 1 ORDER BY e.id DESC LIMIT 1)",
   "a version that is not listed":
     "SELECT id FROM machines m WHERE NOT EXISTS (SELECT 1 FROM machine_versions v WHERE v.machine = m.id AND v.version = m.version)",
-  "a destroyed Machine that holds something":
+  "a destroyed Machine with a lease":
     "SELECT id FROM machines m WHERE state = 'destroyed' AND EXISTS (SELECT 1 FROM leases l WHERE l.machine = m.id)",
-  "a volume held by a Machine that does not mount it": `SELECT v.id FROM volumes v JOIN machines m ON m.id = v.machine JOIN ${ofNow} WHERE m.destroyed_at IS NULL AND instr(c.config, v.id) = 0`,
-  "a mount whose volume is not held": `SELECT m.id FROM machines m JOIN ${ofNow}, volumes v WHERE m.destroyed_at IS NULL AND instr(c.config, v.id) > 0 AND v.machine IS NOT m.id`,
-  "a bound volume on its way out":
+  "a volume attached to a Machine that does not mount it": `SELECT v.id FROM volumes v JOIN machines m ON m.id = v.machine JOIN ${ofNow} WHERE m.destroyed_at IS NULL AND instr(c.config, v.id) = 0`,
+  "a mount whose volume is not attached": `SELECT m.id FROM machines m JOIN ${ofNow}, volumes v WHERE m.destroyed_at IS NULL AND instr(c.config, v.id) > 0 AND v.machine IS NOT m.id`,
+  "an attached volume with a pending deletion":
     "SELECT id FROM volumes WHERE machine IS NOT NULL AND state IN ('scheduling_destroy', 'pending_destroy')",
-  "two snapshots being written":
+  "two unfinished snapshots of a volume":
     "SELECT volume FROM snapshots WHERE status = 'pending' GROUP BY volume HAVING count(*) > 1",
   "a region whose use is miscounted":
     "SELECT region FROM region_use u WHERE machines <> (SELECT count(*) FROM machines m WHERE m.region = u.region AND m.cpu_kind = u.cpu_kind AND destroyed_at IS NULL)",
   "secrets that are not there":
     "SELECT id FROM machines WHERE secret_set IS NOT NULL AND secret_set NOT IN (SELECT id FROM secret_sets)",
-  "secrets that nobody has":
+  "secrets without an owner":
     "SELECT s.id FROM secret_sets s JOIN apps a ON a.id = s.app WHERE s.version <> a.secrets_version AND s.id NOT IN (SELECT secret_set FROM machines WHERE secret_set IS NOT NULL)",
 } as const;
 
-test.each(seeds)("nothing contradicts itself in the life %s", async (seed) => {
+test.each(seeds)("there is no contradiction in the life %s", async (seed) => {
   const roll = dice(seed);
   const pick = <T>(from: readonly T[]): T | undefined => from[roll(from.length)];
   const clock = new ManualClock();
@@ -111,7 +112,7 @@ test.each(seeds)("nothing contradicts itself in the life %s", async (seed) => {
   await service.close();
 });
 
-test("every state either rests, is final, or has a step that leads out of it", () => {
+test("every state is stable, final, or has a step that leaves it", () => {
   for (const state of machineStates) {
     const kinds = [restingStates.includes(state), state === "destroyed", steps[state] !== undefined].filter(Boolean);
     expect([state, kinds.length]).toEqual([state, 1]);

@@ -1,4 +1,4 @@
-// kill -9 under load, again and again (F28): what was answered is there, and nothing is half.
+// Repeated kill -9 under load (F28): confirmed changes are kept, and none is partial.
 import { mkdtempSync, rmSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { tmpdir } from "node:os";
@@ -16,17 +16,17 @@ const data = join(mkdtempSync(join(tmpdir(), "machines-kill-")), "data");
 let last: number | undefined;
 afterAll(() => {
   if (last !== undefined) kill([last]);
-  // What was just killed may still be ending.
+  // A killed process may still be exiting.
   rmSync(join(data, ".."), { recursive: true, force: true, maxRetries: 10 });
 });
 
 interface Known {
-  /** Machines that were answered, with the last metadata value that was. */
+  /** Machines whose creation was confirmed, with their last confirmed metadata value. */
   readonly machines: Map<string, string | undefined>;
   readonly volumes: Set<string>;
 }
 
-/** Writes until the connection is lost; remembers only what was answered. */
+/** Writes until the connection is lost; records only confirmed writes. */
 async function write(call: Call, known: Known, name: string): Promise<void> {
   for (let i = 0; ; i++) {
     try {
@@ -38,7 +38,7 @@ async function write(call: Call, known: Known, name: string): Promise<void> {
       const volume = await call("POST", "/apps/web/volumes", { name: "data" });
       if (volume.status === 200) known.volumes.add(volume.body.id);
     } catch (error) {
-      if (error instanceof TypeError) return; // what `fetch` throws when the connection is lost
+      if (error instanceof TypeError) return; // the error of `fetch` when the connection is lost
       throw error;
     }
   }
@@ -53,7 +53,7 @@ async function verify(call: Call, known: Known): Promise<void> {
     expect(byId.has(id)).toBe(true);
     if (value !== undefined) expect(byId.get(id)?.config.metadata?.n).toBe(value);
   }
-  expect(machines.every(({ events }) => events.length > 0)).toBe(true); // a Machine without its launch event would be half a Machine
+  expect(machines.every(({ events }) => events.length > 0)).toBe(true); // a Machine without its launch event would be a partial change
   const volumes: { id: string }[] = (await call("GET", "/apps/web/volumes")).body;
   const there = new Set(volumes.map(({ id }) => id));
   expect([...known.volumes].filter((id) => !there.has(id))).toEqual([]);
@@ -63,7 +63,7 @@ function checkFile(): void {
   const db = new DatabaseSync(join(data, "service.db"));
   expect(db.prepare("PRAGMA integrity_check").all()).toEqual([{ integrity_check: "ok" }]);
   expect(db.prepare("PRAGMA foreign_key_check").all()).toEqual([]);
-  // Every Machine has the version it runs; every transient state has what leads out of it.
+  // Every Machine has the version it runs; every transient state has a step that leaves it.
   const orphan =
     "SELECT id FROM machines m WHERE NOT EXISTS (SELECT 1 FROM machine_versions v WHERE v.machine = m.id AND v.version = m.version)";
   const stuck =
@@ -73,7 +73,7 @@ function checkFile(): void {
 }
 
 test(
-  `F28 kill -9 under load, ${rounds} times: nothing that was answered is lost`,
+  `F28 kill -9 under load, ${rounds} times: no confirmed change is lost`,
   { timeout: Math.max(wholeTest, rounds * 60_000) },
   async () => {
     const known: Known = { machines: new Map(), volumes: new Set() };
@@ -86,7 +86,7 @@ test(
       if (round === rounds) break;
       const before = known.machines.size;
       const writing = Promise.all(Array.from({ length: writers }, (_, i) => write(call, known, `r${round}-w${i}`)));
-      // Later from round to round, so that the cut falls on another place each time.
+      // Later in every round, so that each kill interrupts another step.
       await expect
         .poll(() => known.machines.size, { interval: 1 })
         .toBeGreaterThanOrEqual(before + 3 + (round % 20) * 2);

@@ -1,4 +1,4 @@
-// Kills a program at its statements, one process for each, and looks at what it leaves behind.
+// Kills a program at its statements, in one process for each, and checks the folder it leaves.
 import { execFileSync, spawnSync } from "node:child_process";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
@@ -6,22 +6,22 @@ import { expect } from "vitest";
 import { isThorough } from "../support/extent.mts";
 import { wholeTest } from "../support/patience.mts";
 
-/** Milliseconds a test that kills may take; all of the statements are an hour's work. */
+/** The timeout in milliseconds of a test that kills; all of the statements take an hour. */
 export const killTimeout = isThorough ? 24 * wholeTest : wholeTest;
 
-/** A program that counts its statements (killedSelf.ts), and what to do around it. */
+/** A program that counts its statements (killedSelf.ts), with its preparation and its check. */
 export interface Killed {
   /** File in test/service. The last line it prints begins with the number of its statements. */
   readonly program: string;
-  /** How many statements it is killed at in `npm test`; in `npm run test:all` at all of them. */
+  /** The number of statements at which `npm test` kills it; `npm run test:all` uses all. */
   readonly kills: number;
-  /** Makes the data folder it begins with; there is none when left out. */
+  /** Creates the initial data folder; there is none if omitted. */
   readonly prepare?: (data: string) => void;
-  /** Looks at what a run left; `printed` is what it said before it ended. */
+  /** Checks the data folder after a run; `printed` is the run's output before it was killed. */
   readonly verify: (data: string, printed: string) => Promise<void>;
 }
 
-/** Runs the program to its end, and then kills it at some of its statements, or at every single one. Gives their number. */
+/** Runs the program to its end, then kills it at some or all of its statements. Returns their number. */
 export async function killAtEach(folder: string, { program, kills, prepare, verify }: Killed): Promise<number> {
   const command = (data: string, ...more: string[]): string[] => [
     "--disable-warning=MODULE_TYPELESS_PACKAGE_JSON",
@@ -38,9 +38,9 @@ export async function killAtEach(folder: string, { program, kills, prepare, veri
   const printed = execFileSync(process.execPath, command(whole), { encoding: "utf8" });
   const statements = Number.parseInt(printed.trimEnd().split("\n").at(-1) ?? "", 10);
   await verify(whole, "");
-  // A stride that is no divisor of anything, so that it falls on all kinds of statements.
+  // A stride with a remainder, so that it selects all kinds of statements.
   const step = isThorough ? 1 : Math.floor(statements / kills) + 1;
-  // Killed at every one, what is just after the one is just before the next.
+  // If every statement is used, the end of one is the beginning of the next.
   const whens = step === 1 ? ["before"] : ["before", "after"];
   for (let nth = step === 1 ? 1 : Math.ceil(step / 2); nth <= statements; nth += step) {
     for (const when of whens) {

@@ -1,5 +1,5 @@
-// A process that is killed at a single write: what was answered is there afterwards, nothing is half there, and what was
-// under way goes on (F28). `npm run test:all` tries every write, `npm test` a few of them.
+// A process killed at a single write: confirmed changes are kept, none is partial, and pending work continues (F28). `npm
+// run test:all` tests every write, `npm test` a few of them.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -15,7 +15,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 interface Answered {
   readonly method: string;
   readonly path: string;
-  readonly body: any; // oxlint-disable-line typescript/no-explicit-any -- tests reach into answers freely
+  readonly body: any; // oxlint-disable-line typescript/no-explicit-any -- tests access answers freely
 }
 
 const linesOf = (text: string): Answered[] =>
@@ -24,7 +24,7 @@ const linesOf = (text: string): Answered[] =>
     .filter((line) => line.endsWith("}"))
     .map((line) => JSON.parse(line));
 
-/** Opens what a killed process left behind, and looks whether all that was answered is there. */
+/** Opens the folder of a killed process, and checks that it has every confirmed change. */
 async function verify(data: string, answered: readonly Answered[]): Promise<void> {
   const service = createService({ data, delays: "none" });
   try {
@@ -54,12 +54,12 @@ async function verify(data: string, answered: readonly Answered[]): Promise<void
       const machine = (await call(`/apps/web/machines/${made.body.id}`)).body;
       const updated = done("POST", /machines\/[^/]+$/);
       if (updated) expect(machine.version >= updated.body.version).toBe(true);
-      // The update, which may have been made and not answered, replaces the metadata with everything else.
+      // The update, which may be applied without an answer, replaces the whole metadata.
       if (done("POST", /metadata/) && machine.version === made.body.version)
         expect(machine.config.metadata).toEqual({ role: "leader" });
       if (done("DELETE", /machines/)) expect(machine.state).toBe("destroyed");
       else if (done("POST", /stop$/)) expect(machine.state).toMatch(/^(stopped|destroyed)$/);
-      else expect(Object.keys(steps)).not.toContain(machine.state); // its timers have gone on
+      else expect(Object.keys(steps)).not.toContain(machine.state); // its timers have continued
     }
     if (done("POST", /acme$/))
       expect((await call("/apps/web/certificates/www.example.com")).body.status).toBe("active");
@@ -88,7 +88,7 @@ function checkFile(data: string): void {
 }
 
 test(
-  "F28 killed at a write, everything that was answered is there and nothing is half there",
+  "F28 killed at a write, every confirmed change is kept and none is partial",
   {
     timeout: killTimeout,
   },

@@ -4,7 +4,7 @@ const [, count = "0", when = "before"] = process.argv.slice(2);
 const fatal = Number(count);
 let statements = 0;
 
-/** Runs a statement, which may be the last thing that this process does. */
+/** Runs a statement, and kills the process if it is the nth. */
 export function counted<T>(act: () => T): T {
   statements++;
   if (when === "before" && statements === fatal) process.kill(process.pid, "SIGKILL");

@@ -1,11 +1,11 @@
-// What is large in one App costs no other anything: where it lies, how often, and how much of it there may be (F46).
+// Large values in one App do not slow others: how they are stored, how often, and their limits (F46).
 import { expect, test } from "vitest";
 import { touch } from "../../service/context.ts";
 import { withApp } from "./client.ts";
 
 const mi = 2 ** 20;
 
-test("F46 no table with values of any length is read whole for each key comparison", async () => {
+test("F46 no table with unbounded values is read completely for each key comparison", async () => {
   const { service } = await withApp();
   const { store } = service.context;
   const withoutRowid = store
@@ -19,7 +19,7 @@ test("F46 no table with values of any length is read whole for each key comparis
   expect(machines.map(({ name }) => name)).not.toEqual(expect.arrayContaining(["config"]));
 });
 
-test("F46 the secrets of a version lie sealed once, for as long as a Machine has them or the next one is given them", async () => {
+test("F46 the encrypted secrets of a version are stored once, while a Machine has them or the next one gets them", async () => {
   const { call, machines, machine, service } = await withApp();
   const sets = () => service.context.store.all("SELECT version FROM secret_sets ORDER BY version");
   const env = async (id: string) =>
@@ -37,7 +37,7 @@ test("F46 the secrets of a version lie sealed once, for as long as a Machine has
   await call("DELETE", `${machines}/${a}?force=true`);
   expect(sets()).toEqual([{ version: 2 }]);
   await call("DELETE", `${machines}/${b}?force=true`);
-  expect(sets()).toEqual([{ version: 2 }]); // the next Machine is given it
+  expect(sets()).toEqual([{ version: 2 }]); // the next Machine gets it
   await call("POST", "/apps/web/secrets/ONE", { value: "3" });
   expect(sets()).toEqual([]);
   const without = (await call("POST", machines, { config: { image: "nginx" }, skip_secrets: true })).body;
@@ -47,12 +47,12 @@ test("F46 the secrets of a version lie sealed once, for as long as a Machine has
   expect(sets()).toEqual([]);
 });
 
-test("F46 an update that is refused leaves the secrets a Machine has", async () => {
+test("F46 a refused update keeps the secrets of a Machine", async () => {
   const { call, machines, machine, service } = await withApp();
   await call("POST", "/apps/web/secrets/ONE", { value: "1" });
   const { id } = await machine();
   await call("POST", "/apps/web/secrets/ONE", { value: "2" });
-  // The lease comes last; by then the row has been written.
+  // The lease is checked last, after the row was written.
   const refused = await call("POST", `${machines}/${id}`, { config: { image: "nginx" }, lease_ttl: 9999 });
   expect(refused.status).toBe(400);
   expect(service.context.store.all("SELECT version FROM secret_sets")).toEqual([{ version: 1 }]);
@@ -60,7 +60,7 @@ test("F46 an update that is refused leaves the secrets a Machine has", async () 
   expect(stdout).toContain("ONE=1");
 });
 
-/** A configuration that is so long as JSON; no text in it is as long as to be refused for itself. */
+/** A configuration of this length as JSON; each text in it is short enough to be accepted. */
 function config(length: number) {
   const names = Array.from({ length: 17 }, (_, i) => `A${i}`);
   const bare = JSON.stringify({ image: "nginx", env: Object.fromEntries(names.map((name) => [name, ""])) }).length;
@@ -69,7 +69,7 @@ function config(length: number) {
   return { image: "nginx", env };
 }
 
-test("F46 a configuration has at most 1 Mi characters, and versions at most 8 Mi together", async () => {
+test("F46 a configuration has at most 1 Mi characters, and all versions together at most 8 Mi", async () => {
   const { call, machines, machine, service } = await withApp();
   const { id } = await machine();
   for (const path of [machines, `${machines}/${id}`]) {
@@ -84,7 +84,7 @@ test("F46 a configuration has at most 1 Mi characters, and versions at most 8 Mi
   expect((await call("GET", `${machines}/${id}`)).body.config).toEqual(config(mi));
 });
 
-test("F46 metadata that comes with a configuration has the same end as any other", async () => {
+test("F46 metadata in a configuration has the same limit as any other", async () => {
   const { call, machines } = await withApp();
   const metadata = { a: "x".repeat(60_000), b: "x".repeat(10_000) };
   const made = await call("POST", machines, { config: { image: "nginx", metadata } });
@@ -94,7 +94,7 @@ test("F46 metadata that comes with a configuration has the same end as any other
   ]);
 });
 
-test("F46 all secrets of an App have at most 2 MiB together; what is there already stays", async () => {
+test("F46 all secrets of an App have at most 2 MiB together; existing ones are kept", async () => {
   const { call } = await withApp();
   const value = "x".repeat(65_536);
   const values = Object.fromEntries(Array.from({ length: 32 }, (_, i) => [`S${i}`, value]));
@@ -113,7 +113,7 @@ test("F46 all secrets of an App have at most 2 MiB together; what is there alrea
   expect((await call("POST", "/apps/web/secrets/S0", { value: "1" })).status).toBe(201);
 });
 
-test("F46 pages of an organization end early where Machines are large, and together they are complete", async () => {
+test("F46 pages of an organization's list are shorter with large Machines, and complete together", async () => {
   const { call, machines } = await withApp();
   const metadata = { a: "x".repeat(65_000) };
   for (let i = 0; i < 150; i++) await call("POST", machines, { config: { image: "nginx", metadata } });
@@ -128,8 +128,8 @@ test("F46 pages of an organization end early where Machines are large, and toget
   expect([ids.size, pages]).toEqual([150, 3]);
 });
 
-test("F46 a list that is longer than memory should hold is sent in pieces, complete and while others change it", async () => {
-  // A strict service looks at every answer as a whole.
+test("F46 a list too long for memory is sent in pieces, complete even while others change it", async () => {
+  // A strict service would check every answer as a whole.
   const { call, machines, url, token, service } = await withApp({ strict: false });
   const body = { config: config(mi - 100) };
   const ids: string[] = [];
@@ -146,7 +146,7 @@ test("F46 a list that is longer than memory should hold is sent in pieces, compl
   };
   await read();
   const gone = ids.pop() ?? "";
-  // Far behind what the network holds.
+  // Much more than the network buffers.
   await service.context.store.write(() => {
     service.context.store.run("DELETE FROM machines WHERE id = ?", gone);
     touch(service.context, gone);
@@ -158,7 +158,7 @@ test("F46 a list that is longer than memory should hold is sent in pieces, compl
   expect(((await short.json()) as object[]).length).toBe(11);
 });
 
-test("F46 a list shows Machines with long configurations as they are shown one by one", async () => {
+test("F46 a list shows Machines with long configurations exactly as single reads do", async () => {
   const { call, machine, machines } = await withApp();
   const files = [{ guest_path: "/f", raw_value: "QUFB".repeat(60_000) }];
   await machine({ image: "nginx" });

@@ -1,5 +1,5 @@
-// The life of a Machine against the tables of docs/interface.md#refusals and docs/interface.md#machine-states, written
-// out again by hand.
+// The life of a Machine, compared with a manual copy of the tables of docs/interface.md#refusals and
+// docs/interface.md#machine-states.
 import { expect, test } from "vitest";
 import { ManualClock } from "../../service/index.ts";
 import { withApp } from "./client.ts";
@@ -14,10 +14,10 @@ interface Event {
 
 const stillClock = () => withApp({ clock: new ManualClock(), delays: "believable" });
 
-/** Long enough for anything that is on its way, and too short for what is due after minutes. */
+/** Long enough for any transition, and too short for anything due after minutes. */
 const soon = 3000;
 
-/** Brings a new Machine into a state; the clock stands still there. */
+/** Brings a new Machine into a state, where the clock stops. */
 async function bring(app: App, state: string): Promise<string> {
   const { call, clock, machine, machines } = app;
   const ask = async (id: string, verb: string) => {
@@ -63,7 +63,7 @@ test.each(states)("a Machine can be brought into the state %s", async (state) =>
   expect(await app.state(await bring(app, state))).toBe(state);
 });
 
-// What an operation answers in a state, and which state the Machine has when everything is done.
+// The answer of each operation in each state, and the final state of the Machine.
 const attempting = [409, "aborted: machine still attempting to start"] as const;
 const cannot = (verb: string, state: string) =>
   [412, `failed_precondition: unable to ${verb} machine from current state: '${state}'`] as const;
@@ -232,7 +232,7 @@ test.each([
   expect(await statesSeen(app, id, 1000)).toEqual(expected);
 });
 
-test("a slow Machine takes its time", async () => {
+test("a slow Machine takes longer", async () => {
   const app = await stillClock();
   const { id } = await app.machine({ env: { MACHINES_SIMULATE: "slow:5s" } });
   app.clock.advance(4900);
@@ -248,7 +248,7 @@ test("an unknown sentinel is refused, not ignored", async () => {
   expect(answer.body.error).toMatch(/got "crsh", allowed are crash, exit:<code>/);
 });
 
-test("a destroyed Machine shows by id for 60 s, then it is gone", async () => {
+test("a destroyed Machine can be read by id for 60 s, then it is gone", async () => {
   const app = await stillClock();
   const id = await bring(app, "destroyed");
   app.clock.advance(50_000);
@@ -269,7 +269,7 @@ test("a destroyed Machine shows by id for 60 s, then it is gone", async () => {
 const eventsOf = async ({ call, machines }: Pick<App, "call" | "machines">, id: string): Promise<Event[]> =>
   (await call("GET", `${machines}/${id}/events?limit=50`)).body;
 
-test("a process that crashes at the start is started again until the retries are used up, then the Machine is failed", async () => {
+test("a process that crashes at the start is restarted until the retries are used up, then the Machine is failed", async () => {
   const app = await stillClock();
   const { id } = await app.machine({
     env: { MACHINES_SIMULATE: "crash" },
@@ -299,14 +299,14 @@ test("a process that crashes at the start is started again until the retries are
   ]);
 });
 
-test("a crash means ten retries unless the configuration says otherwise", async () => {
+test("a crash causes ten retries by default", async () => {
   const app = await withApp();
   const { id } = await app.machine({ image: "nginx:simulate-crash" });
   expect(await app.state(id)).toBe("failed");
   expect((await eventsOf(app, id)).filter(({ type }) => type === "restart")).toHaveLength(10);
 });
 
-test("a stop between two attempts ends the attempts", async () => {
+test("a stop between two attempts ends the retries", async () => {
   const app = await stillClock();
   const { id } = await app.machine({ image: "nginx:simulate-crash" });
   app.clock.advance(450);
@@ -336,14 +336,14 @@ test.each([
   });
 });
 
-test("under the policy always a process that ends is started again and again, also without delays", async () => {
+test("under the policy always an exited process is always restarted, even without delays", async () => {
   const app = await withApp({ clock: new ManualClock() });
   const { id } = await app.machine({ env: { MACHINES_SIMULATE: "exit:0" }, restart: { policy: "always" } });
   app.clock.advance(20_000);
   expect((await eventsOf(app, id)).filter(({ type }) => type === "restart").length).toBeGreaterThan(12);
 });
 
-test("a stop that was asked for shows as such in the exit event", async () => {
+test("a requested stop is shown in the exit event", async () => {
   const app = await withApp();
   const { id } = await app.machine();
   await send(app, id, "stop");
@@ -360,7 +360,7 @@ test.each(["exit:0", "exit:3", "crash"])("auto_destroy destroys after %s", async
   expect((await statesSeen(app, id, soon)).slice(-2)).toEqual(["destroying", "destroyed"]);
 });
 
-test("a scheduled Machine is started by the clock every time it comes round, and not after the schedule is taken away", async () => {
+test("a scheduled Machine is started at every scheduled time, until the schedule is removed", async () => {
   const app = await stillClock();
   const { id } = await app.machine({ schedule: "hourly", env: { MACHINES_SIMULATE: "exit:0" } });
   const starts = async () => (await eventsOf(app, id)).filter(({ status }) => status === "started").length;
@@ -373,7 +373,7 @@ test("a scheduled Machine is started by the clock every time it comes round, and
   expect([await app.state(id), await starts()]).toEqual(["stopped", 4]);
 });
 
-test("restart takes a duration, a number of seconds and a signal, and nothing else", async () => {
+test("restart accepts a duration, a number of seconds and a signal, and nothing else", async () => {
   const app = await withApp();
   const { id } = await app.machine();
   for (const [query, status] of [
@@ -387,7 +387,7 @@ test("restart takes a duration, a number of seconds and a signal, and nothing el
   }
 });
 
-test("stop takes an optional body, and refuses one that is a list", async () => {
+test("stop accepts an optional body, and refuses a list", async () => {
   const app = await withApp();
   const { id } = await app.machine();
   expect((await app.call("POST", `${app.machines}/${id}/stop`, [])).status).toBe(400);

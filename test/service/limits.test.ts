@@ -1,4 +1,4 @@
-// Nothing a client sends keeps the service from serving others, however large or odd it is.
+// Whatever a client sends, the service continues to serve others.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,7 +7,7 @@ import { createService, ManualClock } from "../../service/index.ts";
 import { listTokens } from "../../service/store/tokens.ts";
 import { caller, withApp } from "./client.ts";
 
-test("a start that takes for ever neither stops the service nor keeps it from starting again", async () => {
+test("an endless start neither stops the service nor prevents its restart", async () => {
   const folder = mkdtempSync(join(tmpdir(), "machines-limits-"));
   const data = join(folder, "data");
   try {
@@ -23,13 +23,13 @@ test("a start that takes for ever neither stops the service nor keeps it from st
   }
 });
 
-test("a timer beyond the last date that there is waits for that date", async () => {
+test("a timer beyond the maximum date waits for that date", async () => {
   const { service, call } = await withApp({ clock: new ManualClock() });
   await service.context.store.write(() => service.context.timers.after(1e300, "machine.retry", "nobody"));
   expect((await call("GET", "/apps/web")).status).toBe(200);
 });
 
-test("PEM without an end, and without measure, is refused at once", async () => {
+test("unterminated and oversized PEM is refused at once", async () => {
   const { call } = await withApp();
   const upload = (fullchain: string) =>
     call("POST", "/apps/web/certificates/custom", { hostname: "a.example.com", fullchain, private_key: "x" });
@@ -39,7 +39,7 @@ test("PEM without an end, and without measure, is refused at once", async () => 
   expect(long.text.length).toBeLessThan(500);
 });
 
-test("an App has no more than 500 addresses", async () => {
+test("an App has at most 500 addresses", async () => {
   const { call, service } = await withApp();
   const [{ id }] = service.context.store.all<{ id: string }>("SELECT id FROM apps") as [{ id: string }];
   await service.context.store.write(() => {
@@ -56,7 +56,7 @@ test("an App has no more than 500 addresses", async () => {
   expect([answer.status, answer.body.error]).toEqual([422, "Validation failed: an app has at most 500 IP addresses"]);
 });
 
-test("an App has no more than 500 secret keys; one that is there can be replaced", async () => {
+test("an App has at most 500 secret keys; existing ones can be replaced", async () => {
   const { call } = await withApp();
   const generate = (name: string) => call("POST", `/apps/web/secretkeys/${name}/generate`, { type: "hs256" });
   for (let i = 0; i < 500; i++) expect((await generate(`k${i}`)).status).toBe(201);
@@ -82,7 +82,7 @@ async function withCluster() {
 test.each([
   ["databases", (name: string) => ({ name })],
   ["users", (username: string) => ({ username, role: "reader" })],
-])("a cluster has no more than 100 %s, and one of them can give way", async (list, bodyOf) => {
+])("a cluster has at most 100 %s, and a deletion makes room for another", async (list, bodyOf) => {
   const { call, cluster } = await withCluster();
   const create = (name: string) => call("POST", `${cluster}/${list}`, bodyOf(name));
   const { length } = (await call("GET", `${cluster}/${list}`)).body.data;
@@ -94,7 +94,7 @@ test.each([
   expect((await create("more")).status).toBeLessThan(300);
 });
 
-test("the latest 100 backups of a cluster are kept, whatever the others have", async () => {
+test("the latest 100 backups of a cluster are kept, independent of others", async () => {
   const { call, cluster } = await withCluster();
   const other = (await call("POST", `${cluster}/fork`, {})).body.data.id;
   const backUp = async (path: string): Promise<string> =>
@@ -110,7 +110,7 @@ test("the latest 100 backups of a cluster are kept, whatever the others have", a
   expect((await call("POST", `${cluster}/restore`, { backup_id: made[99] })).status).toBeLessThan(300);
 });
 
-test("when every address is taken the answer is a refusal", async () => {
+test("when all addresses are used, the request is refused", async () => {
   const { call, service } = await withApp();
   const { ids } = service.context;
   const [{ id }] = service.context.store.all<{ id: string }>("SELECT id FROM apps") as [{ id: string }];
@@ -127,7 +127,7 @@ test("when every address is taken the answer is a refusal", async () => {
   }
 });
 
-test("metadata, versions and secrets have an end", async () => {
+test("metadata, versions and secrets are limited", async () => {
   const { call, machines, machine, service } = await withApp();
   const { id } = await machine();
   const half = "x".repeat(40_000);
@@ -147,7 +147,7 @@ test("metadata, versions and secrets have an end", async () => {
   expect((await call("GET", "/apps/web/secrets")).body.secrets).toEqual([]);
 });
 
-test("tokens can be listed however long they are good for", async () => {
+test("tokens can be listed, whatever their expiry is", async () => {
   const { call, service } = await withApp();
   expect((await call("POST", "/apps/web/deploy_token", { expiry: "876000h" })).status).toBe(200);
   expect(listTokens(service.context.store, service.context.clock.now())).toHaveLength(2);
@@ -158,13 +158,13 @@ test.each([
   ["env", "POST", "/apps/web/machines", '{"config":{"image":"x","env":{"__proto__":{"q":1}}}}'],
   ["metadata", "POST", "/apps/web/machines", '{"config":{"image":"x","metadata":{"__proto__":7}}}'],
   ["checks", "POST", "/apps/web/machines", '{"config":{"image":"x","checks":{"__proto__":"zz"}}}'],
-])("an entry named __proto__ of %s is looked at like every other", async (_, method, path, body) => {
+])("an entry named __proto__ of %s is validated like any other", async (_, method, path, body) => {
   const { call } = await withApp();
   const answer = await call(method, path, body);
   expect([answer.status, answer.body.error]).toEqual([400, expect.stringContaining("__proto__")]);
 });
 
-test("an entry named __proto__ that is right is kept", async () => {
+test("a valid entry named __proto__ is kept", async () => {
   const { call } = await withApp();
   const made = await call("POST", "/apps/web/machines", '{"config":{"image":"x","env":{"__proto__":"v"}}}');
   expect(made.text).toContain('"env":{"__proto__":"v"}');
@@ -173,7 +173,7 @@ test("an entry named __proto__ that is right is kept", async () => {
 test.each([
   ["/apps/web/secretkeys/k", { type: "hs256", value: "my secret key material" }],
   ["/apps/web/secretkeys/k/encrypt", { plaintext: "credit card 1234" }],
-])("what is secret is not repeated by the error about it: %s", async (path, body) => {
+])("the error about a secret does not repeat it: %s", async (path, body) => {
   const { call } = await withApp();
   await call("POST", "/apps/web/secretkeys/k/generate", { type: "xaes256gcm" });
   const answer = await call("POST", path, body);
@@ -182,7 +182,7 @@ test.each([
   expect(answer.text).not.toMatch(/my secret|credit card/);
 });
 
-test("an empty nonce header does not hide the other spelling", async () => {
+test("an empty nonce header does not hide its other spelling", async () => {
   const { call, machines, machine } = await withApp();
   const { id } = await machine();
   const { nonce } = (await call("POST", `${machines}/${id}/lease`, { ttl: 60 })).body.data;
@@ -198,7 +198,7 @@ test("only the operator of the service sees its metrics", async () => {
   expect((await metrics(deploy)).status).toBe(403);
 });
 
-test("a copy comes from where the token reaches, and keeps encryption and file system", async () => {
+test("a copy needs a source that the token can access, and keeps encryption and file system", async () => {
   const { call, url, volume } = await withApp();
   await call("POST", "/apps", { name: "other", org_slug: "personal" });
   const deploy = caller(url, (await call("POST", "/apps/other/deploy_token", {})).body.token);

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { withApp, withStillClock } from "./client.ts";
 
-/** The figures by name and labels. */
+/** The metrics by name and labels. */
 async function figures({ url, token }: { url: string; token: string }): Promise<ReadonlyMap<string, number>> {
   const response = await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${token}` } });
   expect([response.status, response.headers.get("content-type")]).toEqual([
@@ -24,7 +24,7 @@ async function figures({ url, token }: { url: string; token: string }): Promise<
 }
 
 test("requests, Machines, waits, the store, limits and faults are counted", async () => {
-  // The clock stands still: the Machine is where it was made however long the requests take.
+  // The clock stands still: the Machine stays in its state, however long the requests take.
   const scene = await withStillClock({ rateLimits: "documented" });
   const { call, fail, machine, machines } = scene;
   const { id } = await machine({}, { skip_launch: true });
@@ -48,7 +48,7 @@ test("requests, Machines, waits, the store, limits and faults are counted", asyn
   await held;
 });
 
-test("durations are counted into every bucket they fit in", async () => {
+test("durations are counted in every matching bucket", async () => {
   const scene = await withApp();
   scene.fail({ operation: "apps.get", delayMs: 30 });
   await scene.call("GET", "/apps/web");
@@ -60,7 +60,7 @@ test("durations are counted into every bucket they fit in", async () => {
   expect(after.get('machines_service_request_duration_seconds_sum{operation="apps.get"}')).toBeGreaterThan(0.029);
 });
 
-test("figures need a token, being well does not", async () => {
+test("metrics require a token, the health check does not", async () => {
   const { url } = await withApp();
   expect((await fetch(`${url}/metrics`)).status).toBe(401);
   for (const path of ["/healthz", "/readyz"]) {
@@ -70,14 +70,14 @@ test("figures need a token, being well does not", async () => {
 });
 
 test.each(["/healthz", "/readyz", "/openapi.json", "/docs", "/metrics"])(
-  "%s is not for pages from elsewhere",
+  "other websites cannot read %s",
   async (path) => {
     const { url } = await withApp();
     expect((await fetch(`${url}${path}`, { headers: { origin: "http://evil.example" } })).status).toBe(403);
   },
 );
 
-test("a service whose store cannot be written is not ready, and is again once it can", async () => {
+test("a service with an unwritable store is not ready until it can write again", async () => {
   const { url, service, call } = await withApp();
   const { db } = service.context.store;
   const ready = async () => (await fetch(`${url}/readyz`)).status;
@@ -107,7 +107,7 @@ test.each([
   ["GET", "/v1/apps/web/certificates/acme/check/x", undefined],
   ["OPTIONS", "/v1/apps/web/certificates/acme", "POST"],
   ["POST", "/healthz", "GET"],
-])("%s %s leads nowhere, and says what would", async (method, path, allow) => {
+])("%s %s does not exist, and the error names the alternatives", async (method, path, allow) => {
   const { url, token } = await withApp();
   const response = await fetch(`${url}${path}`, { method, headers: { authorization: `Bearer ${token}` } });
   expect([response.status, response.headers.get("allow") ?? undefined]).toEqual([

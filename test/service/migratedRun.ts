@@ -1,5 +1,5 @@
-// A process of its own for migration.test.ts: opens a data folder that an older service left, and ends itself with SIGKILL
-// just before or just after the nth statement. Arguments: data folder, n, before|after.
+// A process for migration.test.ts: opens a data folder of an older service, and kills itself with SIGKILL just before or
+// after the nth statement. Arguments: data folder, n, before|after.
 import { writeSync } from "node:fs";
 import { DatabaseSync, StatementSync, type SQLInputValue } from "node:sqlite";
 import { createService } from "../../service/index.ts";
@@ -12,7 +12,7 @@ StatementSync.prototype.run = function (this: StatementSync, ...values: SQLInput
   return counted(() => run.apply(this, values as never));
 } as typeof run;
 
-// A step is many statements in one text. Whatever does not compile yet is the beginning of one.
+// A migration step is many statements in one text. Text that does not compile yet is the beginning of one.
 const exec = DatabaseSync.prototype.exec;
 DatabaseSync.prototype.exec = function (this: DatabaseSync, sql: string): void {
   let text = "";
@@ -21,7 +21,7 @@ DatabaseSync.prototype.exec = function (this: DatabaseSync, sql: string): void {
     try {
       this.prepare(text);
     } catch (error) {
-      if (/incomplete input|no statements/.test(String(error))) continue; // the latter: a comment with a semicolon
+      if (/incomplete input|no statements/.test(String(error))) continue; // after the check, because a comment may contain a semicolon
       throw error;
     }
     const whole = text;

@@ -1,5 +1,5 @@
-// A data folder of before is brought up to date with everything in it, also when that is cut short (F28, F46). KILL_STRIDE=1
-// tries every statement; the test takes a few of them.
+// An old data folder is upgraded without losing anything, even if the upgrade is interrupted (F28, F46). KILL_STRIDE=1
+// tests every statement; by default the test uses a few of them.
 import { cpSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -14,7 +14,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const at = `/apps/web/machines/${held.machine}`;
 
-/** Looks through a service whether everything of the old folder is there. */
+/** Checks through a service that everything of the old folder exists. */
 async function verify(data: string): Promise<void> {
   const service = createService({ data, delays: "none", strict: true });
   try {
@@ -41,7 +41,7 @@ async function verify(data: string): Promise<void> {
     expect((await call("GET", "/apps/web/certificates")).body.certificates).toMatchObject([
       { hostname: "www.example.com" },
     ]);
-    // Sealed for this Machine alone, and without `TWO`.
+    // Encrypted for only this Machine, and without `TWO`.
     expect(await env()).toContain("ONE=older");
     expect((await env()).filter((line: string) => line.startsWith("TWO="))).toEqual([]);
     expect((await call("POST", at, { config: held.config })).status).toBe(200);
@@ -58,7 +58,7 @@ async function verify(data: string): Promise<void> {
   }
 }
 
-test("F46 a data folder with large values inside its rows opens with everything in it, and is kept as it was", async () => {
+test("F46 a data folder with large values in its rows opens with everything in it, and a copy of the original is kept", async () => {
   const data = join(folder, "kept");
   writeOldFolder(data);
   await verify(data);
@@ -68,7 +68,7 @@ test("F46 a data folder with large values inside its rows opens with everything 
 });
 
 test(
-  "F28 F46 killed at a statement of it, the folder opens with everything in it and nothing lies about",
+  "F28 F46 killed at a statement of the upgrade, the folder opens with everything in it and no leftovers",
   {
     timeout: killTimeout,
   },

@@ -1,7 +1,7 @@
 // The service against a small model of it: random sequences of requests and of time, after each of which both must have the
-// same Machines, leases, versions, volumes and snapshots. The model is written from docs/interface.md#volumes,
-// docs/interface.md#refusals, docs/interface.md#machine-states, docs/interface.md#leases, docs/interface.md#snapshots,
-// with times in milliseconds as the service takes them. FC_SEED makes other sequences, `npm run test:all` more of them.
+// same Machines, leases, versions, volumes and snapshots. The model follows docs/interface.md#volumes,
+// docs/interface.md#refusals, docs/interface.md#machine-states, docs/interface.md#leases, docs/interface.md#snapshots, with
+// the service's times in milliseconds. FC_SEED selects other sequences, `npm run test:all` runs more.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { isThorough } from "../support/extent.mts";
@@ -19,7 +19,7 @@ interface Machine {
   readonly id: string;
   readonly name: string;
   state: string;
-  /** When the state is left by itself. */
+  /** When the state ends by itself. */
   due: number | undefined;
   launch: boolean;
   readonly versions: string[];
@@ -72,7 +72,7 @@ const leadsTo: Readonly<Record<string, string>> = {
   pending_destroy: "gone",
 };
 
-/** What an operation does in a state: a state to enter, nothing (""), or a status to refuse with. */
+/** The effect of an operation in a state: a state to enter, nothing (""), or a status to refuse with. */
 function effect(operation: string, state: string): string | number {
   const is = (...states: string[]): boolean => states.includes(state);
   if (operation === "kill") return is("destroying", "destroyed") ? "" : "destroying";
@@ -144,11 +144,11 @@ class Model {
     this.machines = this.machines.filter(({ destroyedAt }) => destroyedAt === undefined || destroyedAt + day > end);
   }
 
-  /** Whether a Machine answers by its id still. */
+  /** Whether a Machine can still be read by its id. */
   shows = ({ destroyedAt }: Machine): boolean => destroyedAt === undefined || destroyedAt + 60_000 > this.now;
   held = ({ lease }: Machine): boolean => lease !== undefined && lease.until > this.now;
 
-  /** The status a guarded request is refused with before its rule is asked. */
+  /** The status with which a guarded request is refused before its own rule applies. */
   guard(machine: Machine, nonce: string | undefined): number | undefined {
     if (!this.shows(machine)) return 404;
     if (machine.destroyedAt !== undefined) return undefined;
@@ -161,7 +161,7 @@ class Model {
 
 interface Answered {
   readonly status: number;
-  readonly body: any; // oxlint-disable-line typescript/no-explicit-any -- as answers are
+  readonly body: any; // oxlint-disable-line typescript/no-explicit-any -- like answers
 }
 
 class Real {
@@ -458,7 +458,7 @@ const extend = ofVolume(
     expect(status).toBe(volume.gone || isLeaving(volume) ? 404 : size <= volume.size ? 400 : 200);
     if (status !== 200) return;
     volume.size = size;
-    // One that is still being made grows on its way.
+    // A volume that is still being created is extended later.
     if (volume.state !== "creating") model.enter(volume, "extending");
   },
 );
@@ -523,7 +523,7 @@ const commands = fc.commands(
   { maxCommands: 120, size: "max" },
 );
 
-/** Runs commands against a new service; every answer it gave. */
+/** Runs commands against a new service; returns all its answers. */
 async function run(asked: Iterable<Command>): Promise<string[]> {
   const real = new Real();
   try {
@@ -536,21 +536,21 @@ async function run(asked: Iterable<Command>): Promise<string[]> {
 }
 
 test(
-  "the service does what the model does, whatever is asked in whatever order",
+  "the service matches the model, for any requests in any order",
   async () => {
     const statuses = new Set<string>();
     const property = fc.asyncProperty(commands, async (asked) => {
       for (const text of await run(asked)) statuses.add(/ (\d{3}) /.exec(text)?.[1] ?? text);
     });
     await fc.assert(property, { seed, numRuns: runs });
-    // What was tried came to every kind of answer there is.
+    // The commands caused every kind of answer.
     expect([...statuses].sort()).toEqual(["200", "201", "204", "400", "404", "409", "412", "422"]);
   },
   runs * 2000,
 );
 
 test(
-  "two runs of the same commands with the same clock and randomness answer byte for byte the same",
+  "two runs of the same commands with the same clock and randomness have byte-identical answers",
   async () => {
     const property = fc.asyncProperty(commands, async (asked) => {
       expect(await run(asked)).toEqual(await run(asked));

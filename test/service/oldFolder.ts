@@ -1,4 +1,4 @@
-// A data folder as the service left it that kept configurations and sealed secrets inside the rows of Machines.
+// A data folder of an older service, which kept configurations and encrypted secrets in the rows of Machines.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync, type SQLInputValue } from "node:sqlite";
@@ -7,7 +7,7 @@ import { migrations } from "../../service/store/schema.ts";
 import { sealedName } from "../../service/store/secretValues.ts";
 import { Vault } from "../../service/store/vault.ts";
 
-/** What the old folder holds, as answers show it. */
+/** The content of the old folder, as answers show it. */
 export const held = {
   secrets: { ONE: "first", TWO: "second" },
   /** The secrets of its Machine, from before `TWO` was set. */
@@ -18,7 +18,7 @@ export const held = {
   machine: "00000000000001",
 } as const;
 
-/** Writes such a folder. */
+/** Writes the old folder. */
 export function writeOldFolder(data: string): void {
   mkdirSync(data, { recursive: true, mode: 0o700 });
   const random = seededRandom("old");

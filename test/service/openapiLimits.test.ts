@@ -5,7 +5,7 @@ import type { JsonSchema } from "../../service/openapi/jsonSchema.ts";
 import { withApp } from "./client.ts";
 import { bodyOf, document, operationOf, rows } from "./description.ts";
 
-/** Values of a request, by where they stand, that may hold as much as somebody likes. */
+/** Values of a request, by their location, that may be of any size. */
 function unlimited(schema: JsonSchema, path: string, seen: ReadonlySet<unknown> = new Set()): string[] {
   const { $ref, anyOf, type, items, properties, additionalProperties } = schema;
   if (typeof $ref === "string") {
@@ -64,7 +64,7 @@ test.each([
     (n: number) => ({ org_slug: "personal", region: "any".padEnd(n) }),
     1000,
   ],
-])("%s takes as much as it describes, and no more: %s", async (id, path, bodyWith, limit) => {
+])("%s accepts as much as it describes, and no more: %s", async (id, path, bodyWith, limit) => {
   const { call } = await withApp({ strict: false });
   await call("POST", "/apps/web/secretkeys/k/generate", { type: "xaes256gcm" });
   const row = rows.find((one) => one.id === id) as Operation;

@@ -1,4 +1,4 @@
-// How often a client may ask (docs/interface.md#rate-limits).
+// The rate limits of requests (docs/interface.md#rate-limits).
 import { expect, test } from "vitest";
 import { ManualClock } from "../../service/index.ts";
 import { RateLimits } from "../../service/http/rateLimits.ts";
@@ -8,7 +8,7 @@ import { caller, withApp, type Answer, type Call } from "./client.ts";
 
 const limited = () => withApp({ clock: new ManualClock(), rateLimits: "documented" });
 
-/** Statuses of a request sent so often, one after the other. */
+/** The statuses of a number of consecutive requests. */
 async function statuses(count: number, send: () => Promise<Answer>): Promise<number[]> {
   const all: number[] = [];
   for (let i = 0; i < count; i++) all.push((await send()).status);
@@ -18,7 +18,7 @@ async function statuses(count: number, send: () => Promise<Answer>): Promise<num
 const times = (count: number, status: number): number[] => Array.from({ length: count }, () => status);
 const show = (call: Call) => () => call("GET", "/apps/web");
 
-test("three requests at once, then one a second; what is beyond is 429 and says when to come back", async () => {
+test("three requests at once, then one per second; others get 429 with the time to retry", async () => {
   const { call, clock, service } = await limited();
   expect(await statuses(4, show(call))).toEqual([200, 200, 200, 429]);
   const refused = await call("GET", "/apps/web");
@@ -32,12 +32,12 @@ test("three requests at once, then one a second; what is beyond is 429 and says 
   expect(await statuses(1, show(call))).toEqual([429]);
   clock.advance(1);
   expect(await statuses(2, show(call))).toEqual([200, 429]);
-  clock.advance(3600_000); // more than a burst is never saved up
+  clock.advance(3600_000); // unused requests are saved only up to one burst
   expect(await statuses(4, show(call))).toEqual([200, 200, 200, 429]);
   expect(service.rateLimits.limited).toBe(5);
 });
 
-test("a Machine may be asked for ten times at once, then five times a second", async () => {
+test("a Machine may be read ten times at once, then five times per second", async () => {
   const { call, clock, machine, machines } = await limited();
   const { id } = await machine();
   const get = () => call("GET", `${machines}/${id}`);
@@ -47,7 +47,7 @@ test("a Machine may be asked for ten times at once, then five times a second", a
   expect(await statuses(6, get)).toEqual([...times(5, 200), 429]);
 });
 
-test("every action on every Machine is counted for itself", async () => {
+test("every action on every Machine has its own limit", async () => {
   const { call, machine, machines } = await limited();
   const [one, other] = [await machine(), await machine()];
   const cordon = (id: string) => () => call("POST", `${machines}/${id}/cordon`);
@@ -56,7 +56,7 @@ test("every action on every Machine is counted for itself", async () => {
   expect(await statuses(1, () => call("POST", `${machines}/${one.id}/uncordon`))).toEqual([200]);
 });
 
-test("a hundred Apps may be deleted in a minute", async () => {
+test("a hundred Apps may be deleted per minute", async () => {
   const { call, clock } = await limited();
   const remove = () => call("DELETE", "/apps/none");
   expect(await statuses(101, remove)).toEqual([...times(100, 404), 429]);
@@ -65,7 +65,7 @@ test("a hundred Apps may be deleted in a minute", async () => {
   expect(await statuses(101, remove)).toEqual([...times(100, 404), 429]);
 });
 
-test("what is refused changes nothing", async () => {
+test("a refused request changes nothing", async () => {
   const { call, clock, machines } = await limited();
   const create = () => call("POST", machines, { config: { image: "nginx" } });
   expect(await statuses(5, create)).toEqual([200, 200, 200, 429, 429]);
@@ -73,7 +73,7 @@ test("what is refused changes nothing", async () => {
   expect((await call("GET", machines)).body).toHaveLength(3);
 });
 
-test("strangers and requests without a token take nothing away", async () => {
+test("requests without a valid token do not count", async () => {
   const { call, url, service } = await limited();
   addToken(service.context.store, "stranger", { slug: "strangers", expiresAt: null }, 0);
   expect(await statuses(5, show(caller(url, "stranger")))).toEqual([403, 403, 403, 429, 429]);
@@ -81,13 +81,13 @@ test("strangers and requests without a token take nothing away", async () => {
   expect(await statuses(3, show(call))).toEqual([200, 200, 200]);
 });
 
-test("without the option nothing is limited", async () => {
+test("nothing is limited by default", async () => {
   const { call, service } = await withApp();
   expect(await statuses(50, show(call))).toEqual(times(50, 200));
   expect(service.rateLimits.limited).toBe(0);
 });
 
-test("buckets are bounded, and those asked for again and again stay", () => {
+test("the number of buckets is bounded, and active ones are kept", () => {
   const clock = new ManualClock();
   const limits = new RateLimits(clock, "documented");
   const take = (app_name: string): boolean => {

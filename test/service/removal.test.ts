@@ -1,4 +1,4 @@
-// Objects with very many parts are deleted piece by piece and hidden from the first piece on (F46).
+// Objects with very many parts are deleted in pieces and hidden from the first piece on (F46).
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -57,7 +57,7 @@ async function isGone({ context: { store } }: Pick<Service, "context">): Promise
   await store.unsettled;
 }
 
-/** Lets nothing go on after a commit until it is told to. */
+/** Stops all work after a commit until it is resumed. */
 function held({ context: { store, waits } }: Pick<Service, "context">): { goOn(): Promise<void> } {
   const { hooks } = store;
   store.hooks = { ...hooks, afterCommit: (touched) => waits.wake(touched) };
@@ -69,7 +69,7 @@ function held({ context: { store, waits } }: Pick<Service, "context">): { goOn()
   };
 }
 
-/** Notes how many rows each commit removes. */
+/** Records how many rows each commit removes. */
 function watched({ context: { store } }: Pick<Service, "context">): { readonly removed: number[] } {
   const total = () =>
     counted.reduce((n, table) => n + (store.get<{ n: number }>(`SELECT count(*) AS n FROM ${table}`)?.n ?? 0), 0);
@@ -108,19 +108,19 @@ test("F46 an App with very many parts is hidden at once and removed in pieces", 
   expect([401, 404]).toContain(
     (await fetch(`${url}/v1/apps/web`, { headers: { authorization: `Bearer ${deploy}` } })).status,
   );
-  expect((await call("POST", "/apps", { name: "web", org_slug: "personal" })).status).toBe(201); // its name is free
+  expect((await call("POST", "/apps", { name: "web", org_slug: "personal" })).status).toBe(201); // its name can be reused
   await still.goOn();
   await isGone(service);
   const left = rows(service);
   left[counted.indexOf("tokens")] = before[counted.indexOf("tokens")] ?? 0;
   expect(left).toEqual(before);
   expect(removed.length).toBeGreaterThan(5);
-  // A piece may end with a Machine that has more rows than were left for it.
+  // A piece may exceed its size by the rows of its last Machine.
   expect(Math.max(...removed)).toBeLessThan(unitsAtOnce + 300);
   expect(service.context.store.all("SELECT machines FROM region_use WHERE machines <> 0")).toEqual([]);
 });
 
-test("F46 an interrupted removal resumes after a start", async () => {
+test("F46 an interrupted removal resumes after a restart", async () => {
   const data = join(folder, "data");
   const { service, call, close } = await filled({ data });
   held(service);

@@ -1,10 +1,10 @@
-// A runtime may be late, fail, or be called in vain. The test controls the reports of its runtime.
+// A runtime may be late, fail, or be called needlessly. The test controls the reports of its runtime.
 import { expect, test } from "vitest";
 import { ManualClock } from "../../service/index.ts";
 import type { Runtime, RuntimeFactory, RuntimeHost } from "../../service/runtime/runtime.ts";
 import { caller, withApp } from "./client.ts";
 
-/** A runtime that does nothing by itself and writes down what it was asked. */
+/** A runtime that does nothing by itself and records its calls. */
 function byHand(more: Partial<Runtime> = {}) {
   const asked: string[] = [];
   let host: RuntimeHost | undefined;
@@ -32,7 +32,7 @@ function byHand(more: Partial<Runtime> = {}) {
 
 const settled = () => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
 
-test("the report of a runtime about a replaced version is ignored", async () => {
+test("a runtime's report about a replaced version is ignored", async () => {
   const runtime = byHand();
   const app = await withApp({ runtime: runtime.factory });
   const old = await app.machine();
@@ -45,7 +45,7 @@ test("the report of a runtime about a replaced version is ignored", async () => 
   expect(await app.state(old.id)).toBe("starting");
 });
 
-test("a process that ends while it is being suspended has ended", async () => {
+test("a process that exits while it is being suspended has exited", async () => {
   const runtime = byHand();
   const app = await withApp({ runtime: runtime.factory });
   const machine = await app.machine({ restart: { policy: "no" } });
@@ -67,7 +67,7 @@ test("a refused request never reaches the runtime", async () => {
   expect(runtime.asked).toEqual([]);
 });
 
-test("an error during the report of a runtime is logged by the service and not thrown to the runtime", async () => {
+test("an error during a runtime's report is logged by the service and not thrown to the runtime", async () => {
   const runtime = byHand();
   const app = await withApp({ runtime: runtime.factory });
   const machine = await app.machine();
@@ -77,10 +77,10 @@ test("an error during the report of a runtime is logged by the service and not t
   expect(() => runtime.events().prepared(machine)).not.toThrow();
   await settled();
   app.service.context.store.db.exec("DROP TRIGGER refuse");
-  expect(await app.state(machine.id)).toBe("created"); // nothing of it is half done
+  expect(await app.state(machine.id)).toBe("created"); // none of it is partially applied
 });
 
-test("an App whose removal failed is removed when it is tried again", async () => {
+test("an App whose removal failed is removed by the next try", async () => {
   let refuses = true;
   const runtime = byHand({
     destroy() {

@@ -1,5 +1,5 @@
-// A process of its own for killAtWrite.test.ts: does a fixed series of changes on a service, says which were answered, and
-// ends itself with SIGKILL just before or just after the nth statement that writes. Arguments: data folder, n, before|after.
+// A process for killAtWrite.test.ts: makes a fixed series of changes on a service, prints the confirmed ones, and kills
+// itself with SIGKILL just before or after the nth writing statement. Arguments: data folder, n, before|after.
 import { writeSync } from "node:fs";
 import { StatementSync, type SQLInputValue } from "node:sqlite";
 import { createService, seededRandom } from "../../service/index.ts";

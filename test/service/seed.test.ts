@@ -1,4 +1,4 @@
-// seed: what a file describes is there afterwards, once, whether the service runs or not.
+// seed: the objects of a file exist afterwards, once, whether the service runs or not.
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -23,7 +23,7 @@ function fileOf(data: string, content: object | string): string {
 
 const seed = (data: string, content: object | string) => command(["seed", fileOf(data, content), "--data", data]);
 
-/** The table seed prints, without its headings. */
+/** The table that seed prints, without its headings. */
 const tallies = (out: string): string[] =>
   out
     .trimEnd()
@@ -31,7 +31,7 @@ const tallies = (out: string): string[] =>
     .slice(1)
     .map((line) => line.replace(/ +/g, " "));
 
-test("the documented example, in a folder where nothing has run, and again", async () => {
+test("the documented example, in an unused folder, and again", async () => {
   const data = folder();
   const first = await seed(data, example ?? "");
   expect([first.code, first.err]).toEqual([0, ""]);
@@ -80,7 +80,7 @@ test("the documented example, in a folder where nothing has run, and again", asy
   await service.close();
 });
 
-test("a service that runs is filled through its API, at the pace it allows", async () => {
+test("a running service is filled through its API, within its rate limits", async () => {
   const data = folder();
   await start(data, "--rate-limits", "documented", "--delays", "none");
   const machine = (name: string) => ({ name, config: { image: "nginx" } });
@@ -97,7 +97,7 @@ test("a service that runs is filled through its API, at the pace it allows", asy
   ]);
 });
 
-test("existing objects stay, missing ones are created: volumes of one name are matched by their number", async () => {
+test("existing objects are kept, missing ones are created: volumes of one name are matched by their number", async () => {
   const data = folder();
   const disk = (region: string) => ({ name: "data", region });
   const db = (name: string, region: string) => ({
@@ -144,7 +144,7 @@ const refused: (readonly [string, object | string, string])[] = [
   [
     "a bad size",
     { apps: [{ name: "a", volumes: [{ name: "v", size_gb: 0 }] }] },
-    "invalid apps[0].volumes[0].size_gb, got 0, must be at least 1",
+    "invalid apps[0].volumes[0].size_gb, got 0, must be a whole number from 1 to 500",
   ],
   [
     "a bad digest",
@@ -152,12 +152,17 @@ const refused: (readonly [string, object | string, string])[] = [
     'invalid images[0].digest, got "md5:1", must be sha256: and 64 hexadecimal digits',
   ],
   [
+    "no image",
+    { images: [{ reference: "Web", digest: `sha256:${"4f".repeat(32)}` }] },
+    'invalid images[0].reference, got "Web", must be an image such as',
+  ],
+  [
     "a bad name of a secret",
     { apps: [{ name: "a", secrets: { "1-x": "hunter2" } }] },
     'invalid name in apps[0].secrets, got "1-x", must be 1 to 255 letters, digits and _',
   ],
   [
-    "an organization that is not there",
+    "an unknown organization",
     { apps: [{ org: "nobody", name: "a" }] },
     'invalid apps[0].org, got "nobody", must be an organization in orgs or an existing one',
   ],
@@ -166,16 +171,16 @@ const refused: (readonly [string, object | string, string])[] = [
 test.each(refused)("%s is refused before anything is created", async (_, content, message) => {
   const data = folder();
   const file = fileOf(data, content);
-  const told = await seedIn(data, file).then(
+  const error = await seedIn(data, file).then(
     () => "nothing",
     (error: unknown) => sentence(error),
   );
-  expect(told).toContain(`seed: ${file}`);
-  expect(told).toContain(message);
-  expect(told).not.toMatch(/hunter2|\n/);
+  expect(error).toContain(`seed: ${file}`);
+  expect(error).toContain(message);
+  expect(error).not.toMatch(/hunter2|\n/);
 });
 
-test("a file that is refused is one sentence on stderr and exit status 1", async () => {
+test("a refused file causes one sentence on stderr and exit status 1", async () => {
   const data = folder();
   const { code, out, err } = await seed(data, { aps: [] });
   expect([code, out, err]).toEqual([
@@ -186,7 +191,7 @@ test("a file that is refused is one sentence on stderr and exit status 1", async
   expect(existsSync(data)).toBe(false);
 });
 
-test("a refusal of the service is reported with its place, and earlier objects stay", async () => {
+test("a refusal of the service is reported with its location, and earlier objects are kept", async () => {
   const data = folder();
   const machine = (name: string, region: string) => ({ name, region, config: { image: "nginx" } });
   const app = { name: "web", machines: [machine("one", "fra"), machine("two", "nowhere")] };
@@ -199,7 +204,7 @@ test("a refusal of the service is reported with its place, and earlier objects s
   ]);
 });
 
-test("a volume that is in use already, and an App of another owner, are reported", async () => {
+test("a volume in use, and an App of another owner, are reported", async () => {
   const data = folder();
   const mounting = (name: string) => ({
     name,

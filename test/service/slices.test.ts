@@ -1,4 +1,4 @@
-// Timers and waits of very many objects are handled in slices, so that others are served in between (F46).
+// Timers and waits of very many objects are handled in slices, so that other clients are served in between (F46).
 import { expect, test, vi } from "vitest";
 import { createService, ManualClock, seededRandom } from "../../service/index.ts";
 import { DueQueue } from "../../service/time/dueQueue.ts";
@@ -8,7 +8,7 @@ import { FairTurns } from "../../service/time/fairTurns.ts";
 
 const many = 1000;
 
-function crowd(unsettled: () => Promise<void> | undefined = () => undefined) {
+function manyWaits(unsettled: () => Promise<void> | undefined = () => undefined) {
   const clock = new ManualClock();
   const waits = new Waits(clock, many, unsettled);
   const scene = { clock, waits, looks: 0, answer: undefined as string | undefined };
@@ -27,8 +27,8 @@ function crowd(unsettled: () => Promise<void> | undefined = () => undefined) {
   return { scene, held };
 }
 
-test("F46 a crowd that waits for one Machine is answered in slices", async () => {
-  const { scene, held } = crowd();
+test("F46 many waits for one Machine are answered in slices", async () => {
+  const { scene, held } = manyWaits();
   scene.answer = "there";
   scene.waits.wake(["one"]);
   expect(scene.looks).toBeGreaterThan(0);
@@ -38,23 +38,23 @@ test("F46 a crowd that waits for one Machine is answered in slices", async () =>
   expect([scene.looks, scene.waits.size]).toEqual([many, 0]);
 });
 
-test("F46 those of a crowd who have nothing to see yet are not asked twice", async () => {
-  const { scene } = crowd();
+test("F46 waits whose condition is not met are not checked twice", async () => {
+  const { scene } = manyWaits();
   scene.waits.wake(["one"]);
   scene.waits.wake(["one"]);
   await vi.waitFor(() => expect(scene.looks).toBeGreaterThanOrEqual(many));
   await new Promise(setImmediate);
-  // Those of the first slice were asked again by the second waking.
+  // The first slice was checked again by the second notification.
   expect(scene.looks).toBeLessThan(1.25 * many);
   expect(scene.waits.size).toBe(many);
   scene.waits.close();
 });
 
-test("F28 a later slice shows nothing that is not durable yet", async () => {
+test("F28 a later slice shows only durable changes", async () => {
   let commit = (): void => {};
   const committed = new Promise<void>((resolve) => (commit = resolve));
   let open = false;
-  const { scene, held } = crowd(() => (open ? committed : undefined));
+  const { scene, held } = manyWaits(() => (open ? committed : undefined));
   scene.answer = "there";
   open = true;
   scene.waits.wake(["one"]);
@@ -68,7 +68,7 @@ test("F28 a later slice shows nothing that is not durable yet", async () => {
 });
 
 test("many requests that time out together are all answered", async () => {
-  const { scene, held } = crowd();
+  const { scene, held } = manyWaits();
   scene.clock.advance(59_999);
   expect(scene.waits.size).toBe(many);
   scene.clock.advance(1);
@@ -76,7 +76,7 @@ test("many requests that time out together are all answered", async () => {
   for (const one of await held) expect(one).toMatchObject({ status: "rejected", reason: { status: 408 } });
 });
 
-test("F46 timers that are due together are run in slices, in order of time, and each of them once", async () => {
+test("F46 timers that are due together run in slices, in order of time, each once", async () => {
   const clock = new ManualClock();
   const service = createService({ clock, random: seededRandom("slices") });
   const { store, timers } = service.context;
@@ -101,7 +101,7 @@ test("F46 timers that are due together are run in slices, in order of time, and 
   await service.close();
 });
 
-test("a timer that is set and cancelled in a request that is refused is as it was", async () => {
+test("a timer that a refused request set and cancelled is unchanged", async () => {
   const service = createService({ clock: new ManualClock() });
   const { store, timers } = service.context;
   await store.write(() => timers.after(1000, "volume.backup", "vol_1"));
@@ -121,7 +121,7 @@ test("a timer that is set and cancelled in a request that is refused is as it wa
   await service.close();
 });
 
-test("a queue gives what is due first, and of the same time what was put in first", () => {
+test("a queue returns items by due time, and those of equal time in order of insertion", () => {
   const queue = new DueQueue<{ due: number; id: number }>();
   const entries = Array.from({ length: 500 }, (_, id) => ({ due: (id * 7919) % 50, id }));
   for (const entry of entries) queue.push(entry);
@@ -133,7 +133,7 @@ test("a queue gives what is due first, and of the same time what was put in firs
   expect(found).toEqual(entries.toSorted((a, b) => a.due - b.due || a.id - b.id));
 });
 
-test("F46 all long answers together get one piece per turn", async () => {
+test("F46 all long answers together send one piece per turn", async () => {
   const turns = new FairTurns();
   const made = { pieces: 0 };
   const answers = Array.from({ length: 20 }, async () => {

@@ -1,4 +1,4 @@
-// start: its options, each of them also as an environment variable, and how it ends.
+// start: its options, also as environment variables, and its exit.
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { request } from "node:https";
 import { connect } from "node:net";
@@ -10,7 +10,7 @@ import { makeCertificate } from "../support/certificates.ts";
 import { caller } from "./client.ts";
 import { command, folder, foreground, start } from "./command.ts";
 
-/** Writes a file beside a data folder and gives its path. */
+/** Writes a file beside a data folder and returns its path. */
 function beside(data: string, name: string, content: object | string): string {
   const file = join(data, "..", name);
   writeFileSync(file, typeof content === "string" ? content : JSON.stringify(content));
@@ -41,23 +41,23 @@ test("start describes every option and its variable", async () => {
   }
 });
 
-test("in the foreground it prints its address, logs to stderr, and ends with 0 on a signal", async () => {
+test("in the foreground it prints its address, logs to stderr, and exits with 0 on a signal", async () => {
   const data = folder();
   const { url, pid, token, end } = await foreground(data);
   expect((await caller(url, token)("GET", "/platform/regions")).status).toBe(200);
   expect(await command(["status", "--json", "--data", data])).toMatchObject({
-    out: `${JSON.stringify({ url, pid, data })}\n`,
+    out: `${JSON.stringify({ url, pid, data, docs: `${url}/docs` })}\n`,
   });
   process.kill(pid, "SIGINT");
   const { code, out, err } = await end;
-  expect([code, JSON.parse(out)]).toEqual([0, { url, pid, data }]);
+  expect([code, JSON.parse(out)]).toEqual([0, { url, pid, data, docs: `${url}/docs` }]);
   expect(err.split("\n").map((line) => /"msg":"(\w+)"/.exec(line)?.[1])).toEqual(
     expect.arrayContaining(["ready", "request", "closing"]),
   );
   expect(await command(["status", "--data", data])).toMatchObject({ code: 3 });
 });
 
-test("in the background it has the options it was started with", async () => {
+test("in the background it keeps the options it was started with", async () => {
   const data = folder();
   beside(data, "regions.json", { regions: [{ code: "fra", capacity: 1 }] });
   const elsewhere = join(data, "../elsewhere");
@@ -82,7 +82,7 @@ test("in the background it has the options it was started with", async () => {
   const made = await call("POST", "/apps/web/machines", { config: { image: "nginx" } });
   expect((await call("GET", `/apps/web/machines/${made.body.id}`)).body.state).toBe("started");
   expect((await call("POST", "/apps/web/machines", { config: { image: "nginx" } })).status).toBe(422); // the region is full
-  // Asked without a pause, it refuses sooner or later, however slow this computer is.
+  // Requests without a pause are refused sooner or later, however slow this computer is.
   const statuses = async () =>
     (await Promise.all(Array.from({ length: 20 }, () => call("GET", "/apps/web")))).map(({ status }) => status);
   await expect.poll(statuses, { interval: 0 }).toContain(429);
@@ -93,7 +93,7 @@ test("in the background it has the options it was started with", async () => {
   expect(await statusFor(url, token, "three.example")).toBe(403);
 });
 
-/** Status of a request for another host name; fetch does not let that be said. */
+/** Status of a request with another host name, which fetch cannot send. */
 function statusFor(url: string, token: string, host: string): Promise<number> {
   return new Promise((resolve, reject) => {
     const { hostname, port } = new URL(url);
@@ -108,7 +108,7 @@ function statusFor(url: string, token: string, host: string): Promise<number> {
   });
 }
 
-test("every option may come from the environment; the command line comes first", async () => {
+test("every option may come from the environment; the command line takes precedence", async () => {
   const data = folder();
   const env = {
     MACHINES_SERVICE_LISTEN: "127.0.0.1:0",
@@ -126,7 +126,7 @@ test("every option may come from the environment; the command line comes first",
   expect(await statusFor(url, token, "two.example")).toBe(200);
 });
 
-test("a flag of the environment is off when it says so, and nothing else than true and false", async () => {
+test("a flag in the environment can be off, and accepts only true and false", async () => {
   const off = await foreground(folder(), [], { MACHINES_SERVICE_STRICT: "false" });
   expect(
     (await caller(off.url, off.token)("POST", "/apps", { name: "web", org_slug: "personal", nonsense: 1 })).status,
@@ -163,7 +163,7 @@ function get(url: string, token: string, options: { ca: string; servername: stri
   });
 }
 
-test("with a certificate it speaks HTTPS, at any address, and its own commands reach it", async () => {
+test("with a certificate it serves HTTPS, at any address, and its own commands can use it", async () => {
   const data = folder();
   const { fullchain, args } = withCertificate(data, "machines.example");
   const { out, err } = await command(["start", "--detach", "--json", "--data", data, "--listen", "0.0.0.0:0", ...args]);
@@ -182,7 +182,7 @@ test("with a certificate it speaks HTTPS, at any address, and its own commands r
   expect(await command(["seed", seed, "--data", data])).toMatchObject({ code: 0, err: "" });
 });
 
-test("a private key that everybody can read gets a warning, once", async () => {
+test("a private key that every user can read causes one warning", async () => {
   const data = folder();
   const { key, args } = withCertificate(data, "machines.example");
   chmodSync(key, 0o644);
@@ -193,7 +193,7 @@ test("a private key that everybody can read gets a warning, once", async () => {
   ]);
 });
 
-test("a certificate that cannot be used is one sentence", async () => {
+test("an unusable certificate causes one sentence", async () => {
   const data = folder();
   const { cert, key } = withCertificate(data, "machines.example");
   const other = beside(data, "other.pem", makeCertificate({ hosts: ["other.example"] }).private_key);
@@ -216,7 +216,7 @@ test("a certificate that cannot be used is one sentence", async () => {
 
 const lab = { code: "lab", name: "The lab", geo_region: "europe", latitude: 52.5, longitude: 13.4 };
 
-test("regions: what is left out is the platform's, capacity is a number or one of each kind", async () => {
+test("regions: omitted values are the platform's, capacity is a number or one of each kind", async () => {
   const data = folder();
   const regions = [{ code: "fra", capacity: { performance: 0 } }, { code: "ams", deprecated: true }, lab];
   const { url, token } = await foreground(data, ["--regions", beside(data, "r.json", { regions })]);
@@ -249,12 +249,12 @@ test.each([
   ],
   [{ regions: [{ code: "fra", room: 1 }] }, "unknown regions[0].room, allowed are code, capacity, name"],
   [{ nearest: "ams", regions: [{ code: "fra" }] }, 'invalid nearest, got "ams", allowed are fra'],
-])("regions that cannot be are refused: %j", (content, message) => {
+])("invalid regions are refused: %j", (content, message) => {
   const file = beside(folder(), "r.json", content);
   expect(() => readRegions(file)).toThrow(`--regions: ${file}: ${message}`);
 });
 
-test("a file of regions that is not there is one sentence", async () => {
+test("a missing file of regions causes one sentence", async () => {
   expect(await command(["start", "--data", folder(), "--regions", "/nowhere/r.json"])).toEqual({
     code: 1,
     out: "",
@@ -270,7 +270,7 @@ test.each([
   expect([code, err]).toEqual([1, expect.stringContaining(message)]);
 });
 
-test("it ends within five seconds whatever its clients do, and answers whom it holds", async () => {
+test("it exits within five seconds whatever its clients do, and answers long polls", async () => {
   const data = folder();
   const { url, pid, token, end } = await foreground(data, ["--delays", "none"]);
   const call = caller(url, token);
@@ -279,7 +279,7 @@ test("it ends within five seconds whatever its clients do, and answers whom it h
   const held = call("GET", `/apps/web/machines/${id}/wait`);
   const { hostname, port } = new URL(url);
   const header = `Host: ${hostname}\r\nAuthorization: Bearer ${token}\r\n`;
-  // One begins a body and never ends it, one goes on asking on a connection that it keeps.
+  // One sends an endless body, one keeps sending requests on its connection.
   const slow = connect(Number(port), hostname, () =>
     slow.write(`POST /v1/apps HTTP/1.1\r\n${header}Content-Length: 1000\r\n\r\n{`),
   );

@@ -56,7 +56,7 @@ function open(options: ServiceOptions) {
 
 const machines = "/apps/web/machines";
 
-test("F28 a restart goes on where it was: states, timers, leases, snapshots and the token", async () => {
+test("F28 a restart continues with the same states, timers, leases, snapshots and token", async () => {
   const data = folder();
   const before = new ManualClock();
   const first = open({ data, clock: before });
@@ -84,7 +84,7 @@ test("F28 a restart goes on where it was: states, timers, leases, snapshots and 
   expect((await third.call("POST", `${machines}/${id}/stop`)).status).toBe(200);
 });
 
-test("the data folder is the user's alone", async () => {
+test("only the user can read the data folder", async () => {
   const data = folder();
   const { service } = open({ data });
   expect(statSync(data).mode & 0o777).toBe(0o700);
@@ -102,7 +102,7 @@ test("F29 a second service for the same folder is refused, and the folder is fre
   open({ data });
 });
 
-test("a lost token file gives a new token", async () => {
+test("a lost token file is replaced with a new token", async () => {
   const data = folder();
   const { service } = open({ data });
   const { token } = service;
@@ -120,7 +120,7 @@ test("F29 a store of a newer service is refused with a sentence", async () => {
   db.exec("PRAGMA user_version = 999");
   db.close();
   expect(() => createService({ data })).toThrow(/written by a newer machines-service \(schema 999/);
-  expect(() => createService({ data })).toThrow(/newer/); // the lock was given back
+  expect(() => createService({ data })).toThrow(/newer/); // the lock was released
 });
 
 test("F29 a damaged store is refused with a sentence", async () => {
@@ -130,7 +130,7 @@ test("F29 a damaged store is refused with a sentence", async () => {
   expect(() => createService({ data })).toThrow(/service\.db is damaged\. Put a backup in its place/);
 });
 
-test("F29 a full disk is 503 with Retry-After; reads go on, and so do writes once there is room", async () => {
+test("F29 a full disk is 503 with Retry-After; reads continue, and writes resume once there is space", async () => {
   const { service, call } = open({ data: folder() });
   await call("POST", "/apps", { name: "web", org_slug: "personal" });
   const { db } = service.context.store;
@@ -150,14 +150,14 @@ test("F29 a full disk is 503 with Retry-After; reads go on, and so do writes onc
   expect((await call("POST", machines, big)).status).toBe(200);
 });
 
-test("F28 what is answered is on the disk: every commit is synced", () => {
+test("F28 every confirmed change is on disk: every commit is synced", () => {
   const { service } = open({ data: folder() });
   const { store } = service.context;
   expect(store.get("PRAGMA synchronous")).toEqual({ synchronous: 2 });
   expect(store.get("PRAGMA journal_mode")).toEqual({ journal_mode: "wal" });
 });
 
-test("F28 the mark of a store counts once a second at most, and only what is on the disk", async () => {
+test("F28 the mark of a store counts at most once a second, and only data on disk", async () => {
   const data = folder();
   const clock = new ManualClock();
   const { call, service } = open({ data, clock, delays: "none" });
@@ -187,7 +187,7 @@ test("F28 the mark of a store counts once a second at most, and only what is on 
   expect([await write("five"), ...marks()]).toEqual([201, first + 1, first + 1]);
 });
 
-test("F28 a new service does not go by the address of one that was killed", async () => {
+test("F28 a new service does not use the address file of a killed one", async () => {
   const data = folder();
   await open({ data }).service.close();
   writeFileSync(join(data, "service.json"), JSON.stringify({ url: "http://127.0.0.1:1", pid: 1, data }));
@@ -195,10 +195,10 @@ test("F28 a new service does not go by the address of one that was killed", asyn
   expect(await findLocal({ data })).toBe(undefined);
 });
 
-test("a request that is refused half way leaves nothing behind", async () => {
+test("a request refused midway leaves nothing behind", async () => {
   const { call } = open({ delays: "none" });
   await call("POST", "/apps", { name: "web", org_slug: "personal" });
-  // The lease comes last; by then the Machine has been written.
+  // The lease is checked last, after the Machine was written.
   expect((await call("POST", machines, { config: { image: "nginx" }, lease_ttl: 9999 })).status).toBe(400);
   expect((await call("GET", machines)).body).toEqual([]);
   const { id, version } = (await call("POST", machines, { config: { image: "nginx" } })).body;
@@ -219,7 +219,7 @@ test("F29 an uncommitted change is never shown later", async () => {
   service.context.store.hooks = {
     ...hooks,
     beforeCommit() {
-      machineText(service.context, id); // somebody looks in the same turn
+      machineText(service.context, id); // another read in the same turn
       throw new Error("the disk is gone");
     },
   };
@@ -228,7 +228,7 @@ test("F29 an uncommitted change is never shown later", async () => {
   expect((await call("GET", `${machines}/${id}`)).text).toBe(before);
 });
 
-test("requests that share a transaction stand or fall alone", async () => {
+test("requests in a shared transaction succeed or fail separately", async () => {
   const { call } = open({ delays: "none" });
   await call("POST", "/apps", { name: "web", org_slug: "personal" });
   const create = (name: string, image = "nginx") => call("POST", machines, { name, config: { image } });
@@ -275,7 +275,7 @@ test("F30 identifiers of events grow even when the clock was set back between tw
   expect(events[0]).toMatchObject({ type: "exit", status: "stopped" });
 });
 
-test("two runs with one seed and one clock answer byte for byte the same", async () => {
+test("two runs with one seed and one clock have byte-identical answers", async () => {
   const run = async (): Promise<string[]> => {
     const clock = new ManualClock();
     const { call, service } = open({ clock, random: seededRandom("one"), delays: "believable" });
@@ -310,9 +310,9 @@ test("two runs with one seed and one clock answer byte for byte the same", async
   expect(one).toHaveLength(9);
 });
 
-test("F29 a folder that cannot be written is refused with a sentence", async () => {
+test("F29 an unwritable folder is refused with a sentence", async () => {
   if (process.getuid?.() === 0) {
-    // The superuser writes everywhere; a file in the place of the folder stops everybody.
+    // The superuser can write everywhere, but a file at the folder's path blocks every user.
     const file = folder();
     writeFileSync(file, "");
     return expect(() => createService({ data: file })).toThrow(/cannot be the data folder/);

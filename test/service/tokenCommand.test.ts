@@ -1,4 +1,4 @@
-// token and org: who may use the service.
+// token and org: managing access to the service.
 import { existsSync } from "node:fs";
 import { expect, test } from "vitest";
 import { createService, startLocal } from "../../service/index.ts";
@@ -54,7 +54,7 @@ test("a token is created, listed without its value, and refused once it is revok
   expect(await status(token, "GET", "/apps/web")).toBe(200);
 });
 
-test("what a service remembers of a token is a second old at most", () => {
+test("a cached token is at most a second old", () => {
   const { context, close } = createService();
   const { store } = context;
   const id = addToken(store, "short", { slug: "personal", expiresAt: null }, 0);
@@ -65,7 +65,15 @@ test("what a service remembers of a token is a second old at most", () => {
   return close();
 });
 
-test("a token of one App is good for that App alone, one that has expired for nothing", async () => {
+test("a script gets the token alone, and its user the ID to revoke it by", async () => {
+  const { data, run } = await service();
+  const { out, err } = await command(["token", "create", "--data", data]);
+  expect(out).toMatch(/^\S+\n$/);
+  const [, id = ""] = /^Its ID is (\S+)\. To revoke it: npx machines-service token revoke \1\n$/.exec(err) ?? [];
+  expect(await run("token", "revoke", id)).toBe(`token ${id} is revoked`);
+});
+
+test("a token of one App is valid only for that App, an expired one for nothing", async () => {
   const { run, status } = await service();
   const ofApp = await run("token", "create", "--app", "web");
   expect([await status(ofApp, "GET", "/apps/web"), await status(ofApp, "GET", "/apps/shop")]).toEqual([200, 403]);
@@ -79,7 +87,7 @@ test("a token of one App is good for that App alone, one that has expired for no
 test("organizations are created by name; each has its own Apps", async () => {
   const { run, status } = await service();
   await expect(run("token", "create", "--org", "team")).rejects.toThrow(
-    "create it with machines-service org create team",
+    "create it with `npx machines-service org create team`",
   );
   await run("org", "create", "team", "--name", "The team");
   await expect(run("org", "create", "team")).rejects.toThrow("organization team exists already");
@@ -105,8 +113,8 @@ test.each([
   [["token", "create", "--expires", "soon"], 'It must be a duration such as "1h" or "30m", at most 876000h.'],
   [["token", "create", "--expires", "0s"], 'It must be a duration such as "1h" or "30m", at most 876000h.'],
   [["token", "revoke"], "missing required argument 'id'"],
-  [["token", "nonsense"], "too many arguments"],
-])("%j is refused and says what is allowed", async (args, message) => {
+  [["token", "nonsense"], "there is no command token nonsense; there are create, list, revoke"],
+])("%j is refused, and the error lists the allowed values", async (args, message) => {
   const data = folder();
   const { code, out, err } = await command([...args, "--data", data]);
   expect([code, out]).toEqual([1, ""]);
@@ -122,7 +130,7 @@ test("before the first start all of them say what to do", async () => {
     all.map(() => ({
       code: 1,
       out: "",
-      err: `machines-service: there is no service in ${data} yet; run machines-service start first\n`,
+      err: `machines-service: there is no service in ${data} yet; run \`npx machines-service start --detach\` first\n`,
     })),
   );
   expect(existsSync(data)).toBe(false);

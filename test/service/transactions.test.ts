@@ -1,4 +1,4 @@
-// Several requests share a transaction: a part that fails undoes itself, in the store and in memory, and nothing else.
+// Several requests share a transaction: a failing part is rolled back, in the store and in memory, and nothing else.
 import fc from "fast-check";
 import { afterEach, expect, test } from "vitest";
 import { ManualClock } from "../../service/time/clock.ts";
@@ -23,7 +23,7 @@ const namesIn = (store: Store): string[] =>
 
 class Failure extends Error {}
 
-/** A part of a transaction: what it writes, and parts inside it. */
+/** A part of a transaction: its writes, and nested parts. */
 type Part = { readonly fails: boolean; readonly steps: readonly (string | Part)[] };
 
 const part = fc.letrec<{ part: Part; step: string | Part }>((tie) => ({
@@ -31,9 +31,9 @@ const part = fc.letrec<{ part: Part; step: string | Part }>((tie) => ({
   step: fc.oneof({ depthSize: "small" }, fc.string(), tie("part")),
 })).part;
 
-/** What is left of a part. */
-const leftOf = ({ fails, steps }: Part): string[] =>
-  fails ? [] : steps.flatMap((step) => (typeof step === "string" ? [step] : leftOf(step)));
+/** The remaining writes of a part. */
+const remainingOf = ({ fails, steps }: Part): string[] =>
+  fails ? [] : steps.flatMap((step) => (typeof step === "string" ? [step] : remainingOf(step)));
 
 function play(store: Store, { fails, steps }: Part): void {
   for (const step of steps) {
@@ -48,7 +48,7 @@ function play(store: Store, { fails, steps }: Part): void {
   if (fails) throw new Failure();
 }
 
-test("a part that fails undoes what it wrote and what the parts in it wrote, and nothing else", async () => {
+test("a failing part rolls back its own and nested writes, and nothing else", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(part, { maxLength: 4 }), async (parts) => {
       const store = open();
@@ -56,13 +56,13 @@ test("a part that fails undoes what it wrote and what the parts in it wrote, and
       store.flush();
       const results = await Promise.allSettled(done);
       expect(results.map(({ status }) => status === "rejected")).toEqual(parts.map(({ fails }) => fails));
-      expect(namesIn(store)).toEqual(parts.flatMap(leftOf));
+      expect(namesIn(store)).toEqual(parts.flatMap(remainingOf));
     }),
     { numRuns: 100 },
   );
 });
 
-test("a refused write removes from the cache values that it read or wrote, and nothing else", async () => {
+test("a refused write removes from the cache only the values that it read or wrote", async () => {
   const store = open();
   const cache = new BoundedCache<string>(store, (text) => text.length, 1000);
   cache.set("before", "as it was");
@@ -85,7 +85,7 @@ test("a refused write removes from the cache values that it read or wrote, and n
   expect(isCached("same group")).toBe(true);
 });
 
-test("a timer that fails is tried again later, and those that are due with it are run once", async () => {
+test("a failing timer is retried later, and others due at the same time run once", async () => {
   const store = open();
   const clock = new ManualClock();
   const failed: string[] = [];

@@ -1,4 +1,4 @@
-// The data as a whole: begun anew, copied into one file and back, brought up to date, and refused when it is damaged.
+// The data as a whole: reset, exported and imported, upgraded, and refused when damaged.
 import {
   chmodSync,
   copyFileSync,
@@ -30,7 +30,7 @@ async function ask(service: Service, method: "GET" | "POST", url: string, payloa
   return { status: answer.statusCode, body: answer.json() };
 }
 
-/** A data folder with an App, a secret and a Machine; gives the token. */
+/** A data folder with an App, a secret and a Machine; returns the token. */
 async function filled(data: string): Promise<string> {
   const service = createService({ data, delays: "none" });
   await ask(service, "POST", "/apps", { name: "web", org_slug: "personal" });
@@ -41,7 +41,7 @@ async function filled(data: string): Promise<string> {
   return token;
 }
 
-/** What a data folder holds, seen through a service. */
+/** The contents of a data folder, as a service shows them. */
 async function held(data: string) {
   const service = createService({ data });
   const secrets = (await ask(service, "GET", "/apps/web/secrets?show_secrets=true")).body.secrets;
@@ -77,7 +77,7 @@ test("other users cannot read the files of a running service, whatever the umask
   expect(modes(data).filter((line) => !line.includes(".lock"))).toEqual([]);
 });
 
-test("reset empties the store and keeps its token; not without --yes, and not while the service runs", async () => {
+test("reset empties the store and keeps its token; it needs --yes, and a stopped service", async () => {
   const data = folder();
   expect((await command(["reset", "--yes", "--data", data])).err).toContain("there is no service in");
   const token = await filled(data);
@@ -101,7 +101,7 @@ test("reset empties the store and keeps its token; not without --yes, and not wh
   await service.close();
 });
 
-test("an export is everything in one private file, also of a service that runs; import puts it elsewhere", async () => {
+test("an export is one private file with everything, also from a running service; import restores it elsewhere", async () => {
   const [data, other] = [folder(), folder()];
   const token = await filled(data);
   const { url, pid } = await foreground(data, ["--delays", "none"]);
@@ -124,7 +124,7 @@ test("an export is everything in one private file, also of a service that runs; 
   expect(readdirSync(other).filter((name) => /\d{2,}/.test(name))).toEqual([]);
 });
 
-test("import takes the place of nothing", async () => {
+test("import replaces nothing", async () => {
   const [data, taken, empty] = [folder(), folder(), folder()];
   await filled(data);
   await filled(taken);
@@ -143,7 +143,9 @@ test("import takes the place of nothing", async () => {
   rmSync(join(taken, "service.db"));
   expect(await refused(file, taken)).toContain("key belongs to other data; move it away first");
 
-  expect(await refused("/nowhere/all.machines", empty)).toContain("/nowhere/all.machines cannot be imported: ENOENT");
+  expect(await refused("/nowhere/all.machines", empty)).toBe(
+    "machines-service: there is no file /nowhere/all.machines\n",
+  );
   const text = join(data, "../text");
   writeFileSync(text, "This is no export, and long enough to be taken for one by nobody at all.".repeat(20));
   expect(await refused(text, empty)).toContain("text is not an export of machines-service");
@@ -155,7 +157,7 @@ test("import takes the place of nothing", async () => {
   expect(readdirSync(empty)).toEqual(["service.lock"]);
 });
 
-/** Writes a store as the first version of the service left it. */
+/** Writes a store in the format of the first version. */
 function oldStore(data: string): void {
   mkdirSync(data, { recursive: true, mode: 0o700 });
   const db = new DatabaseSync(join(data, "service.db"));
@@ -168,7 +170,7 @@ function oldStore(data: string): void {
   db.close();
 }
 
-test("an older store is brought up to date, and kept as it was beside it", async () => {
+test("an older store is upgraded, and a copy of the original is kept beside it", async () => {
   const data = folder();
   oldStore(data);
   const service = createService({ data });
@@ -182,12 +184,12 @@ test("an older store is brought up to date, and kept as it was beside it", async
   expect(kept.prepare("SELECT count(*) AS n FROM pragma_table_info('tokens')").get()).toEqual({ n: 5 });
   kept.close();
   const { mtimeMs } = statSync(backup);
-  await createService({ data }).close(); // nothing to bring up to date any more
+  await createService({ data }).close(); // nothing to upgrade any more
   expect(statSync(backup).mtimeMs).toBe(mtimeMs);
   expect(readdirSync(data).filter((name) => name.includes("backup"))).toEqual(["service.db.backup-1"]);
 });
 
-test("what was under way in an older store goes on, and its room is counted by kind of CPU", async () => {
+test("pending work in an older store continues, and its capacity is counted by kind of CPU", async () => {
   const data = folder();
   oldStore(data);
   const db = new DatabaseSync(join(data, "service.db"));
@@ -220,7 +222,7 @@ test("what was under way in an older store goes on, and its room is counted by k
   await service.close();
 });
 
-test("several processes that bring a store up to date at once leave one backup, of what was before", async () => {
+test("concurrent upgrades of a store leave one backup, of the original", async () => {
   const data = folder();
   oldStore(data);
   const lists = await Promise.all(
@@ -233,7 +235,7 @@ test("several processes that bring a store up to date at once leave one backup, 
   expect(readdirSync(data).filter((name) => name.includes("backup"))).toEqual(["service.db.backup-1"]);
 });
 
-test("a command leaves the tables alone while an older service is at work on them", async () => {
+test("a command does not change the tables while an older service uses them", async () => {
   const data = folder();
   oldStore(data);
   const older = lockData(data);
@@ -246,13 +248,13 @@ test("a command leaves the tables alone while an older service is at work on the
   expect((await command(["token", "list", "--data", data])).code).toBe(0);
 });
 
-test("a backup in the place of a damaged store brings back what it held", async () => {
+test("restoring a backup in place of a damaged store restores its contents", async () => {
   const data = folder();
   oldStore(data);
   await createService({ data }).close();
   const store = join(data, "service.db");
   const pages = readFileSync(store);
-  pages.fill("x", 4096 * 3, 4096 * 20); // behind what opening it looks at
+  pages.fill("x", 4096 * 3, 4096 * 20); // after the part that is read on opening
   writeFileSync(store, pages);
   const { code, err } = await command(["start", "--data", data, "--listen", "127.0.0.1:0"]);
   expect([code, err]).toEqual([1, expect.stringContaining(`${store} is damaged. Put a backup in its place`)]);
@@ -265,7 +267,7 @@ test("a backup in the place of a damaged store brings back what it held", async 
   await service.close();
 });
 
-test("an export in the place of a damaged store brings everything back, secrets too", async () => {
+test("importing an export in place of a damaged store restores everything, including secrets", async () => {
   const data = folder();
   const token = await filled(data);
   const file = join(data, "../all.machines");
@@ -299,7 +301,7 @@ test("F46 a store whose log is lost is refused with a sentence, not silently rep
   }
 });
 
-test("F28 a store whose log was removed after a part of it had been copied is not served as if nothing were missing", async () => {
+test("F28 a store whose log was removed after a partial checkpoint is not served as if complete", async () => {
   const data = folder();
   const running = createService({ data, delays: "none" });
   await ask(running, "POST", "/apps", { name: "first", org_slug: "personal" });
@@ -336,10 +338,10 @@ test("F28 a store whose log was removed after a part of it had been copied is no
     ]);
   }
   rmSync(join(cut, "service.db-mark"));
-  const goneOn = createService({ data: cut });
-  expect((await ask(goneOn, "GET", "/apps/first")).status).toBe(200);
-  expect((await ask(goneOn, "GET", "/apps/second")).status).toBe(404);
-  await goneOn.close();
+  const continued = createService({ data: cut });
+  expect((await ask(continued, "GET", "/apps/first")).status).toBe(200);
+  expect((await ask(continued, "GET", "/apps/second")).status).toBe(404);
+  await continued.close();
 
   rmSync(join(bare, "service.db"));
   const { code, err } = await command(["start", "--data", bare, "--listen", "127.0.0.1:0"]);
@@ -358,7 +360,7 @@ test("F46 a lock with other content is refused with a sentence", async () => {
   ]);
 });
 
-test("F46 a link in a data folder is not followed to change who may read what it leads to, nor to write a draft", async () => {
+test("F46 a link in a data folder is not followed, neither to change permissions nor to write a draft", async () => {
   const data = folder();
   await filled(data);
   const elsewhere = join(data, "../elsewhere");
@@ -375,7 +377,7 @@ test("F46 a link in a data folder is not followed to change who may read what it
   expect(readFileSync(target, "utf8")).toBe("precious");
 });
 
-test("F46 what a killed upgrade or import left half-written goes with the next one", async () => {
+test("F46 partial files of a killed upgrade or import are removed by the next one", async () => {
   const data = folder();
   oldStore(data);
   writeFileSync(join(data, "service.db.backup-1.4242"), "half");

@@ -1,5 +1,5 @@
-// Everything of an organization, to the last page (docs/interface.md#organization-lists), and the simulation of
-// placements (docs/interface.md#placements).
+// Organization lists are read to the last page (docs/interface.md#organization-lists); placements are simulated
+// (docs/interface.md#placements).
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { makeApp, makeMachine, makeVolume, send } from "../support/around.ts";
 import { callings, type Calling } from "../support/functions.ts";
@@ -38,7 +38,7 @@ describe.each(callings)("functions about organizations, $name binding", ({ start
     await service.close();
   });
 
-  /** Answers the list in pages of one item each, the second of them empty; what is left out is answered. */
+  /** Serves the list in pages of one item; the second page is empty, and its item is returned. */
   async function inSmallPages(kind: "machines" | "volumes"): Promise<string | undefined> {
     const pages: Record<string, unknown>[] = [];
     let left: string | undefined;
@@ -58,14 +58,14 @@ describe.each(callings)("functions about organizations, $name binding", ({ start
   test.each([
     ["getOrgMachines", "machines", machines],
     ["getOrgVolumes", "volumes", volumes],
-  ] as const)("%s goes on after an empty page, to the last one", async (name, kind, all) => {
+  ] as const)("%s continues after an empty page, to the last one", async (name, kind, all) => {
     expect((await ids(name)).sort()).toEqual([...all].sort());
     const left = await inSmallPages(kind);
     expect((await ids(name)).sort()).toEqual(all.filter((id) => id !== left).sort());
     expect(all).toContain(left);
   });
 
-  test("what comes on two pages is listed once, as it was seen last", async () => {
+  test("an item on two pages is listed once, in its later form", async () => {
     const page = await send<{ machines: object[] }>(service, "GET", "/v1/orgs/personal/machines");
     const [first] = page.machines;
     const moved = { ...first, state: "stopped" };
@@ -78,13 +78,13 @@ describe.each(callings)("functions about organizations, $name binding", ({ start
     expect(service.requests.slice(-2).map(({ operation }) => operation)).toEqual(["orgs.machines", "orgs.machines"]);
   });
 
-  test("regions that did not answer are named", async () => {
+  test("regions that did not answer are listed", async () => {
     service.fail({ operation: "orgs.machines", merge: { error_regions: ["syd"] } });
     expect((await calling.call("getOrgMachines")).answer["errorRegions"]).toEqual(["syd"]);
     expect((await calling.call("getOrgMachines")).answer["errorRegions"]).toEqual([]);
   });
 
-  test("getOrgMachines filters by region, state and time, and tells size and metadata without the provider's tags", async () => {
+  test("getOrgMachines filters by region, state and time, and returns size and metadata without the provider's tags", async () => {
     expect((await ids("getOrgMachines", { region: "ams" })).sort()).toEqual([machines[0], machines[2]].sort());
     expect(await ids("getOrgMachines", { states: ["stopped"] })).toEqual([]);
     expect(await ids("getOrgMachines", { states: ["stopped", "started"] })).toHaveLength(4);
@@ -103,7 +103,7 @@ describe.each(callings)("functions about organizations, $name binding", ({ start
     await expect(calling.call("getOrgMachines", { updatedAfter: "yesterday" })).rejects.toThrow(/updatedAfter: got/);
   });
 
-  test("getOrgVolumes filters, and tells what is deleted when asked to", async () => {
+  test("getOrgVolumes filters, and returns deleted volumes on request", async () => {
     const extra = await makeVolume(service, "one", "lhr");
     await send(service, "DELETE", `/v1/apps/one/volumes/${extra}`);
     expect(await ids("getOrgVolumes", { region: "lhr" })).toEqual([]);
@@ -113,25 +113,25 @@ describe.each(callings)("functions about organizations, $name binding", ({ start
     );
   });
 
-  test("another organization is the service's to refuse", async () => {
+  test("the service refuses another organization", async () => {
     await expect(calling.call("getOrgMachines", { organization: "others" })).rejects.toThrow(/answered 40[34]/);
     await expect(calling.call("getOrgVolumes", { organization: "others" })).rejects.toThrow(/answered 40[34]/);
   });
 
-  test("getRegions lists what the service lists", async () => {
-    const told = await send<{ nearest: string; regions: { code: string; mpg_available: boolean }[] }>(
+  test("getRegions returns the service's list", async () => {
+    const served = await send<{ nearest: string; regions: { code: string; mpg_available: boolean }[] }>(
       service,
       "GET",
       "/v1/platform/regions",
     );
     const { answer } = await calling.call("getRegions");
-    expect(answer["nearest"]).toBe(told.nearest);
+    expect(answer["nearest"]).toBe(served.nearest);
     expect(answer["regions"]).toMatchObject(
-      told.regions.map(({ code, mpg_available: mpgAvailable }) => ({ code, mpgAvailable })),
+      served.regions.map(({ code, mpg_available: mpgAvailable }) => ({ code, mpgAvailable })),
     );
   });
 
-  test("getPlacements tells where Machines would go, also in a preview", async () => {
+  test("getPlacements returns where Machines would be placed, also in a preview", async () => {
     for (const isPreview of [false, true]) {
       const args = { region: "fra", count: 3, compute: { cpus: 1, memoryMb: 256 } };
       const { answer } = await calling.call("getPlacements", args, { isPreview });

@@ -1,10 +1,10 @@
-// Valid values of a schema by chance, for property tests.
+// Random valid values of a schema, for property tests.
 import fc from "fast-check";
 import { isObject, type Field } from "../../api/schema.ts";
 
 const word = fc.stringMatching(/^[a-z][a-z0-9_-]{0,8}$/);
 
-/** What strings of a form of their own are found among; a form that none of these has makes a test run for ever. */
+/** Candidates for strings with a special format; if none of these is valid, a test never ends. */
 const words = [
   "/data",
   "/var/lib/x",
@@ -17,11 +17,13 @@ const words = [
   "aGVsbG8=",
 ];
 
-/** Values a field accepts. */
+/** Values that a field accepts. */
 export function arbitraryOf(field: Field): fc.Arbitrary<unknown> {
   const { shape, meta } = field;
   if (meta.format === "duration") return fc.constantFrom("15s", "1m30s", "90s", "500ms", "1h", "0s");
   if (meta.format === "autostop") return fc.constantFrom("off", "stop", "suspend", true, false);
+  if (meta.format === "image")
+    return fc.constantFrom("nginx", "registry.example.com/a:1", `web@sha256:${"4f".repeat(32)}`);
   if (meta.format === "reference")
     return fc.constantFrom("app/vol_1", "vol_1", "vol-2", "app").filter((id) => shape.schema.safeParse(id).success);
   switch (shape.kind) {
@@ -48,7 +50,7 @@ export function arbitraryOf(field: Field): fc.Arbitrary<unknown> {
   }
 }
 
-/** Big schemas would make big values: half of what may be left out is. */
+/** Large schemas would produce large values, so half of the optional fields are omitted. */
 const prune = (value: Record<string, unknown>, required: readonly string[]): Record<string, unknown> =>
   Object.fromEntries(
     Object.entries(value).filter(

@@ -1,7 +1,7 @@
-// What resources need around them, made through the API as anybody would.
+// Objects that resources require, created through the API.
 import type { TestService } from "./startService.ts";
 
-/** Sends a request with the service's token and answers the parsed body. @throws when it is not a success. */
+/** Sends a request with the service's token and returns the parsed body. @throws when it fails. */
 export async function send<T = Record<string, unknown>>(
   service: Pick<TestService, "url" | "token">,
   method: string,
@@ -23,13 +23,13 @@ export async function send<T = Record<string, unknown>>(
   return (text === "" ? undefined : JSON.parse(text)) as T;
 }
 
-/** Makes an App and answers its name. */
+/** Creates an App and returns its name. */
 export async function makeApp(service: TestService, name: string): Promise<string> {
   await send(service, "POST", "/v1/apps", { name, org_slug: "personal" });
   return name;
 }
 
-/** Makes a volume and answers its id. */
+/** Creates a volume and returns its id. */
 export async function makeVolume(service: TestService, app: string, region: string): Promise<string> {
   const { id } = await send<{ id: string }>(service, "POST", `/v1/apps/${app}/volumes`, {
     name: "data",
@@ -39,13 +39,13 @@ export async function makeVolume(service: TestService, app: string, region: stri
   return id;
 }
 
-/** Makes a Machine and answers its id. */
+/** Creates a Machine and returns its id. */
 export async function makeMachine(service: TestService, app: string, body: Record<string, unknown>): Promise<string> {
   const { id } = await send<{ id: string }>(service, "POST", `/v1/apps/${app}/machines`, body);
   return id;
 }
 
-/** Makes a cluster that is ready, and answers its id. */
+/** Creates a cluster, waits until it is ready, and returns its id. */
 export async function makeCluster(
   service: Pick<TestService, "url" | "token">,
   name: string,
@@ -56,13 +56,13 @@ export async function makeCluster(
   return data.id;
 }
 
-/** Makes a backup of a cluster and answers its id. */
+/** Creates a backup of a cluster and returns its id. */
 export async function makeBackup(service: Pick<TestService, "url" | "token">, cluster: string): Promise<string> {
   const path = `/v1/postgres/${cluster}/backups`;
   return (await send<{ data: { id: string } }>(service, "POST", path, { type: "full" })).data.id;
 }
 
-/** What is made at most once in a service. */
+/** Creates an object at most once per service. */
 export function once<T>(make: (service: TestService) => Promise<T>): (service: TestService) => Promise<T> {
   const made = new WeakMap<TestService, Promise<T>>();
   return (service) => {

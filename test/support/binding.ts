@@ -1,4 +1,4 @@
-// Both bindings as an engine drives them, behind one interface: what goes in and comes out is JSON.
+// Both bindings behind one interface, called as an engine does, with JSON.
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import { provider } from "../../provider/dynamic/index.ts";
 import { CONTEXT, contextOf, type Values } from "../../provider/core/resource.ts";
@@ -11,16 +11,16 @@ import type { TestService } from "./startService.ts";
 
 /** One resource type of one configured provider. */
 export interface Bound extends Verbs {
-  /** Begins another run of the engine: what it said in the one before is forgotten. */
+  /** Begins another run of the engine, which forgets the previous one. */
   nextRun(): Promise<void>;
 }
 
-/** What the engine asks of one resource type. */
+/** The engine's calls for one resource type. */
 export interface Verbs {
   check(olds: Values, news: Values): Promise<{ inputs: Values; failures: string[] }>;
-  /** `same`, `update`, `replace`, or `delete-replace` when the old one goes first. */
+  /** `same`, `update`, `replace`, or `delete-replace` if the old one is deleted first. */
   diff(id: string, state: Values, inputs: Values): Promise<"same" | "update" | "replace" | "delete-replace">;
-  /** Names of the inputs that differ, and what goes first if the program says that they replace; where that is told. */
+  /** Names of the changed inputs, and of those that require deletion first if the program makes them replace; if reported. */
   changed?(
     id: string,
     state: Values,
@@ -30,14 +30,17 @@ export interface Verbs {
   read(id: string, state: Values): Promise<{ state: Values; inputs: Values } | undefined>;
   update(id: string, state: Values, inputs: Values): Promise<Values>;
   delete(id: string, state: Values): Promise<void>;
-  /** What a preview of create and update answers, an `Unknown` where only the run will tell; the plugin alone has any. */
+  /**
+   * The preview of create and update, with `Unknown` for values that only the update determines; only the plugin has
+   * previews.
+   */
   readonly preview?: {
     create(inputs: Values): Promise<{ id: string; state: Properties }>;
     update(id: string, state: Values, inputs: Values): Promise<Properties>;
   };
 }
 
-/** Where a binding is driven, and how it gets there. */
+/** Where a binding runs, and its connection to the service. */
 export interface Binding {
   readonly name: "dynamic" | "plugin";
   start(
@@ -47,15 +50,15 @@ export interface Binding {
   ): Promise<{ readonly bound: Bound; readonly close: () => Promise<void> }>;
 }
 
-/** Like the engine's transport: refuses `undefined`, keeps nothing but JSON. */
+/** Like the engine's transport: refuses `undefined`, keeps only JSON. */
 function json<T>(value: T): T {
-  const holes = (at: unknown): boolean =>
-    at === undefined || (typeof at === "object" && at !== null && Object.values(at).some(holes));
-  if (holes(value)) throw new Error(`undefined in ${JSON.stringify(value)}`);
+  const hasUndefined = (at: unknown): boolean =>
+    at === undefined || (typeof at === "object" && at !== null && Object.values(at).some(hasUndefined));
+  if (hasUndefined(value)) throw new Error(`undefined in ${JSON.stringify(value)}`);
   return JSON.parse(JSON.stringify(value)) as T;
 }
 
-/** Configures the dynamic provider of a type for a service. `settings` are further keys of `machines:`. */
+/** Configures the dynamic provider of a type for a service. `settings` are additional keys of `machines:`. */
 export function bind(
   type: string,
   service: Pick<TestService, "url" | "token">,
@@ -74,7 +77,8 @@ export function bind(
       return { inputs: json(inputs as Values), failures: (failures ?? []).map(({ reason }) => reason) };
     },
     async diff(id, state, inputs) {
-      const found = (await diff?.(id, json(state), json(inputs))) ?? missing();
+      // The host adds the reference to the provider to every state.
+      const found = (await diff?.(id, { __provider: type, ...json(state) }, json(inputs))) ?? missing();
       if (found.changes === false) return "same";
       return (found.replaces ?? []).length === 0 ? "update" : found.deleteBeforeReplace ? "delete-replace" : "replace";
     },
@@ -99,7 +103,7 @@ export function bind(
   };
 }
 
-/** Key under which this driver of the plugin keeps what an engine knows of a resource beside its values. */
+/** The key under which this driver of the plugin keeps the engine's data about a resource beside its values. */
 const ENGINE = "__engine";
 
 interface Known {
@@ -107,7 +111,7 @@ interface Known {
   readonly timeouts: Readonly<Partial<Record<"create" | "update" | "delete", string>>>;
 }
 
-/** Starts the built plugin and configures it for a service. The URN stands where the dynamic binding has its context. */
+/** Starts the built plugin and configures it for a service. The URN replaces the dynamic binding's context. */
 export async function bindPlugin(
   type: string,
   service: Pick<TestService, "url" | "token">,
@@ -131,7 +135,7 @@ export async function bindPlugin(
   };
   const bound: Bound = {
     async check(olds, { [CONTEXT]: _, ...news }) {
-      // What the dynamic binding is told in the context: the name in the program, and the time that is allowed.
+      // The dynamic binding's context: the name in the program, and the timeouts.
       const { name, timeouts = {} } = contextOf({ [CONTEXT]: _ });
       const before = (news[ENGINE] ?? olds[ENGINE]) as Known | undefined;
       const known = { urn: before?.urn ?? urnOf(type, name ?? `made-${++count}`), timeouts };
@@ -162,7 +166,7 @@ export async function bindPlugin(
     },
     async delete(id, state) {
       const { resource, seconds } = driven(state);
-      // The engine never deletes what it has created in the same run.
+      // The engine never deletes an object that it has created in the same run.
       await nextRun();
       await resource.delete({ id, state: bare(state), timeout: seconds("delete") });
     },
@@ -175,7 +179,7 @@ export async function bindPlugin(
   };
   return { bound, close: () => plugin.close() };
 
-  /** An object that is there but not as it should be is told in the same way as by the dynamic binding. */
+  /** An object that exists in a wrong form is reported like in the dynamic binding. */
   async function withState<T>(known: Known, work: Promise<T>): Promise<T> {
     try {
       return await work;
@@ -188,7 +192,7 @@ export async function bindPlugin(
   }
 }
 
-/** Both bindings, for suites that run through each of them. */
+/** Both bindings, for suites that test each of them. */
 export const bindings: readonly Binding[] = [
   {
     name: "dynamic",

@@ -1,14 +1,14 @@
-// Strings that are put where secrets belong, and the search for them where they do not.
+// Strings used as secrets, and the search for them in other places.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** Something that somebody could read: what it is, and all of it. */
+/** A readable text, with its description. */
 export interface Readable {
   readonly what: string;
   readonly text: string;
 }
 
-/** Ways in which a text comes to be written: as it is, in base64, in a URL, in JSON and in JSON within JSON. */
+/** Encodings of a text: plain, base64, URL, JSON and JSON within JSON. */
 function spellings(secret: string): string[] {
   const json = JSON.stringify(secret).slice(1, -1);
   return [
@@ -22,7 +22,7 @@ function spellings(secret: string): string[] {
   ];
 }
 
-/** Where secrets, given by name, stand in what somebody could read; a line each, with what stands before. */
+/** The places of secrets in a readable text, by name; one line each, with the preceding text. */
 export function leaks(secrets: Readonly<Record<string, string>>, readable: readonly Readable[]): string[] {
   const lines = new Set<string>();
   for (const [name, secret] of Object.entries(secrets)) {
@@ -36,7 +36,7 @@ export function leaks(secrets: Readonly<Record<string, string>>, readable: reado
   return [...lines];
 }
 
-/** Every file below a folder, byte for byte. */
+/** The bytes of every file below a folder. */
 export const filesBelow = (folder: string): Readable[] =>
   readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())

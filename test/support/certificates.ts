@@ -1,8 +1,8 @@
-// Certificates made for a test: real ones, signed by their own key. Node reads and checks certificates but makes none, so
-// the few bytes of ASN.1 around key and signature are written here.
+// Real certificates for tests, self-signed or signed by a given key. Node.js checks certificates but does not create any,
+// so this file writes the few bytes of ASN.1 around key and signature.
 import { generateKeyPairSync, sign, type KeyObject } from "node:crypto";
 
-/** What a certificate is to say. */
+/** The content of a certificate. */
 export interface CertificateOptions {
   /** Names in the subject alternative name. */
   readonly hosts?: readonly string[];
@@ -10,11 +10,11 @@ export interface CertificateOptions {
   readonly from?: Date;
   readonly until?: Date;
   readonly kind?: "rsa" | "ec";
-  /** Who signs it, with a key on P-256; its own key when left out. */
+  /** The issuer, with a P-256 key; the certificate's own key if omitted. */
   readonly by?: { readonly commonName: string; readonly private_key: string };
 }
 
-/** A certificate and its key as PEM, spelled as an upload spells them. */
+/** A certificate and its key as PEM, with the names of an upload. */
 export interface IssuedCertificate {
   readonly fullchain: string;
   readonly private_key: string;
@@ -34,7 +34,7 @@ const time = (at: Date): Buffer => der(0x18, Buffer.from(`${at.toISOString().sli
 const name = (common: string): Buffer =>
   common === "" ? sequence() : sequence(der(0x31, sequence(oid("550403"), der(0x0c, Buffer.from(common)))));
 
-/** Algorithm of the signature, by kind of key: RSA or ECDSA, both with SHA-256. */
+/** Algorithm of the signature, by type of key: RSA or ECDSA, both with SHA-256. */
 const algorithms = {
   rsa: sequence(oid("2a864886f70d01010b"), der(0x05)),
   ec: sequence(oid("2a8648ce3d040302")),
@@ -52,7 +52,7 @@ const keys = (kind: "rsa" | "ec"): { publicKey: KeyObject; privateKey: KeyObject
     ? generateKeyPairSync("rsa", { modulusLength: 2048 })
     : generateKeyPairSync("ec", { namedCurve: "prime256v1" });
 
-/** Makes a certificate; for 2026 when nothing is said. */
+/** Creates a certificate, by default for 2026. */
 export function makeCertificate({
   hosts = [],
   commonName = hosts[0] ?? "test",
@@ -82,7 +82,7 @@ export function makeCertificate({
   };
 }
 
-/** Makes a certificate that is valid by the computer's own clock. */
+/** Creates a certificate that is valid now, by the system clock. */
 export const currentCertificate = (options: CertificateOptions): IssuedCertificate =>
   makeCertificate({
     from: new Date(Date.now() - 3600_000),

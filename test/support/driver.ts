@@ -1,10 +1,10 @@
-// One resource as the engine drives it: requests made of property values, answers checked as the engine checks them.
+// One resource as the engine drives it: requests from property values, answers checked as in the engine.
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import type { DiffResponse } from "@pulumi/pulumi/proto/provider_pb.js";
 import type { Client } from "./plugin.ts";
 import { fromStruct, toStruct, type Properties } from "./properties.ts";
 
-/** What kind of change a property saw. */
+/** The kind of a property's change. */
 export type DiffKind = "add" | "add-replace" | "delete" | "delete-replace" | "update" | "update-replace";
 
 /** The answer of a diff. */
@@ -21,14 +21,14 @@ interface Name {
   readonly name?: string;
 }
 
-/** A resource of a program. Values go in and come out with their marks. */
+/** A resource of a program. Values are passed with their marks. */
 export interface Driver {
   readonly urn: string;
   check(
     news: Properties,
     options?: { olds?: Properties; seed?: string; autonaming?: Name; preview?: boolean },
   ): Promise<{ inputs: Properties; failures: { property: string; reason: string }[] }>;
-  /** Like check, for inputs that have to pass. */
+  /** Like check, for inputs that must be valid. */
   checked(news: Properties, olds?: Properties): Promise<Properties>;
   diff(args: {
     id?: string;
@@ -39,7 +39,7 @@ export interface Driver {
   }): Promise<Differences>;
   create(inputs: Properties, options?: { timeout?: number }): Promise<{ id: string; state: Properties }>;
   previewCreate(inputs: Properties): Promise<{ id: string; state: Properties }>;
-  /** An import gives the id alone, a get empty properties, a refresh state and inputs. `undefined`: there is none. */
+  /** An import passes only the id, a get empty properties, a refresh state and inputs. `undefined`: the object is missing. */
   read(
     id: string,
     known?: { inputs?: Properties; state?: Properties },
@@ -65,7 +65,7 @@ export const urnOf = (type: string, name: string): string =>
 export function drive(client: Client, urn: string): Driver {
   const name = urn.slice(urn.lastIndexOf("::") + 2);
   const type = urn.split("::")[2]?.split("$").at(-1) ?? "";
-  /** What every request about a resource holds. */
+  /** The common fields of every request about a resource. */
   const about = <M extends { setUrn(urn: string): M; setName(name: string): M; setType(type: string): M }>(
     message: M,
   ) => message.setUrn(urn).setName(name).setType(type);
@@ -146,7 +146,7 @@ function present<T>(message: T | undefined): T {
 
 const kinds: readonly DiffKind[] = ["add", "add-replace", "delete", "delete-replace", "update", "update-replace"];
 
-/** Reads a diff and holds it to what every diff has to keep. */
+/** Parses a diff and checks the rules for every diff. */
 export function differences(response: DiffResponse): Differences {
   const { DIFF_SOME, DIFF_NONE } = proto.DiffResponse.DiffChanges;
   const detailed: Record<string, DiffKind> = {};

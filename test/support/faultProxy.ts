@@ -1,20 +1,20 @@
-// The network between client and service when it misbehaves: a TCP proxy that cuts, slices and stalls. Which request a
-// fault meets is given by method and path and by count, so a test runs the same every time.
+// Simulates network faults between client and service: a TCP proxy that cuts, slices and stalls. Faults select requests by
+// method, path and count, so that tests are deterministic.
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 
-/** One fault of the network. */
+/** One network fault. */
 export interface NetworkFault {
-  /** Tested against the request as `POST /v1/apps`. */
+  /** Matched against the request as `POST /v1/apps`. */
   readonly on: RegExp;
-  /** Which of the requests it fits, from 1, counted since it was planned; the first when left out. */
+  /** The first matching request that it affects, counted from 1 since it was planned; 1 if omitted. */
   readonly nth?: number;
-  /** How many from there on; one when left out. */
+  /** The number of requests from there on; one if omitted. */
   readonly times?: number;
   /**
    * - `cutRequest`: the connection is reset before anything is forwarded.
-   * - `cutAnswer`: it is reset when so many bytes of the answer have come through; 0 resets it at the answer's first byte.
-   * - `stallAnswer`: nothing comes through after so many bytes of the answer, and nothing ends.
-   * - `sliceAnswer`: the answer comes in pieces of so many bytes, one every so many milliseconds.
+   * - `cutAnswer`: it is reset after this many bytes of the answer; 0 resets it at the answer's first byte.
+   * - `stallAnswer`: nothing arrives after this many bytes of the answer, and the connection stays open.
+   * - `sliceAnswer`: the answer arrives in pieces of this many bytes, one per this many milliseconds.
    */
   readonly do:
     | { readonly cutRequest: true }
@@ -25,13 +25,13 @@ export interface NetworkFault {
 
 /** A proxy in front of a service. */
 export interface FaultProxy {
-  /** Where clients reach the service through it. */
+  /** The URL of the proxy for clients. */
   readonly url: string;
   /** Every request that arrived, as `POST /v1/apps`, oldest first. */
   readonly arrived: readonly string[];
-  /** Faults that acted so far, as the request they met. */
+  /** Faults that took effect so far, as the affected request. */
   readonly met: readonly string[];
-  /** Connections of clients that are open. */
+  /** The number of open client connections. */
   readonly open: () => number;
   plan(...faults: NetworkFault[]): void;
   close(): Promise<void>;
@@ -101,7 +101,7 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
       const through = bytes.subarray(0, Math.max(0, limit - passed));
       passed += bytes.length;
       const isCut = fault !== undefined && "cutAnswer" in fault && passed > limit;
-      // What was let through has to be gone before the reset, which would take it along.
+      // Forwarded bytes must be delivered before the reset, which would discard them.
       if (through.length > 0) client.write(through, () => void (isCut && cut()));
       else if (isCut) cut();
     });
@@ -128,7 +128,7 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
   };
 }
 
-/** Finds whole requests in what a client sends. Bodies have a length: our client never sends them in chunks. */
+/** Finds complete requests in the client's data. Bodies have a length: our client never sends them in chunks. */
 function requestsIn(found: (request: string, bytes: Buffer) => void): (bytes: Buffer) => void {
   let rest: Buffer = Buffer.alloc(0);
   return (bytes) => {

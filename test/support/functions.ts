@@ -1,4 +1,4 @@
-// A function as programs call it, through each binding.
+// A function as programs call it, in each binding.
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import { invoke } from "../../provider/dynamic/index.ts";
 import type { Values } from "../../provider/core/resource.ts";
@@ -6,10 +6,10 @@ import { startPlugin } from "./plugin.ts";
 import { clearText, fromStruct, revealed, toStruct, Unknown } from "./properties.ts";
 import type { TestService } from "./startService.ts";
 
-/** What a call came to. */
+/** The result of a call. */
 export interface Answered {
   readonly answer: Values;
-  /** Whether any of it is marked as a secret. */
+  /** Whether any part is marked secret. */
   readonly isSecret: boolean;
   readonly isKnown: boolean;
 }
@@ -22,7 +22,7 @@ export interface Calling {
 
 type Around = Pick<TestService, "url" | "token">;
 
-/** In a program, over the dynamic package. */
+/** In a program, with the dynamic package. */
 function inProgram({ url, token }: Around): Promise<Calling> {
   const config: Record<string, string> = { endpoint: url, token };
   return Promise.resolve({
@@ -32,7 +32,7 @@ function inProgram({ url, token }: Around): Promise<Calling> {
   });
 }
 
-/** Through the plugin, as an engine asks it. */
+/** Through the plugin, as the engine calls it. */
 async function throughPlugin({ url, token }: Around): Promise<Calling> {
   const plugin = await startPlugin();
   await plugin.client.configure(new proto.ConfigureRequest().setArgs(toStruct({ endpoint: url, token })));

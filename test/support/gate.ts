@@ -1,11 +1,11 @@
-/** Something that a test lets happen. */
+/** An event that a test triggers. */
 export interface Gate {
-  /** Resolves once it is open. */
+  /** Resolves once the gate is open. */
   readonly opened: Promise<void>;
   open(): void;
 }
 
-/** A gate that is closed. */
+/** A closed gate. */
 export function gate(): Gate {
   let open: (() => void) | undefined;
   const opened = new Promise<void>((resolve) => (open = resolve));

@@ -1,4 +1,4 @@
-// The handlers of a type as core calls them, with what they say: messages are the binding's to deliver, and not its answer.
+// The handlers of a type as core calls them, with their messages, which the binding delivers separately from the result.
 import { clientFor } from "../../provider/client/connect.ts";
 import { check } from "../../provider/core/check.ts";
 import { readConfig } from "../../provider/client/config.ts";
@@ -12,9 +12,9 @@ import type { TestService } from "./startService.ts";
 export interface Handled {
   /** Warnings so far, oldest first. */
   readonly warnings: string[];
-  /** What was said while something was waited for. */
+  /** Progress messages of waits. */
   readonly progress: string[];
-  /** Bodies sent, where it jumps. */
+  /** Request bodies, if the clock jumps. */
   readonly bodies: readonly unknown[];
   create(inputs: Values): Promise<Found>;
   read(found: Found): Promise<Values | undefined>;
@@ -22,7 +22,7 @@ export interface Handled {
   delete(found: Found): Promise<void>;
 }
 
-/** The handlers of a type; `jump` lets time pass only where they sleep. */
+/** The handlers of a type; with `jump` time passes only while they sleep. */
 export function handled(
   type: string,
   { url, token }: Pick<TestService, "url" | "token">,

@@ -1,4 +1,4 @@
-// What must hold after every fault, whatever it was: nothing twice, nothing lost, nothing left to do (I1 to I3).
+// Invariants after any fault: no duplicates, no losses, nothing left to do (I1 to I3).
 import { expect } from "vitest";
 import { send } from "./around.ts";
 import { counts, type Stack } from "./stack.ts";
@@ -14,14 +14,14 @@ interface There {
 
 const over: readonly string[] = ["destroyed", "destroying", "pending_destroy"];
 
-/** Ids of what an App holds, by kind, as programs know them. */
+/** Ids of the contents of an App, by kind, in the form of programs. */
 const inApp: Readonly<Record<string, (service: TestService, app: string) => Promise<string[]>>> = {
   async Machine(service, app) {
     const all = await send<There[]>(service, "GET", `/v1/apps/${app}/machines`);
     const machines = all.filter(({ state }) => !over.includes(state));
     for (const { id } of machines) {
       const lease = send(service, "GET", `/v1/apps/${app}/machines/${id}/lease`);
-      await expect(lease, `a lease of Machine ${id} that nobody gave back`).rejects.toThrow(/404/);
+      await expect(lease, `a lease of Machine ${id} that was never released`).rejects.toThrow(/404/);
     }
     return machines.map(({ id }) => id);
   },
@@ -49,7 +49,7 @@ const inApp: Readonly<Record<string, (service: TestService, app: string) => Prom
     ).certificates.map(({ hostname }) => hostname),
 };
 
-/** Kinds and ids of all that a service holds of what only one create may make. */
+/** Kinds and ids of all objects of a service that must be created only once. */
 async function held(service: TestService): Promise<string[]> {
   const inside = async (app: string): Promise<string[]> => {
     const kinds = Object.entries(inApp).map(async ([kind, list]) =>
@@ -68,19 +68,19 @@ async function clustersOf(service: TestService): Promise<string[]> {
 
 const compared = new RegExp(`:(?:Acme|Custom)?(App|PostgresCluster|${Object.keys(inApp).join("|")})$`);
 
-/** The same of what a stack has in its state. */
+/** The same for the state of a stack. */
 const managed = (stack: Stack): string[] =>
   Object.values(stack.state()).flatMap(({ id, type }) => {
     const [, kind] = compared.exec(type) ?? [];
     return kind === undefined ? [] : [`${kind} ${id}`];
   });
 
-/** Asserts that the service holds just what the state of a stack says, and no lease. */
-export async function expectNothingTwice(service: TestService, stack: Stack): Promise<void> {
+/** Asserts that the service has exactly the objects in the state of a stack, and no lease. */
+export async function expectNoDuplicates(service: TestService, stack: Stack): Promise<void> {
   expect((await held(service)).sort()).toEqual(managed(stack).sort());
 }
 
-/** Ids and inputs in the state, by name; what is sealed there is sealed anew by every run. */
+/** Ids and inputs in the state, by name; every run encrypts secrets again. */
 const inputsOf = (stack: Stack): unknown => {
   const all = Object.entries(stack.state()).map(([name, { id, inputs }]) => [name, { id, inputs }] as const);
   const text = JSON.stringify(Object.fromEntries(all), (key, value: unknown) =>
@@ -89,7 +89,7 @@ const inputsOf = (stack: Stack): unknown => {
   return JSON.parse(text);
 };
 
-/** Asserts that an `up` and the refresh before it change nothing, in one run of the CLI; answers how many resources it saw. */
+/** Asserts that an `up` with a refresh changes nothing, in one run of the CLI; returns the number of resources. */
 export async function expectUnchanged(stack: Stack): Promise<number> {
   const before = inputsOf(stack);
   const output = await stack.ok("up", "--yes", "--skip-preview", "--refresh");
@@ -100,18 +100,18 @@ export async function expectUnchanged(stack: Stack): Promise<number> {
 }
 
 /**
- * After a fault: the service holds just what the state says and no lease; a second `up` and a refresh change nothing, and
+ * After a fault: the service has exactly the objects in the state and no lease; a second `up` and a refresh change and
  * write nothing.
  */
 export async function expectSettled(service: TestService, stack: Stack): Promise<void> {
-  await expectNothingTwice(service, stack);
+  await expectNoDuplicates(service, stack);
   const before = service.service.audit.last;
   await expectUnchanged(stack);
   const writes = service.service.audit.after(before).filter(({ method }) => method !== "GET");
   expect(writes.map(({ operation }) => operation)).toEqual([]);
 }
 
-/** Destroys what stacks have made: nothing is left, and no request ever went past a lease. */
+/** Destroys the stacks: nothing remains, and no request ever bypassed a lease. */
 export async function expectEmptied(service: TestService, ...stacks: readonly Stack[]): Promise<void> {
   for (const stack of stacks) {
     await stack.destroy();

@@ -1,4 +1,4 @@
-// A client whose clock never waits and remembers how long it would have.
+// A client whose clock never waits and records how long it would have waited.
 import { Run } from "../../provider/core/run.ts";
 import { createApi, type Api } from "../../provider/client/api.ts";
 import { systemClock, type Clock } from "../../provider/client/clock.ts";
@@ -6,7 +6,7 @@ import type { Journal } from "../../provider/core/journal.ts";
 import { httpTransport, type Sent, type Transport } from "../../provider/client/transport.ts";
 import { readConfig } from "../../provider/client/config.ts";
 
-/** For clients that create nothing they would have to find again. */
+/** For clients whose creates need not be found again. */
 export const noIntents: Journal = {
   find: () => undefined,
   write: () => Promise.resolve(),
@@ -17,7 +17,7 @@ export const noIntents: Journal = {
   forget: () => undefined,
 };
 
-/** Time that passes only when somebody sleeps; chance that is always one half. */
+/** Time that passes only during sleeps; random numbers are always one half. */
 export function jumpingClock(): Clock & { slept: number[] } {
   let now = Date.now();
   const slept: number[] = [];
@@ -36,19 +36,19 @@ export function jumpingClock(): Clock & { slept: number[] } {
 
 const direct = httpTransport({});
 
-/** What a process that was killed makes of anything. */
+/** The result of any operation of a killed process. */
 const never = new Promise<never>(() => undefined);
 
-/** How a client is made. */
+/** Options of a client. */
 export interface JumpingOptions {
-  /** Further keys of `machines:`. */
+  /** Additional keys of `machines:`. */
   readonly settings?: Readonly<Record<string, string>>;
   readonly transport?: Transport;
-  /** At which request its process is killed: before that is sent, or after it was answered. */
+  /** The request at which its process is killed: before it is sent, or after it was answered. */
   readonly dies?: (request: Pick<Sent, "method" | "url">, moment: "before" | "after") => boolean;
 }
 
-/** A client of a service, and what it sent. */
+/** A client of a service, and its requests. */
 export function jumpingClient(
   { url, token }: { readonly url: string; readonly token: string },
   intents: Journal = noIntents,

@@ -1,4 +1,4 @@
-// The suite every resource type passes: one life from check to gone, through each binding, over the real service.
+// The suite that every resource type passes: its whole life, in each binding, with the real service.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { kindOf, type Values } from "../../provider/core/resource.ts";
 import { canonical, same, withoutUndefined } from "../../provider/core/values.ts";
@@ -8,52 +8,52 @@ import { brokenPromises, revealed, Unknown, type Properties } from "./properties
 import { operationsById } from "../../service/faults/faults.ts";
 import { isWrite, startService, type TestService } from "./startService.ts";
 
-/** One change of inputs and what it has to come to. */
+/** One change of inputs and its expected result. */
 export interface Change {
-  /** Inputs as they are from then on; an undefined one is taken out of the program. */
+  /** The new inputs; undefined removes an input from the program. */
   readonly set: Values;
   readonly expect: "same" | "update" | "replace" | "delete-replace" | "refused" | "no request";
-  /** Only the diff is looked at: making the change needs what the suite has not got. */
+  /** Only the diff is tested: the suite lacks what the change requires. */
   readonly diffOnly?: boolean;
-  /** Properties the state must show afterwards. */
+  /** Properties that the state must have afterwards. */
   readonly then?: Values;
 }
 
-/** Something others do to the object behind the program's back. */
-export interface Meddling {
-  /** Does it; `state` is the object's. */
-  readonly meddle: (service: TestService, state: Values) => Promise<unknown>;
-  /** What a refresh then shows; a property that is there no longer is undefined. */
+/** A change by others to the object outside the program. */
+export interface Interference {
+  /** Makes the change; `state` is the object's. */
+  readonly interfere: (service: TestService, state: Values) => Promise<unknown>;
+  /** The refreshed properties; undefined for one that is gone. */
   readonly shows: Values;
 }
 
-/** What the suite needs of a type. */
+/** The parameters of the suite for a type. */
 export interface Life {
-  /** Makes what the resource needs around it and answers its first inputs. */
+  /** Creates the objects that the resource requires and returns its first inputs. */
   readonly given: (service: TestService) => Promise<Values>;
   readonly changes: (service: TestService) => Promise<readonly Change[]>;
-  /** One for every input that can be changed outside. Each is repaired by an update. */
-  readonly drift?: readonly Meddling[];
-  /** Inputs nobody outside can change, or whose change there is welcome, with the reason. */
+  /** One for every input that can be changed outside. An update repairs each. */
+  readonly drift?: readonly Interference[];
+  /** Inputs that cannot be changed outside, or whose change is accepted, with the reason. */
   readonly steady?: Readonly<Record<string, string>>;
-  /** Its id says all, so that deleting leaves nothing that could be gone. */
+  /** Its id contains everything, so nothing can be gone after a deletion. */
   readonly survives?: boolean;
-  /** What an import is refused with, where there can be none. */
+  /** The refusal of an import, if the type cannot be imported. */
   readonly importRefused?: RegExp;
-  /** What a lost answer to its creation is told with, where nobody can say afterwards whether it took effect. */
+  /** The error after a lost answer to its creation, if a read cannot show whether it was applied. */
   readonly ambiguous?: RegExp;
-  /** Inputs no read can find (R7), absent from an import. */
+  /** Inputs that no read returns (R7), absent from an import. */
   readonly writeOnly?: readonly string[];
 }
 
 const visible = (values: Values): Values =>
   Object.fromEntries(Object.entries(values).filter(([name]) => !name.startsWith("__")));
-/** What an update must cause: a write, or what makes something of a key and changes nothing on the service. */
+/** The kind of request that an update must cause: a write, or the use of a key, which changes nothing on the service. */
 const effects = (service: TestService): number =>
   service.requests.filter((seen) => isWrite(seen) || /\.(encrypt|sign)$/.test(seen.operation ?? "")).length;
 
-const unknownIn = (told: Properties): string[] =>
-  Object.keys(told).filter((name) => revealed(told[name]) instanceof Unknown);
+const unknownIn = (preview: Properties): string[] =>
+  Object.keys(preview).filter((name) => revealed(preview[name]) instanceof Unknown);
 
 /** Runs the suite for a type. */
 export function lifecycle(
@@ -67,7 +67,7 @@ export function lifecycle(
     let close: () => Promise<void>;
     let service: TestService;
     let bound: Bound;
-    /** What the program says, and what check makes of it. */
+    /** The program's inputs, and the checked ones. */
     let program: Values;
     let inputs: Values;
     let id: string;
@@ -85,38 +85,38 @@ export function lifecycle(
       await service.close();
     });
 
-    /** What a preview says, which sends nothing but questions. Undefined where the binding has none. */
+    /** The result of a preview, which only sends reads. Undefined if the binding has none. */
     async function previewed<T>(ask: (preview: NonNullable<Bound["preview"]>) => Promise<T>): Promise<T | undefined> {
       if (!bound.preview) return undefined;
       const before = service.requests.length;
-      const told = await ask(bound.preview);
+      const preview = await ask(bound.preview);
       expect(service.requests.slice(before).filter(isWrite)).toEqual([]);
-      return told;
+      return preview;
     }
 
-    /** Creates what a preview was asked about first: what that knew has come true. */
+    /** Creates after a preview: values that the preview knew must match. */
     async function created(next: Values): Promise<void> {
-      const told = await previewed((preview) => preview.create(next));
+      const planned = await previewed((preview) => preview.create(next));
       ({ id, state } = await bound.create(next));
-      if (!told) return;
-      expect(brokenPromises(revealed(told.state), state)).toEqual([]);
-      expect(["", id]).toContain(told.id);
+      if (!planned) return;
+      expect(brokenPromises(revealed(planned.state), state)).toEqual([]);
+      expect(["", id]).toContain(planned.id);
     }
 
-    /** Likewise; and all is known but what the change can move. */
+    /** Likewise; and everything is known that the change does not affect. */
     async function updated(next: Values, isSent: boolean): Promise<void> {
-      const told = await previewed((preview) => preview.update(id, state, next));
+      const planned = await previewed((preview) => preview.update(id, state, next));
       state = await bound.update(id, state, next);
-      if (!told) return;
-      expect(brokenPromises(revealed(told), state)).toEqual([]);
+      if (!planned) return;
+      expect(brokenPromises(revealed(planned), state)).toEqual([]);
       const movable = isSent ? Object.keys(resource?.dependsOn ?? {}) : [];
-      expect(unknownIn(told).filter((name) => !movable.includes(name))).toEqual([]);
+      expect(unknownIn(planned).filter((name) => !movable.includes(name))).toEqual([]);
       expect(
-        Object.keys(visible(state)).filter((name) => !Object.hasOwn(told, name) && !movable.includes(name)),
+        Object.keys(visible(state)).filter((name) => !Object.hasOwn(planned, name) && !movable.includes(name)),
       ).toEqual([]);
     }
 
-    test("check takes the inputs, without a request", async () => {
+    test("check accepts the inputs, without a request", async () => {
       const before = service.requests.length;
       const checked = await bound.check({}, program);
       expect(checked.failures).toEqual([]);
@@ -124,7 +124,7 @@ export function lifecycle(
       expect(service.requests.length).toBe(before);
     });
 
-    test("create answers inputs and outputs, read the same, and diff finds nothing", async () => {
+    test("create returns inputs and outputs, a read the same, and a diff is empty", async () => {
       const sent = service.requests.length;
       await created(inputs);
       creation = service.requests.slice(sent).find(isWrite)?.operation;
@@ -142,7 +142,7 @@ export function lifecycle(
       expect(service.requests.length).toBe(before);
     });
 
-    test("every change is what it says, and is there afterwards", async () => {
+    test("every change has its expected kind, and takes effect", async () => {
       for (const change of await changes(service)) {
         await bound.nextRun();
         const changed = withoutUndefined({ ...program, ...change.set });
@@ -154,7 +154,7 @@ export function lifecycle(
         expect(failures, JSON.stringify(change.set)).toEqual([]);
         const before = service.requests.length;
         const kind = await bound.diff(id, state, next);
-        // The one question a diff asks: whether what it replaces may go.
+        // The only request of a diff: whether the replaced object may be deleted.
         const asks = resource.refuseToReplace !== undefined && kind.endsWith("replace") ? 1 : 0;
         expect(service.requests.length - before).toBeLessThanOrEqual(asks);
         expect(service.requests.slice(before).filter(isWrite)).toEqual([]);
@@ -164,7 +164,7 @@ export function lifecycle(
         program = changed;
         if (kind === "update") await updated(next, change.expect !== "no request");
         else {
-          // For what replaces it the engine checks again, as if there had been nothing before.
+          // For the replacement the engine checks again, without old inputs.
           next = (await bound.check({}, program)).inputs;
           await replace(kind, next);
         }
@@ -198,10 +198,10 @@ export function lifecycle(
       expect(Object.keys(resource.inputFields).filter((name) => !changed.has(name))).toEqual([]);
     });
 
-    test("what others change a refresh shows, and an update repairs", async () => {
-      for (const [i, { meddle, shows }] of drift.entries()) {
-        await meddle(service, state);
-        // As in another run: what this one has listed it does not ask again at once.
+    test("a refresh shows outside changes, and an update repairs them", async () => {
+      for (const [i, { interfere, shows }] of drift.entries()) {
+        await interfere(service, state);
+        // As in another run: this run would not read a list again at once.
         const next = await start(type, service, { requestTimeoutSeconds: String(40 + i) });
         const found = await next.bound.read(id, state);
         await next.close();
@@ -215,7 +215,7 @@ export function lifecycle(
       }
     });
 
-    test("every input others can change has been changed by them", () => {
+    test("every input that others can change has been changed by them", () => {
       const seen = new Set(drift.flatMap(({ shows }) => Object.keys(shows)));
       const open = Object.entries(resource.inputFields).filter(
         ([name, field]) =>
@@ -243,38 +243,39 @@ export function lifecycle(
     });
 
     importTest(
-      "an import writes down what a program would: no default, nothing that steers, nothing that passes",
+      "an import has the inputs that a program would have: no defaults, behaviour inputs or transient values",
       async () => {
         const found = await bound.read(id, {});
-        const wordy = Object.entries(visible(found?.inputs ?? {})).filter(([name, value]) => {
+        const redundant = Object.entries(visible(found?.inputs ?? {})).filter(([name, value]) => {
           const field = resource.inputFields[name];
           if (!field || kindOf(field) === "behaviour" || field.meta["passing"] === true) return true;
           return field.default !== undefined && same(field, value, field.default);
         });
-        expect(wordy).toEqual([]);
+        expect(redundant).toEqual([]);
       },
     );
 
     importTest("what an import wrote down passes its check and differs in nothing", async () => {
       const found = await bound.read(id, {});
-      // What no read can find the user adds, where it is required: the next preview shows exactly that (R7).
+      // If required, the user adds inputs that no read returns: the next preview shows exactly these (R7).
       const added = writeOnly.filter((name) => isRequired(name)).map((name) => [name, program[name]]);
       const written = { ...visible(found?.inputs ?? {}), ...Object.fromEntries(added) };
       for (const olds of [{}, found?.inputs ?? {}]) {
+        await bound.nextRun();
         const { inputs: next, failures } = await bound.check(olds, written);
         expect(failures).toEqual([]);
         expect(await bound.diff(id, found?.state ?? {}, next)).toBe(added.length > 0 ? "update" : "same");
       }
     });
 
-    test("after delete it is gone, and deleting again is done", async () => {
+    test("after a delete it is gone, and a second delete succeeds", async () => {
       await bound.nextRun();
       await bound.delete(id, state);
       if (!survives) expect(await bound.read(id, state)).toBeUndefined();
       await bound.delete(id, state);
     });
 
-    test("F01: an answer to its creation that is lost leaves exactly one", async () => {
+    test("F01: a lost answer to its creation results in exactly one", async () => {
       if (creation === undefined) return; // it changes nothing on the service
       await bound.nextRun();
       const since = service.service.audit.last;
@@ -282,7 +283,7 @@ export function lifecycle(
       const creating = bound.create(inputs);
       await (ambiguous === undefined ? creating : expect(creating).rejects.toThrow(ambiguous));
       const sent = service.service.audit.after(since).filter(({ operation }) => operation === creation);
-      // What may be repeated is there once, however often it is sent.
+      // A repeatable request results in one object, however often it is sent.
       if (operationsById.get(creation)?.repeat === "once") expect(sent).toHaveLength(1);
       if (ambiguous !== undefined) return;
       ({ id, state } = await creating);

@@ -1,6 +1,6 @@
-// What Pulumi's engine does with a program, in small: check, diff, and then create, update or replace; deletions last and
-// in reverse; state that is saved after every step, so that a run may be interrupted at any moment. It drives any binding. The
-// order of questions and steps is that of the engine's step generator and step executor.
+// A small model of Pulumi's engine: check, diff, and then create, update or replace; deletions last and in reverse order.
+// The state is saved after every step, so that a run may be interrupted at any time. It works with any binding. The order
+// of calls and steps follows the engine's step generator and step executor.
 import { isObject } from "../../api/schema.ts";
 import { CONTEXT, type Values } from "../../provider/core/resource.ts";
 import { UNKNOWN } from "../../provider/core/values.ts";
@@ -18,51 +18,51 @@ import {
   type Verb,
 } from "./modelStack.ts";
 
-/** What the provider has reported as made, also partly. */
+/** Objects that the provider has reported as created, even partially. */
 export interface Made {
   readonly id: string;
   readonly state: Values;
 }
 
-/** One thing the engine had the provider do. */
+/** One step of the engine. */
 export interface Step {
   readonly verb: Verb;
   readonly type: string;
   readonly name: string;
   readonly error?: unknown;
-  /** What it was done to, where that was there before. */
+  /** The previous object, if there was one. */
   readonly id?: string;
-  /** What it reported as made. */
+  /** Objects reported as created. */
   readonly made?: Made[];
-  /** How often it was made again because of an error. */
+  /** How often an error caused a retry. */
   readonly again?: number;
-  /** Why it was done, where its verb does not tell. */
+  /** The reason, if the verb does not show it. */
   readonly why?: "forced" | "tainted" | "replaced" | "dependent" | "retained" | "moved";
 }
 
-/** Where an engine runs. */
+/** The environment of an engine. */
 export interface Host {
   bound(type: string): Verbs;
-  /** Steps that go on at one time; 1 when left out. */
+  /** The number of concurrent steps; 1 if omitted. */
   readonly parallel?: number;
-  /** What happens around a step: measuring, for instance. */
+  /** Wraps every step, for example to measure it. */
   around?<T>(step: Step, inputs: Values, work: () => Promise<T>): Promise<T>;
-  /** What the provider is configured with in this run. */
+  /** The provider's configuration in this run. */
   readonly configuration?: Values;
   /** Whether another configuration of the provider replaces all of its resources. */
   replacesAll?(before: Values, now: Values): boolean;
 }
 
-/** How an up is asked for. */
+/** Options of an up. */
 export interface Asked {
-  /** `--target`: nothing else is looked at or changed. */
+  /** `--target`: nothing else is checked or changed. */
   readonly targets?: readonly string[];
-  /** `--replace`: these are replaced, whatever their diff says. */
+  /** `--replace`: these are replaced, whatever their diff is. */
   readonly replace?: readonly string[];
   readonly continueOnError?: boolean;
 }
 
-/** What a run came to: its steps in the order they ended. */
+/** The result of a run: its steps in the order they ended. */
 export type Report = readonly Step[];
 
 /** The steps that failed. */
@@ -71,7 +71,7 @@ export const failures = (report: Report): Step[] => report.filter(({ error }) =>
 /** The steps that did something, or tried to. */
 export const changes = (report: Report): Step[] => report.filter(({ verb }) => verb !== "same" && verb !== "read");
 
-/** The engine's "initialization failed", as both bindings and core tell it. */
+/** The engine's "initialization failed", as both bindings and core report it. */
 interface Unfinished {
   readonly id: string;
   readonly properties: Values;
@@ -85,24 +85,24 @@ const isUnfinished = (error: unknown): error is Unfinished =>
   Array.isArray(error["reasons"]);
 
 /**
- * Brings a stack to what a program declares. A step that fails lets those that have begun end, and no other begin, unless
- * `continueOnError` is asked for.
+ * Applies a program to a stack. After a failed step, running steps finish and no others begin, unless `continueOnError` is
+ * set.
  */
 export const up = (stack: Stack, program: readonly Declared[], host: Host, asked: Asked = {}): Promise<Report> =>
   new Run(stack, host, asked).up(program);
 
-/** Reads everything anew; what is proved to be gone leaves the state. One that fails stops no other. */
+/** Reads everything; objects proved to be gone leave the state. A failure does not stop the others. */
 export const refresh = (stack: Stack, host: Host): Promise<Report> =>
   new Run(stack, host, { continueOnError: true }).refresh();
 
-/** Deletes everything, what needs others before these. */
+/** Deletes everything, dependents first. */
 export async function destroy(stack: Stack, host: Host): Promise<Report> {
   const run = new Run(stack, host, {});
   await run.deleteAll(stack.resources);
   return run.report;
 }
 
-/** Takes an object that is there into the state, by its id alone. */
+/** Imports an existing object into the state, only by its id. */
 export async function importResource(
   stack: Stack,
   { type, name, id, needs }: Pick<Kept, "type" | "name" | "id" | "needs">,
@@ -111,19 +111,19 @@ export async function importResource(
   const run = new Run(stack, host, {});
   await run.step({ verb: "import", type, name }, {}, async (bound) => {
     const found = await bound.read(id, {});
-    if (!found) throw new NotThere(`resource ${id} does not exist`);
+    if (!found) throw new NotFound(`resource ${id} does not exist`);
     stack.resources.push({ type, name, id, ...found, needs, failed: [], configuration: host.configuration });
   });
   return run.report;
 }
 
 type Plan =
-  /** It is not looked at: not a target. `skip` where there is nothing of it yet. */
+  /** It is skipped because it is not a target. `skip` if it does not exist yet. */
   | { readonly kind: "untargeted"; readonly old: Kept }
   | { readonly kind: "skip"; readonly old: undefined }
   | { readonly kind: "same"; readonly old: Kept; readonly inputs: Values }
   | { readonly kind: "update"; readonly old: Kept; readonly inputs: Values }
-  /** `old` was deleted before this one can be made. */
+  /** `old` was deleted before this one can be created. */
   | { readonly kind: "create"; readonly old: Kept | undefined; readonly inputs: Values }
   | { readonly kind: "replace"; readonly old: Kept; readonly inputs: Values; readonly why: NonNullable<Step["why"]> }
   | {
@@ -131,7 +131,7 @@ type Plan =
       readonly old: Kept;
       readonly inputs: Values;
       readonly why: NonNullable<Step["why"]>;
-      /** What depends on it and goes before it. */
+      /** Dependents that are deleted before it. */
       readonly first: readonly Kept[];
     };
 
@@ -150,15 +150,15 @@ class Run {
   readonly #slots: Slots;
   readonly #previous: readonly Past[];
   #planning: Promise<unknown> = Promise.resolve();
-  /** Whether no step begins any more. */
+  /** Whether no more steps begin. */
   #isCancelled = false;
-  /** Names that steps were planned for. */
+  /** Names with planned steps. */
   readonly #planned = new Set<string>();
   /** Names that the program still has. */
   readonly #seen = new Set<string>();
-  /** Names that were deleted together with what they depend on and were not made anew so far. */
+  /** Names that were deleted together with a dependency and have not been recreated yet. */
   readonly #condemned = new Set<string>();
-  /** What is in the state of the steps that failed. */
+  /** Saved results of failed steps. */
   readonly #errored = new Set<Kept>();
 
   constructor(stack: Stack, host: Host, asked: Asked) {
@@ -167,7 +167,7 @@ class Run {
     this.#asked = asked;
     this.#slots = new Slots(host.parallel ?? 1);
     this.#previous = stack.resources.map((kept) => ({ kept, name: kept.name, needs: kept.needs }));
-    // What was begun by an interrupted run is told to the user, and then forgotten.
+    // Pending steps of an interrupted run are reported to the user, and then forgotten.
     stack.pending = [];
   }
 
@@ -198,7 +198,7 @@ class Run {
           if (!found) return void this.#remove(kept);
           const { inputs } = kept;
           Object.assign(kept, found, { failed: [] });
-          // What the refresh shows is the diff of the next up, turned round.
+          // The refresh shows the diff of the next up in reverse.
           await bound.diff(kept.id, kept.state, inputs);
         }),
       ),
@@ -206,7 +206,7 @@ class Run {
     return this.report;
   }
 
-  /** Deletes resources of the state, each once nothing that is to be deleted too needs it. */
+  /** Deletes resources of the state, each once no dependent is left to be deleted. */
   async deleteAll(doomed: readonly Kept[]): Promise<void> {
     const tasks = new Map<Kept, Promise<boolean>>();
     const spared = this.#neededByErrored();
@@ -223,7 +223,7 @@ class Run {
     await Promise.all([...doomed].reverse().map(deleted));
   }
 
-  /** Where the run goes on after errors: what those resources need is not deleted below them. */
+  /** If the run continues after errors, resources that failed ones need are not deleted. */
   #neededByErrored(): Set<Kept> {
     const spared = new Set<Kept>();
     const spare = (one: Past): void => {
@@ -237,7 +237,7 @@ class Run {
     return spared;
   }
 
-  /** What is deleted when the program is done: what it no longer has, and what was replaced. */
+  /** The deletions at the end: resources removed from the program, and replaced ones. */
   async #doomed(): Promise<readonly Kept[]> {
     const { targets } = this.#asked;
     const left = this.#stack.resources.filter(({ name, mark }) => mark === "leaving" || !this.#seen.has(name));
@@ -266,7 +266,7 @@ class Run {
     const reason = isRetained ? "retained" : isReplaced ? (why ?? "replaced") : undefined;
     const step: Step = { verb: "delete", type, name, id, ...(reason ? { why: reason } : {}) };
     if (kept.options?.protect && !isReplaced) {
-      // The engine tells of all that are protected, and goes on.
+      // The engine reports all protected ones, and continues.
       this.report.push({ ...step, error: new EngineRefused(`${name} is protected`) });
       return false;
     }
@@ -279,7 +279,7 @@ class Run {
     return this.step(step, kept.state, work, { old: kept, retries: kept.options?.retries ?? 0 });
   }
 
-  /** Does one step unless another has failed; whether it was done. */
+  /** Runs one step unless another has failed; returns whether it was run. */
   step(
     step: Step,
     inputs: Values,
@@ -290,15 +290,15 @@ class Run {
       const pending = { verb: step.verb, type: step.type, name: step.name };
       for (let again = 0; !this.#isCancelled; again++) {
         this.#stack.pending.push(pending);
-        const told = again === 0 ? step : { ...step, again };
+        const finished = again === 0 ? step : { ...step, again };
         try {
-          await this.#around(told, inputs, () => work(this.#host.bound(step.type)));
-          this.report.push(told);
+          await this.#around(finished, inputs, () => work(this.#host.bound(step.type)));
+          this.report.push(finished);
           return true;
         } catch (error) {
           if (again < retries) continue;
           if (old) this.#errored.add(old);
-          this.#fail(told, error, this.#asked.continueOnError);
+          this.#fail(finished, error, this.#asked.continueOnError);
           return false;
         } finally {
           this.#stack.pending = this.#stack.pending.filter((other) => other !== pending);
@@ -321,7 +321,7 @@ class Run {
   async #register(declared: Declared, needed: readonly Outcome[], made: Map<string, Kept>): Promise<Outcome> {
     if (this.#isCancelled) return "failed";
     const inputs = resolved(declared.inputs, made) as Values;
-    // The engine decides about one resource after the other, and waits for no step meanwhile.
+    // The engine plans resources in sequence, and does not wait for steps meanwhile.
     const planned = this.#planning.then(() => this.#decide(declared, inputs, needed));
     this.#planning = planned;
     const plan = await planned;
@@ -357,8 +357,8 @@ class Run {
     const news = { ...values, [CONTEXT]: { name, owner: `${type}-${name}` } };
     const isForced = this.#asked.replace?.includes(name) === true || old?.tainted === true;
     const isRecreated = old !== undefined && this.#condemned.delete(old.name);
-    const isAnew = old === undefined || isRecreated || isForced;
-    const inputs = checked(await bound.check(isAnew ? {} : old.inputs, news));
+    const isNew = old === undefined || isRecreated || isForced;
+    const inputs = checked(await bound.check(isNew ? {} : old.inputs, news));
     if (old === undefined || isRecreated) return { kind: "create", old, inputs };
     const isMoved = this.#isMoved(old);
     const verdict: Verdict =
@@ -367,15 +367,15 @@ class Run {
     if (verdict.kind === "same" && !isPending) return { kind: old.failed.length > 0 ? "update" : "same", old, inputs };
     if (verdict.kind !== "replace" && !isPending) return { kind: "update", old, inputs };
     if (protect === true && old.options?.protect === true) throw new EngineRefused(`${name} is protected`);
-    // What replaces it is checked as if there had been nothing.
-    const anew = isForced ? inputs : checked(await bound.check({}, news));
+    // The replacement is checked without old inputs.
+    const newInputs = isForced ? inputs : checked(await bound.check({}, news));
     const why = old.tainted ? "tainted" : isForced ? "forced" : isMoved ? "moved" : "replaced";
-    if (!(deleteBeforeReplace ?? verdict.deleteFirst)) return { kind: "replace", old, inputs: anew, why };
+    if (!(deleteBeforeReplace ?? verdict.deleteFirst)) return { kind: "replace", old, inputs: newInputs, why };
     const first = await this.#replacedWith(old);
     const spared = first.find(({ options, mark }) => options?.protect === true && mark !== "leaving");
     if (spared) throw new EngineRefused(`${spared.name} is protected`);
     for (const { name: dependent } of first) this.#condemned.add(dependent);
-    return { kind: "delete-replace", old, inputs: anew, why, first: first.reverse() };
+    return { kind: "delete-replace", old, inputs: newInputs, why, first: first.reverse() };
   }
 
   #oldOf({ name, aliases = [] }: Declared): Kept | undefined {
@@ -392,22 +392,22 @@ class Run {
     return configuration !== undefined && now !== undefined && replacesAll?.(configuration, now) === true;
   }
 
-  /** The provider's diff, and what the program itself says replaces. */
+  /** The provider's diff, plus the program's own replaceOnChanges. */
   async #diff(
     bound: Verbs,
     { id, state }: Kept,
     inputs: Values,
     { replaceOnChanges = [] }: Pick<Declared, "replaceOnChanges">,
   ): Promise<Verdict> {
-    const told = await bound.diff(id, state, inputs);
-    if (told !== "update" || replaceOnChanges.length === 0 || !bound.changed)
-      return told === "delete-replace" ? { kind: "replace", deleteFirst: true } : { kind: told, deleteFirst: false };
+    const kind = await bound.diff(id, state, inputs);
+    if (kind !== "update" || replaceOnChanges.length === 0 || !bound.changed)
+      return kind === "delete-replace" ? { kind: "replace", deleteFirst: true } : { kind, deleteFirst: false };
     const { names, deleteBeforeReplace } = await bound.changed(id, state, inputs);
     const isReplaced = names.some((name) => replaceOnChanges.includes(name));
     return { kind: isReplaced ? "replace" : "update", deleteFirst: deleteBeforeReplace };
   }
 
-  /** What depends on a resource that is deleted before it is made anew, and would be replaced as well. */
+  /** Dependents of a resource that is deleted before it is recreated, if they would be replaced as well. */
   async #replacedWith(root: Kept): Promise<Kept[]> {
     const names = new Set([root.name]);
     const found: Kept[] = [];
@@ -474,7 +474,7 @@ class Run {
     common: Pick<Kept, "needs" | "sources" | "options" | "configuration">,
   ): Promise<Kept | undefined> {
     const { old, inputs } = plan;
-    // What the first try told failed stays in the state, also where the second one succeeds.
+    // Failures that the first try reported stay in the state, even if the second try succeeds.
     let failed: readonly string[] = [];
     let kept: Kept | undefined;
     const keep = (id: string, state: Values): void => {
@@ -506,7 +506,7 @@ class Run {
     };
     const why = "why" in plan ? { why: plan.why } : {};
     const isDone = await this.step({ verb: "create", type, name, made, ...why }, inputs, work, { old, retries });
-    // Of a try that made something the engine remembers what the last one told, and nothing where that told nothing.
+    // The engine saves the object that the last failed try reported, and nothing if that reported none.
     if (!isDone && partly) keep(partly.id, partly.properties);
     return isDone ? kept : undefined;
   }
@@ -531,7 +531,7 @@ class Run {
   }
 }
 
-/** Inputs that a check took. @throws Error with what it did not take. */
+/** The checked inputs. @throws Error with the failures. */
 function checked({ inputs, failures }: Awaited<ReturnType<Verbs["check"]>>): Values {
   if (failures.length > 0) throw new CheckFailed(failures.join("\n"));
   return inputs;
@@ -540,13 +540,13 @@ function checked({ inputs, failures }: Awaited<ReturnType<Verbs["check"]>>): Val
 /** Inputs were refused before anything was done. */
 export class CheckFailed extends Error {}
 
-/** The engine itself does not do it: what is protected, or what no target covers. */
+/** A refusal of the engine itself, for protected and untargeted resources. */
 export class EngineRefused extends Error {}
 
-/** There is nothing of the id that was to be imported. */
-export class NotThere extends Error {}
+/** The object to be imported does not exist. */
+export class NotFound extends Error {}
 
-/** So many at a time, in the order they came. */
+/** Limits concurrency, in order of arrival. */
 class Slots {
   #free: number;
   readonly #waiting: (() => void)[] = [];

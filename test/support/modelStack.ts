@@ -1,22 +1,22 @@
-// What the model of the engine works on: the resources of a program, and those of a state.
+// The data of the model engine: the resources of a program, and those of a state.
 import { isObject } from "../../api/schema.ts";
 import type { Values } from "../../provider/core/resource.ts";
 import { UNKNOWN } from "../../provider/core/values.ts";
 
-/** What stands in a program for the id or an output of an earlier resource. */
+/** A reference in a program to the id or an output of an earlier resource. */
 export interface Reference {
   readonly $of: string;
   /** `id`, or the name of an output. */
   readonly get: string;
 }
 
-/** Options of a resource that the state remembers. */
+/** Resource options that the state saves. */
 interface Options {
   readonly protect?: boolean;
   readonly retainOnDelete?: boolean;
-  /** Inputs whose change replaces it, whatever the provider says. */
+  /** Inputs whose change replaces it, whatever the provider reports. */
   readonly replaceOnChanges?: readonly string[];
-  /** How often a step that fails is made again: what an `onError` hook asks for. */
+  /** How often a failed step is retried, as an `onError` hook requests. */
   readonly retries?: number;
 }
 
@@ -25,11 +25,11 @@ export interface Declared extends Options {
   readonly type: string;
   readonly name: string;
   readonly inputs: Values;
-  /** Names of resources it waits for beside those its inputs refer to: `dependsOn`. */
+  /** Names of resources it waits for beside those in its inputs: `dependsOn`. */
   readonly after?: readonly string[];
-  /** Names it had before. */
+  /** Its earlier names. */
   readonly aliases?: readonly string[];
-  /** In whose place the provider's opinion is not asked. */
+  /** Replaced without calling the provider's diff. */
   readonly deleteBeforeReplace?: boolean;
 }
 
@@ -40,37 +40,37 @@ export interface Kept {
   id: string;
   inputs: Values;
   state: Values;
-  /** Names of what it was made with. */
+  /** Names of its dependencies. */
   needs: readonly string[];
   /** The same for each of its inputs. */
   sources?: Readonly<Record<string, readonly string[]>>;
-  /** What failed after it was made or changed: the next up updates it whatever its diff says. */
+  /** Failures after its creation or change: the next up updates it even with an empty diff. */
   failed: readonly string[];
-  /** `leaving`: it was replaced, and is still to be deleted; `replacing`: it was deleted, and is still to be made anew. */
+  /** `leaving`: replaced, and its deletion is pending; `replacing`: deleted, and its recreation is pending. */
   mark?: "leaving" | "replacing";
-  /** The next up replaces it, whatever its diff says. */
+  /** The next up replaces it, even with an empty diff. */
   tainted?: boolean;
   options?: Options;
-  /** What the provider was configured with that it was made or last looked at with. */
+  /** The provider configuration with which it was created or last refreshed. */
   configuration?: Values | undefined;
 }
 
-/** What an engine can have the provider do. */
+/** The steps of an engine. */
 export type Verb = "check" | "same" | "create" | "update" | "delete" | "read" | "import";
 
-/** What an engine keeps between runs. */
+/** The engine's data between runs. */
 export interface Stack {
   resources: Kept[];
-  /** Steps that were begun and did not end: after an interrupted run, nobody knows what became of them. */
+  /** Steps that began and did not end: after an interrupted run, their result is unknown. */
   pending: { readonly verb: Verb; readonly type: string; readonly name: string }[];
-  /** What was taken out of the state and left where it is, because somebody said so. */
+  /** Resources removed from the state whose objects were deliberately kept. */
   orphans: Kept[];
 }
 
-/** A stack without anything in it. */
+/** An empty stack. */
 export const emptyStack = (): Stack => ({ resources: [], pending: [], orphans: [] });
 
-/** What a declared resource leaves in the state beside its values. */
+/** The data of a declared resource in the state, beside its values. */
 export function optionsOf({ protect, retainOnDelete, replaceOnChanges, retries }: Declared): Options {
   return {
     ...(protect === undefined ? {} : { protect }),
@@ -89,14 +89,14 @@ export function namesIn(value: unknown): string[] {
   return [...new Set(inner.flatMap(namesIn))];
 }
 
-/** Names of everything a resource waits for. */
+/** Names of all dependencies of a resource. */
 export const needsOf = ({ inputs, after = [] }: Declared): string[] => [...new Set([...namesIn(inputs), ...after])];
 
-/** Names of what each input refers to. */
+/** Names of the dependencies of each input. */
 export const sourcesOf = ({ inputs }: Declared): Record<string, readonly string[]> =>
   Object.fromEntries(Object.entries(inputs).map(([name, value]) => [name, namesIn(value)]));
 
-/** Inputs with what they refer to in place of the references; what was not made is not known. */
+/** Inputs with resolved references; outputs of resources not yet created are unknown. */
 export function resolved(value: unknown, made: ReadonlyMap<string, Kept>): unknown {
   if (isReference(value)) {
     const found = made.get(value.$of);
@@ -108,14 +108,14 @@ export function resolved(value: unknown, made: ReadonlyMap<string, Kept>): unkno
   return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, resolved(inner, made)]));
 }
 
-/** Names and needs as they were when a run began. */
+/** Names and dependencies at the start of a run. */
 export interface Past {
   readonly kept: Kept;
   readonly name: string;
   readonly needs: readonly string[];
 }
 
-/** What depends on a resource, directly or not, with what others need before these. */
+/** All transitive dependents of a resource, dependents first. */
 export function dependentsOf(root: Past, all: readonly Past[], ignored: ReadonlySet<string> = new Set()): Past[] {
   const names = new Set([root.name]);
   const found = new Set<Past>();
@@ -137,7 +137,7 @@ export function dependentsOf(root: Past, all: readonly Past[], ignored: Readonly
   return ordered;
 }
 
-/** `pulumi state delete`: forgets a resource and leaves it where it is. @throws Error while others need it */
+/** `pulumi state delete`: forgets a resource and keeps its object. @throws Error while others need it */
 export function stateDelete(stack: Stack, kept: Kept): void {
   const needed = stack.resources.some(({ name, mark }) => name === kept.name && mark === undefined);
   const users = stack.resources.filter(({ needs }) => needs.includes(kept.name));

@@ -1,10 +1,10 @@
-// What a run of the engine made of a resource, in few words, from facts: the state before and after, what is on the service,
-// and the errors of the run.
+// Describes in a few words what a run of the engine did to a resource, from facts: the state before and after, the objects
+// of the service, and the errors of the run.
 import { send } from "./around.ts";
 import type { Stack } from "./stack.ts";
 import type { TestService } from "./startService.ts";
 
-/** A resource in the state; another one of the same name may be there to be deleted. */
+/** A resource in the state; a second one of the same name may be pending deletion. */
 export interface InState {
   readonly id: string;
   readonly created: string;
@@ -14,11 +14,11 @@ export interface InState {
 /** The state by name. */
 export interface Held {
   readonly live: Readonly<Record<string, InState>>;
-  /** Ids of what the engine still wants to delete. */
+  /** Ids with a pending deletion. */
   readonly leaving: readonly string[];
 }
 
-/** What the state holds, by name, and what is on its way out of it. */
+/** The state by name, and the pending deletions in it. */
 export function held(stack: Stack): Held {
   const own = stack.resources().filter(({ custom, type }) => custom && !type.startsWith("pulumi:"));
   return {
@@ -31,7 +31,7 @@ export function held(stack: Stack): Held {
 
 const over: readonly (string | undefined)[] = ["destroyed", "destroying", "pending_destroy", "deleting", "deleted"];
 
-/** Ids, as the state has them, of what is on the service in these Apps, and of all clusters. */
+/** Ids, in the form of the state, of the service's objects in these Apps, and of all clusters. */
 export async function onService(service: TestService): Promise<Set<string>> {
   const get = <T>(path: string): Promise<T> => send<T>(service, "GET", path);
   const { apps } = await get<{ apps: { name: string }[] }>("/v1/apps?org_slug=personal");
@@ -49,7 +49,7 @@ export async function onService(service: TestService): Promise<Set<string>> {
   return new Set([...clusters, ...(await Promise.all(apps.map(inApp))).flat()]);
 }
 
-/** The errors of a run by the name of the resource that they are about. */
+/** The errors of a run by resource name. */
 export function errorsOf(output: string): Readonly<Record<string, string>> {
   const [, diagnostics = ""] = output.split(/^Diagnostics:$/m);
   const sections = diagnostics.split(/^ {2}\S+ \((.+)\):$/m);
@@ -59,23 +59,23 @@ export function errorsOf(output: string): Readonly<Record<string, string>> {
   return Object.fromEntries(pairs.filter(([, text]) => text.includes("error:")));
 }
 
-/** What is known of one cell. */
+/** The facts about one cell. */
 export interface Facts {
-  /** In the state before, under the name of then. */
+  /** In the state before, under its name at that time. */
   readonly before: InState | undefined;
-  /** In the state afterwards, under the name of then. */
+  /** In the state afterwards, under the same name. */
   readonly after: InState | undefined;
-  /** Afterwards, under the name that the program has for it now, where that is another one. */
+  /** In the state afterwards, under its current name in the program, if that is different. */
   readonly renamed: InState | undefined;
-  /** Id of what the program imports. */
+  /** Id that the program imports. */
   readonly imported: string | undefined;
-  /** Whether the original is on the service afterwards. */
+  /** Whether the original still exists on the service afterwards. */
   readonly isThere: boolean;
-  /** Whether the engine still wants to delete the original. */
+  /** Whether the deletion of the original is pending. */
   readonly isLeaving: boolean;
   /** Whether others have deleted it. */
-  readonly isGoneOutside: boolean;
-  /** Whether the user took it out of the state. */
+  readonly isDeletedOutside: boolean;
+  /** Whether the user removed it from the state. */
   readonly isForgotten: boolean;
   readonly error: string | undefined;
 }
@@ -89,13 +89,13 @@ function refusal(error: string | undefined): string | undefined {
   return engineRefusal.test(error) ? "refused by Pulumi" : "not possible";
 }
 
-/** What became of it, without what an error adds. */
-function change({ before, after, renamed, imported, isThere, isGoneOutside, isForgotten }: Facts): string {
+/** What happened to it, without the error. */
+function change({ before, after, renamed, imported, isThere, isDeletedOutside, isForgotten }: Facts): string {
   const now = renamed ?? after;
   if (before === undefined) return now !== undefined && now.id === imported ? "imported" : "not created";
   if (now === undefined) {
     if (isThere) return "kept on the service, out of the state";
-    return isGoneOutside ? "taken out of the state" : "deleted";
+    return isDeletedOutside ? "taken out of the state" : "deleted";
   }
   if (renamed !== undefined) {
     if (renamed.id === before.id)
@@ -106,12 +106,12 @@ function change({ before, after, renamed, imported, isThere, isGoneOutside, isFo
     return isThere ? "other one imported, original kept" : "other one imported, original deleted";
   if (now.id === before.id && now.created === before.created)
     return now.modified === before.modified ? "unchanged" : "updated in place";
-  if (isGoneOutside) return "created again";
+  if (isDeletedOutside) return "created again";
   if (isForgotten && now.id === before.id) return "written again";
   return isThere && now.id !== before.id ? "created again, original kept on the service" : "replaced";
 }
 
-/** The words of a cell. */
+/** The text of a cell. */
 export function word(facts: Facts): string {
   const refused = refusal(facts.error);
   const what = change(facts);

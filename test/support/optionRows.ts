@@ -1,4 +1,4 @@
-// The rows of docs/engine-options.md: what each is about, and what the program declares for it before and afterwards.
+// The rows of docs/engine-options.md: the option of each, and the program's resources before and afterwards.
 import { allOr } from "./extent.mts";
 
 /** The columns. */
@@ -10,33 +10,33 @@ const runs = [
   ...(["first", "changes", "target", "program", "refresh", "protect"] as const),
   ...(["beforeVolume", "beforeCluster", "volume", "cluster", "dynamic"] as const),
 ];
-/** A run of the CLI, in their order. */
+/** The runs of the CLI, in order. */
 export type Run = (typeof runs)[number];
 
-/** A row, that is four resources. */
+/** A row of four resources. */
 export interface Row {
-  /** Begins the names of its four resources. */
+  /** The prefix of the names of its four resources. */
   readonly key: string;
-  /** What the page calls it. */
+  /** Its title on the page. */
   readonly option: string;
   readonly done: string;
-  /** The run that is looked at. */
+  /** The run whose result is recorded. */
   readonly run: Run;
-  /** Another one for these. */
+  /** A different run for these. */
   readonly runOf?: Readonly<Partial<Record<Kind, Run>>>;
-  /** What the program does by then: nothing, a change in place, one that replaces, … */
+  /** The program's change by then: none, a change in place, one that replaces, … */
   readonly change?: "small" | "big" | "removed" | "renamed" | "other";
   readonly options?: (kind: Kind) => Values;
-  /** Those of the changed program, where they are others. */
+  /** Those of the changed program, if different. */
   readonly later?: (kind: Kind) => Values;
   /** Whether the switches that allow a loss are on. */
   readonly mayLose?: true;
   readonly app?: string;
-  /** Whether the program goes back to what it was after that run, so that a refusal does not stop the later ones. */
+  /** Whether the program is reverted after that run, so that a refusal does not stop later runs. */
   readonly isOnce?: true;
 }
 
-/** What its Machines run. */
+/** The image of its Machines. */
 export const image = "registry.example.com/web:1";
 /** The name of the secret of a row. */
 export const secretName = (key: string): string => key.toUpperCase().replaceAll("-", "_");
@@ -74,7 +74,7 @@ export const nameOf = ({ key }: Pick<Row, "key">, kind: Kind): string => `${key}
 export const laterName = (row: Row, kind: Kind): string =>
   nameOf(row.change === "renamed" ? { key: `${row.key}-new` } : row, kind);
 
-/** What others made, by name: ids that the program imports. */
+/** Ids of objects that others created, for the program to import, by name. */
 export const foreign = new Map<string, string>();
 const imports = (key: string) => (kind: Kind) => ({ import: foreign.get(nameOf({ key }, kind)) });
 
@@ -82,7 +82,7 @@ const imports = (key: string) => (kind: Kind) => ({ import: foreign.get(nameOf({
 export const rows: readonly Row[] = [
   {
     ...{ key: "plain", option: "no option", done: "a change that replaces", run: "changes", change: "big" },
-    // Check refuses, and that ends a run.
+    // Check refuses it, and that ends a run.
     ...{ runOf: { Volume: "volume", PostgresCluster: "cluster" }, isOnce: true },
   },
   {
@@ -138,7 +138,7 @@ export const rows: readonly Row[] = [
   },
   {
     ...{ key: "on", option: "`replaceOnChanges`", done: "a change of what it names", run: "changes", change: "small" },
-    // What fails to register keeps the engine from every deletion of its run.
+    // A failed registration prevents the engine from all deletions of its run.
     ...{ runOf: { Volume: "refresh", PostgresCluster: "refresh" }, isOnce: true },
     options: (kind) => ({ replaceOnChanges: [inPlace[kind]] }),
   },
@@ -206,7 +206,7 @@ export const byKey = (key: string): Row => {
   return row;
 };
 
-/** A resource as the program reads it. */
+/** A resource in the form that the program reads. */
 export interface Declared {
   readonly kind: string;
   readonly name: string;
@@ -214,19 +214,19 @@ export interface Declared {
   readonly options: Values;
 }
 
-/** The run in which a cell is looked at. */
+/** The run in which a cell is recorded. */
 export const runOf = (row: Row, kind: Kind): Run => row.runOf?.[kind] ?? row.run;
-/** The runs that are made: the first two have most of the rows. */
+/** The runs: the first two cover most of the rows. */
 const made = allOr(runs, ["first", "changes"]);
-/** Whether a cell is looked at. */
+/** Whether a cell is recorded. */
 export const isTried = (row: Row, kind: Kind): boolean => made.includes(runOf(row, kind));
 const tried = rows.filter((row) => kinds.some((kind) => isTried(row, kind)));
 
-/** What is refused, or looked at without being done, goes back. */
+/** A refusal or a preview is reverted. */
 const isOnceOnly = (row: Row, kind: Kind): boolean =>
   row.isOnce === true && (row.runOf === undefined || row.runOf[kind] !== undefined);
 
-/** What the program declares in a run. */
+/** The program of a run. */
 export function declared(run: Run): Declared[] {
   const isLater = runs.indexOf(run) > 0;
   const apps = isLater ? [] : [{ name: "other" }, { name: "forced", forceDestroy: true }];
@@ -257,7 +257,7 @@ export function declared(run: Run): Declared[] {
   return [...apps.map((app) => ({ kind: "App", name: app.name, inputs: app, options: {} })), ...all];
 }
 
-/** What the program declares to be rid of all that the state has: as it was last, or at first. */
+/** A program that allows the deletion of everything in the state: the last or first declaration of each resource. */
 export function declaredForTheEnd(isInState: (name: string) => boolean): Declared[] {
   const all = new Map([...declared("first"), ...declared("cluster")].map((one) => [one.name, one]));
   return [...all.values()].filter(({ name }) => isInState(name));

@@ -1,11 +1,10 @@
-// How long tests wait before they take something to hang. A computer that is busy with other things is no reason to fail:
-// a limit is only there so that a run ends in which something never comes.
+// Timeouts of tests. A busy computer must not cause failures, so a limit only ends a run that would wait for ever.
 
-/** Milliseconds in which whatever one step of a test waits for comes. */
+/** The timeout in milliseconds of one wait within a test. */
 export const hang = 3 * 60_000;
 
-/** Milliseconds in which a test or a hook ends: longer, so that it is told which step hung. */
+/** The timeout in milliseconds of a test or a hook: longer, so that the error shows which wait failed. */
 export const wholeTest = 3 * hang;
 
-/** The same for one that runs the Pulumi CLI many times. */
+/** The same for a test that runs the Pulumi CLI many times. */
 export const wholeRun = 10 * hang;

@@ -1,6 +1,6 @@
-// The built plugin as the engine runs it: a process of its own, spoken to over gRPC, with an engine to report to.
+// The built plugin as the engine runs it: a process of its own, called over gRPC, with an engine to report to.
 import { spawn } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { connect as connectTo, createServer, type AddressInfo, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -19,7 +19,7 @@ export const executable = join(__dirname, "../../pulumi-resource-machines");
 
 type Service = typeof providerGrpc.ResourceProviderService;
 
-/** The protocol's methods, one promise a call. */
+/** The protocol's methods, each as a promise. */
 export type Client = {
   readonly [
     Method in keyof Service as string extends Method ? never : Method
@@ -28,40 +28,44 @@ export type Client = {
     : never;
 };
 
-/** A plugin that runs. */
+/** A running plugin. */
 export interface Plugin {
   readonly client: Client;
   readonly pid: number;
   readonly port: number;
-  /** The folder that is its home and its working directory. */
+  /** Its home and working directory. */
   readonly home: string;
-  /** What it wrote so far. */
+  /** Its output so far. */
   readonly written: { readonly stdout: string; readonly stderr: string };
-  /** How it ended. */
+  /** How it exited. */
   readonly ended: Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>;
   signal(name: NodeJS.Signals): void;
-  /** Ends it as the engine does: asks, then kills. */
+  /** Stops it as the engine does: cancels, then kills. */
   close(): Promise<void>;
 }
 
-/** How a plugin is started. */
+/** Options for starting a plugin. */
 export interface PluginOptions {
-  /** What is run with its first arguments; the executable when left out. */
+  /** The command with its first arguments; the executable if omitted. */
   readonly command?: readonly [string, ...string[]];
-  /** What the engine would pass on: its address, in the end. A plugin that was given one ends when whoever started it does. */
+  /** The engine's arguments, with its address last. A plugin that got one exits when its parent process does. */
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
+  /** The project file of its working directory: the engine starts it in the project's. */
+  readonly project?: string;
 }
 
-/** Starts the plugin and reads its port. Nothing of this computer's configuration reaches it. */
+/** Starts the plugin and reads its port. It gets none of this computer's configuration. */
 export async function startPlugin({
   command: [program, ...first] = [executable],
   args = ["127.0.0.1:1"],
   env = {},
+  project,
 }: PluginOptions = {}): Promise<Plugin> {
   if (!existsSync(join(__dirname, "../../provider/dist/main.js")))
     throw new Error("the plugin has not been built: run npm run build");
   const home = mkdtempSync(join(tmpdir(), "machines-plugin-"));
+  if (project !== undefined) writeFileSync(join(home, "Pulumi.yaml"), project);
   const inherited = Object.entries(process.env).filter(([name]) => !/^(MACHINES|PULUMI)_/.test(name));
   const child = spawn(program, [...first, ...args], {
     cwd: home,
@@ -101,7 +105,7 @@ export async function startPlugin({
   };
 }
 
-/** A client of a plugin that listens. */
+/** A client of a listening plugin. */
 export function connect(port: number): { readonly client: Client; readonly close: () => void } {
   const raw = new providerGrpc.ResourceProviderClient(`127.0.0.1:${port}`, grpc.credentials.createInsecure(), {
     "grpc.max_receive_message_length": -1,
@@ -125,17 +129,17 @@ export function connect(port: number): { readonly client: Client; readonly close
   return { client: Object.fromEntries(methods) as Client, close: () => raw.close() };
 }
 
-/** A connection to a plugin that a test can look into, and cut. */
+/** A connection to a plugin that a test can inspect and cut. */
 export interface Wire {
   readonly client: Client;
-  /** What the plugin sent. */
+  /** The data that the plugin sent. */
   answered(): Buffer;
-  /** Ends the connection as the end of a process does. */
+  /** Ends the connection like the exit of a process. */
   cut(): void;
   close(): void;
 }
 
-/** Connects to a plugin. What it sends reaches the client as long as `passes` says so. */
+/** Connects to a plugin. Its data reaches the client while `passes` returns true. */
 export async function wireTo(port: number, passes: (answered: Buffer) => boolean = () => true): Promise<Wire> {
   let answered = Buffer.alloc(0);
   const ends = new Set<Socket>();
@@ -165,14 +169,14 @@ export async function wireTo(port: number, passes: (answered: Buffer) => boolean
   };
 }
 
-/** What the engine reads out of an "initialization failed". */
+/** What the engine reads from an "initialization failed". */
 export interface Unfinished {
   readonly id: string;
   readonly state: Properties;
   readonly reasons: readonly string[];
 }
 
-/** The object an error tells of, if it does. */
+/** The object in an error's details, if any. */
 export function unfinishedIn(error: unknown): Unfinished | undefined {
   const [packed] = (error as grpc.ServiceError).metadata?.get("grpc-status-details-bin") ?? [];
   if (!Buffer.isBuffer(packed)) return undefined;
@@ -186,16 +190,16 @@ export function unfinishedIn(error: unknown): Unfinished | undefined {
   return { id: found.getId(), state: fromStruct(properties, { unknowns: false }), reasons: found.getReasonsList() };
 }
 
-/** A message the engine would show. */
+/** A message that the engine would show. */
 export interface Logged {
   readonly severity: "debug" | "info" | "warning" | "error";
   readonly urn: string;
   readonly message: string;
-  /** Gone once the resource is done. */
+  /** Shown only until the resource is done. */
   readonly ephemeral: boolean;
 }
 
-/** An engine that listens to what plugins say. */
+/** An engine that receives the messages of plugins. */
 export interface FakeEngine {
   readonly address: string;
   readonly logs: Logged[];

@@ -1,5 +1,5 @@
-// Runs policies as Pulumi's SDK does, with a mock of the engine: inputs by way of the SDK's own views, which throw where a value
-// is unknown and keep secrets secret, and configuration with its defaults filled in.
+// Runs policies like Pulumi's SDK, with a mock of the engine: inputs as the SDK's own proxies, which throw for unknown
+// values and keep secrets secret, and configuration with defaults.
 import * as deserialize from "@pulumi/policy/deserialize.js";
 import {
   Secret,
@@ -14,7 +14,7 @@ import { secretsPreservingProxy } from "@pulumi/policy/secret.js";
 import type { ResourceName, ResourceTypes } from "../../policy/resources.ts";
 import type { Binding } from "./stack.ts";
 
-// The SDK marks these internal, and leaves them out of its types.
+// The SDK marks these as internal, and omits them from its types.
 const { unknownCheckingProxy, UnknownValueError } = proxy as unknown as {
   unknownCheckingProxy: <T>(value: T) => T;
   UnknownValueError: new (...args: unknown[]) => Error;
@@ -23,34 +23,34 @@ const { serializeProperties } = deserialize as unknown as {
   serializeProperties: (value: unknown) => Promise<Record<string, unknown>>;
 };
 
-/** A text that a preview does not know. */
+/** A text that is unknown at preview. */
 export const unknownText = "04da6b54-80e4-46f7-96ec-b56ff0331ba9";
-/** A list that a preview does not know; typed as whatever is wanted. */
+/** A list that is unknown at preview, with any type. */
 export const unknownList = "6a19a0b0-7e62-4c92-b797-7f8e31da9cc2" as never;
 
-/** What a policy said. */
+/** The result of a policy. */
 export interface Said {
   /** Messages of violations. */
   readonly violations: readonly string[];
   /** What could not be checked, and why. */
   readonly unknown?: string;
-  /** Why the policy is not about the resource. */
+  /** Why the policy does not apply to the resource. */
   readonly notApplicable?: string;
 }
 
-/** How a resource is checked, where it is not as usual. */
+/** Options of a check. */
 export interface CheckOptions {
-  /** Name of the resource; `it`. */
+  /** Name of the resource; `it` by default. */
   readonly name?: string;
   /** Options of the resource. */
   readonly opts?: Partial<PolicyResourceOptions>;
   /** Configuration of the policy. */
   readonly config?: object | undefined;
-  /** Where the resource comes from; the dynamic binding. */
+  /** The binding of the resource; dynamic by default. */
   readonly binding?: Binding;
 }
 
-/** The type the engine has a resource by. */
+/** The engine's type of the resource. */
 export const typeOf = (type: string, binding: Binding = "pulumi-machines"): string =>
   binding === "pulumi-machines" ? `pulumi-nodejs:dynamic/machines:${type}` : `machines:index:${type}`;
 
@@ -65,7 +65,7 @@ const options = (opts: Partial<PolicyResourceOptions> = {}): PolicyResourceOptio
   ...opts,
 });
 
-/** What the engine hands a policy: what is configured, over the defaults of the schema. */
+/** The configuration that the engine passes to a policy: the configured values over the schema's defaults. */
 function configOf(policy: ResourceValidationPolicy | StackValidationPolicy, config: object = {}) {
   const defaults = Object.entries(policy.configSchema?.properties ?? {}).flatMap(([name, schema]) =>
     schema.default === undefined ? [] : [[name, schema.default]],
@@ -100,7 +100,7 @@ function argsOf(
   };
 }
 
-/** Runs something of a policy, and tells what the SDK would. */
+/** Runs a function of a policy, and reports results like the SDK. */
 async function listen(run: (report: (message: string, urn?: string) => void) => unknown): Promise<Said> {
   const violations: string[] = [];
   try {
@@ -115,7 +115,7 @@ async function listen(run: (report: (message: string, urn?: string) => void) => 
 
 const nameOf = (urn: string): string => urn.slice(urn.lastIndexOf("::") + 2);
 
-/** Checks a resource with a policy. @returns what the policy said; one of several checks at least must be about the type */
+/** Checks a resource with a policy. @returns its result; at least one of several checks must apply to the type */
 export async function check<Name extends ResourceName>(
   policy: ResourceValidationPolicy,
   type: Name,
@@ -136,7 +136,7 @@ export async function check<Name extends ResourceName>(
   return first;
 }
 
-/** Remediates a resource with a policy. @returns its inputs as the engine gets them, or undefined where nothing is changed */
+/** Remediates a resource with a policy. @returns its new inputs, or undefined if nothing is changed */
 export async function repair<Name extends ResourceName>(
   policy: ResourceValidationPolicy,
   type: Name,
@@ -148,20 +148,20 @@ export async function repair<Name extends ResourceName>(
   return result ? serializeProperties(result) : undefined;
 }
 
-/** A value that is secret, for {@link repair}, which changes the inputs it is given. */
+/** A secret value, for {@link repair}, which changes the given inputs. */
 export const secret = (value: unknown): never => new Secret(value) as never;
 
-/** A resource of a stack that is checked. */
+/** A resource of a checked stack. */
 export interface Declared {
   readonly type: ResourceName;
   readonly name: string;
-  /** What the stack holds of it. */
+  /** Its properties in the stack. */
   readonly props: Readonly<Record<string, unknown>>;
-  /** Names of the resources that a property is made of. */
+  /** Names of the resources that a property depends on. */
   readonly madeOf?: Readonly<Record<string, readonly string[]>>;
 }
 
-/** Checks a stack with a policy; violations begin with the name of the resource they are about. */
+/** Checks a stack with a policy; violations begin with the name of their resource. */
 export function checkStack(
   policy: StackValidationPolicy,
   declared: readonly Declared[],

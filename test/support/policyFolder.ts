@@ -1,11 +1,11 @@
-// Policy packs run from their folder, in tests whose language host is too old for it.
+// Runs policy packs from their folder, for tests whose language host is too old for that.
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Stack } from "./stack.ts";
 
 /**
- * Has the CLI run packs from their folder. What a current language host runs is this, in the pack's folder; for a runtime
- * without a host the engine runs an analyzer that is called by it.
+ * Makes the CLI run packs from their folder. A current language host runs the same in the pack's folder; for a runtime
+ * without a host the engine runs an analyzer with the runtime's name.
  * @returns the environment for it; the pack's runtime has to be `folder`, see {@link runFromFolder}
  */
 export function packsFromFolders(stack: Stack, installed: string): Record<string, string> {
@@ -16,7 +16,7 @@ export function packsFromFolders(stack: Stack, installed: string): Record<string
   return { PATH: `${path}:${stack.env["PATH"]}`, PULUMI_IGNORE_AMBIENT_PLUGINS: "false" };
 }
 
-/** Gives a pack the runtime of {@link packsFromFolders}. */
+/** Sets the runtime of a pack for {@link packsFromFolders}. */
 export function runFromFolder(folder: string): void {
   const file = join(folder, "PulumiPolicy.yaml");
   writeFileSync(file, readFileSync(file, "utf8").replace("runtime: nodejs", "runtime: folder"));

@@ -1,4 +1,4 @@
-// The processes that a run of the CLI consists of, found in /proc.
+// The processes of a CLI run, found in /proc.
 import { readdirSync, readFileSync } from "node:fs";
 
 const textOf = (pid: number, file: "stat" | "cmdline"): string | undefined => {
@@ -9,7 +9,7 @@ const textOf = (pid: number, file: "stat" | "cmdline"): string | undefined => {
   }
 };
 
-/** The process and everything it started, children first. */
+/** The process and all its descendants, children first. */
 export function family(pid: number): number[] {
   const parents = readdirSync("/proc").flatMap((name) => {
     const stat = /^\d+$/.test(name) ? textOf(Number(name), "stat") : undefined;
@@ -22,17 +22,23 @@ export function family(pid: number): number[] {
   return [...below(pid), pid];
 }
 
-/** Those of a run of the CLI that hold our code, of either binding. */
+/** Those processes of a CLI run that run our code, of either binding. */
 export const providersOf = (cli: number): number[] =>
   family(cli).filter((pid) => /dynamic-provider|pulumi-machines-plugin\/plugin/.test(textOf(pid, "cmdline") ?? ""));
 
-/** Kills processes without a chance to do anything more (`kill -9`). */
-export function kill(pids: readonly number[]): void {
-  for (const pid of pids) {
-    try {
-      process.kill(pid, "SIGKILL");
-    } catch {
-      // It has ended already.
-    }
+const signal = (pid: number, name: "SIGSTOP" | "SIGKILL"): void => {
+  try {
+    process.kill(pid, name);
+  } catch {
+    // It has already exited.
   }
+};
+
+/**
+ * Kills processes immediately (`kill -9`). All are stopped first: a CLI that
+ * sees its children end before its own turn comes would clean up after itself.
+ */
+export function kill(pids: readonly number[]): void {
+  for (const pid of pids) signal(pid, "SIGSTOP");
+  for (const pid of pids) signal(pid, "SIGKILL");
 }

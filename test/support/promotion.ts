@@ -19,7 +19,7 @@ interface Release {
   readonly promotedAt?: string;
 }
 
-/** Has the service know an image by a digest: another one than before is a tag that was moved. */
+/** Registers an image with a digest on the service: another digest means that the tag was moved. */
 export async function listImage({ url, token }: Admin, reference: string, to: string): Promise<void> {
   const response = await fetch(`${url}/images`, {
     method: "PUT",
@@ -42,7 +42,7 @@ export async function prepare(name: string, binding: Binding) {
   }
   const stack = new Stack(installed, name, binding);
   stack.example("promotion");
-  stack.checkTypes(false); // the tests of the examples do
+  stack.checkTypes(false); // the tests of the examples check types
   const { scripts } = JSON.parse(readFileSync("examples/promotion/package.json", "utf8")) as { scripts: object };
   writeFileSync(join(stack.dir, "package.json"), JSON.stringify({ name: "promotion", main: "index.ts", scripts }));
   symlinkSync(join(installed, "node_modules"), join(stack.dir, "node_modules"));
@@ -51,12 +51,12 @@ export async function prepare(name: string, binding: Binding) {
     tokens,
     stack,
     list: (tag: string, to: string): Promise<void> => listImage(admin, image(tag), to),
-    /** Runs a script of the example, as `npm run NAME -- ARGS` does. */
+    /** Runs a script of the example, like `npm run NAME -- ARGS`. */
     npm: (script: string, ...args: string[]): Promise<Ran> =>
       stack.run(["run", "-s", script, "--", ...args], { command: "npm", plain: true }),
     releaseOf: async (of: string): Promise<Release> =>
       (JSON.parse(await stack.ok("stack", "output", "--json", "--stack", of)) as { release: Release }).release,
-    /** How many Apps an organization has. */
+    /** The number of Apps in an organization. */
     apps: async (of: keyof typeof tokens): Promise<number> => {
       const answer = await send<{ total_apps: number }>(
         { url: service.url, token: tokens[of] },
@@ -74,13 +74,13 @@ export async function prepare(name: string, binding: Binding) {
 
 export type Prepared = Awaited<ReturnType<typeof prepare>>;
 
-/** Output of a run that has to succeed. */
+/** Output of a run that must succeed. */
 export const done = async (run: Promise<Ran>): Promise<string> => {
   const { code, output } = await run;
   expect(code, output).toBe(0);
   return output;
 };
-/** Output of a run that has to find something, or refuse. */
+/** Output of a run that must report or refuse something. */
 export const refused = async (run: Promise<Ran>): Promise<string> => {
   const { code, output } = await run;
   expect(code, output).toBe(1);

@@ -1,10 +1,10 @@
-// Property values as the engine writes and reads them, marks and all. Written from the engine's own codec (rpc.go), not
-// from the provider's: the two have to agree.
+// Property values as the engine reads and writes them, including marks. Based on the engine's own codec (rpc.go), not on
+// the provider's: the two must agree.
 import struct from "google-protobuf/google/protobuf/struct_pb.js";
 import type { Struct, Value } from "google-protobuf/google/protobuf/struct_pb.js";
 import { define, isObject } from "../../api/schema.ts";
 
-/** Values as a test writes them: JSON with {@link Secret}, {@link Unknown}, {@link Output} and {@link Reference} in it. */
+/** Values as a test writes them: JSON with {@link Secret}, {@link Unknown}, {@link Output} and {@link Reference}. */
 export type Properties = Record<string, unknown>;
 
 const sigKey = "4dabf18193072939515e22adb298388d";
@@ -23,7 +23,7 @@ const sentinels = {
   archive: "e48ece36-62e2-4504-bad9-02848725956a",
 } as const;
 
-/** What the engine knows of the type of a value that is not known yet. */
+/** The engine's types of unknown values. */
 export type UnknownType = keyof typeof sentinels;
 export const unknownTypes = Object.keys(sentinels) as UnknownType[];
 
@@ -35,7 +35,7 @@ export class Secret {
   }
 }
 
-/** A value that is not known yet. */
+/** An unknown value. */
 export class Unknown {
   readonly unknown: UnknownType;
   constructor(type: UnknownType) {
@@ -43,7 +43,7 @@ export class Unknown {
   }
 }
 
-/** An output: a value (`undefined`: not known yet) and where it came from. */
+/** An output: a value (`undefined`: unknown) and its dependencies. */
 export class Output {
   readonly output: unknown;
   readonly isSecret: boolean;
@@ -104,7 +104,7 @@ function toValue(value: unknown): Value {
 
 const signed = (kind: keyof typeof sigs, fields: Properties): Value => toValue({ [sigKey]: sigs[kind], ...fields });
 
-/** Properties of a message. As the engine does, it refuses what is malformed, and unknown values outside of previews. */
+/** Properties of a message. Like the engine, it refuses malformed values, and unknown values outside of previews. */
 export function fromStruct(message: Struct, { unknowns }: { readonly unknowns: boolean }): Properties {
   const properties: Properties = {};
   message.getFieldsMap().forEach((value: Value, name: string) => {
@@ -141,7 +141,7 @@ function fromValue(value: Value, unknowns: boolean, name: string): unknown {
   throw new Error(`malformed or unrecognized signature ${String(fields[sigKey])} for ${name}`);
 }
 
-/** The values without what marks them; what is not known yet stays as it is. */
+/** The values without marks; unknown values stay unknown. */
 export function revealed(value: unknown): unknown {
   if (value instanceof Secret) return revealed(value.secret);
   if (value instanceof Output) return revealed(value.output);
@@ -150,20 +150,20 @@ export function revealed(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, revealed(inner)]));
 }
 
-/** Everything that is not inside a secret, as text: what the engine would show and store in clear. */
+/** All plain values as text: what the engine would show and store unencrypted. */
 export const clearText = (value: unknown): string =>
   JSON.stringify(value, (_name, inner: unknown) =>
     inner instanceof Secret || (inner instanceof Output && inner.isSecret) ? "[secret]" : inner,
   );
 
-/** Where a preview knew what the run then answered otherwise; what it did not know is no promise. */
-export function brokenPromises(told: unknown, real: unknown, path = ""): string[] {
-  if (told instanceof Unknown || (told instanceof Secret && told.secret instanceof Unknown)) return [];
-  if (isObject(told) && isObject(real))
-    return Object.keys(told)
+/** Paths where a preview's known value differs from the later result; unknown values promise nothing. */
+export function brokenPromises(previewed: unknown, real: unknown, path = ""): string[] {
+  if (previewed instanceof Unknown || (previewed instanceof Secret && previewed.secret instanceof Unknown)) return [];
+  if (isObject(previewed) && isObject(real))
+    return Object.keys(previewed)
       .filter((name) => !name.startsWith("__"))
-      .flatMap((name) => brokenPromises(told[name], real[name], `${path}.${name}`));
-  return JSON.stringify(told) === JSON.stringify(real)
+      .flatMap((name) => brokenPromises(previewed[name], real[name], `${path}.${name}`));
+  return JSON.stringify(previewed) === JSON.stringify(real)
     ? []
-    : [`${path}: told ${JSON.stringify(told)}, came to ${JSON.stringify(real)}`];
+    : [`${path}: previewed ${JSON.stringify(previewed)}, real ${JSON.stringify(real)}`];
 }

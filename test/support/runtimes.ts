@@ -18,20 +18,20 @@ import { goEnvironment, goProblem, isOffline } from "../../tools/setup/sdkGenera
 
 const GO_SDK = "github.com/pulumi-machines/pulumi-machines/sdk/go/machines";
 
-/** A language that programs are written in. */
+/** A language for programs. */
 export interface Runtime {
-  /** As Pulumi.yaml says it. */
+  /** Its name in Pulumi.yaml. */
   readonly yaml: string;
-  /** File of the program. */
+  /** The program's file. */
   readonly main: string;
-  /** What an example has beside its program and its Pulumi.yaml. */
+  /** The example's other files, beside its program and its Pulumi.yaml. */
   readonly files: readonly string[];
   readonly env: Readonly<Record<string, string>>;
-  /** Makes a project's folder one that programs can run in. */
+  /** Prepares a project's folder to run programs. */
   prepare(dir: string, project: string): void;
 }
 
-/** A runtime; or why programs in its language cannot be run here. */
+/** A runtime, or the reason why its programs cannot run here. */
 export type Found =
   | { readonly runtime: Runtime; readonly reason?: undefined }
   | { readonly runtime?: undefined; readonly reason: string };
@@ -48,7 +48,7 @@ const tsconfig = {
   },
 };
 
-/** TypeScript on Node.js, with the packages that are installed in the folder above. */
+/** TypeScript on Node.js, with the packages installed in the parent folder. */
 export const nodejs: Runtime = {
   yaml: "nodejs",
   main: "index.ts",
@@ -60,7 +60,7 @@ export const nodejs: Runtime = {
   },
 };
 
-/** The runtime that a Pulumi.yaml names. Not everybody has every language: what is left out is said. */
+/** The runtime that a Pulumi.yaml names. A language may be missing on this computer; what is skipped is printed. */
 export async function findRuntime(yaml: string, installed: string): Promise<Found> {
   const [, name = ""] = /^runtime:(?:\s+name:)? *(\w+)/m.exec(yaml) ?? [];
   if (name === "nodejs") return { runtime: nodejs };
@@ -69,14 +69,14 @@ export async function findRuntime(yaml: string, installed: string): Promise<Foun
   return found;
 }
 
-/** Python, with what the example's requirements.txt names in a virtual environment in `installed`. */
+/** Python, with the packages of the example's requirements.txt in a virtual environment in `installed`. */
 async function findPython(installed: string): Promise<Found> {
   const base = await pythonEnvironment(process.env);
   const reason = base.reason ?? withoutHost("python");
   if (base.dir === undefined || reason !== undefined) return { reason: reason ?? "" };
   const venv = join(installed, "venv");
   const { dir } = base;
-  // Another test file may be at it.
+  // Another test file may be installing it.
   await withLock(`${venv}.lock`, "installing the SDK for Python", () => {
     if (!existsSync(venv)) install(dir, venv, installed);
   });
@@ -95,9 +95,9 @@ async function findGo(): Promise<Found> {
   const reason = (await goProblem(process.env)) ?? withoutHost("go");
   if (reason !== undefined) return { reason };
   const unset = { GOOS: "", GOARCH: "", GOFLAGS: "" };
-  // Linked without symbols, as it is on every run, a program is ready sooner.
+  // Linking without symbols, as every run does, is faster.
   const env = { ...goEnvironment(unset), ...unset, GOFLAGS: "-ldflags=-s" };
-  // What all programs import is compiled once, which can take minutes: longer than a test may.
+  // Common imports are compiled once, which can take minutes: longer than a test's timeout.
   const { code, output } = await quiet("go", ["build", GO_SDK], {
     cwd: "examples/quickstart-go",
     env: { ...process.env, ...env },
@@ -117,13 +117,13 @@ async function findGo(): Promise<Found> {
   return { runtime };
 }
 
-/** Text of an example's file for a folder beside the packages that are installed. */
+/** Text of an example's file for a folder beside the installed packages. */
 export const elsewhere = (example: string, file: string): string =>
   readFileSync(join("examples", example, file), "utf8")
     .replaceAll("../../sdk/nodejs-plugin/", "../node_modules/pulumi-machines-plugin/")
     .replaceAll("../../", `${process.cwd()}/`);
 
-/** A virtual environment upon another: nothing is downloaded, and what is installed into it is of this run alone. */
+/** A virtual environment on top of another: nothing is downloaded, and installations affect only this run. */
 function install(base: string, venv: string, installed: string): void {
   const env = inPythonEnvironment(venv, { PYTHONHOME: "", PYTHONPATH: "", ...process.env });
   const run = (python: string, ...args: string[]): string =>
@@ -131,7 +131,7 @@ function install(base: string, venv: string, installed: string): void {
   const packages = "import sysconfig; print(sysconfig.get_path('purelib'))";
   run(base, "-m", "venv", "--without-pip", venv);
   writeFileSync(join(run(venv, "-c", packages).trim(), "base.pth"), run(base, "-c", packages));
-  const sdk = join(installed, "sdk-python"); // a copy: the build writes beside what it builds
+  const sdk = join(installed, "sdk-python"); // a copy, because the build writes into it
   cpSync("sdk/python", sdk, { recursive: true });
   const requirements = elsewhere("quickstart-python", "requirements.txt").replace(
     join(process.cwd(), "sdk/python"),
@@ -141,7 +141,7 @@ function install(base: string, venv: string, installed: string): void {
   run(venv, "-m", "pip", "install", "--no-index", "--no-build-isolation", "-r", "requirements.txt");
 }
 
-/** Why the Pulumi CLI has no language host, if it has none: some distributions pack them apart. */
+/** Why the Pulumi CLI lacks a language host, if it does: some distributions package them separately. */
 function withoutHost(language: string): string | undefined {
   const dirs = (process.env["PATH"] ?? "").split(delimiter);
   const find = (name: string, among: readonly string[]): string | undefined => among.find((dir) => isThere(dir, name));

@@ -1,5 +1,5 @@
-// Time that passes only when nothing else can happen: the service and its clients share one clock, and it goes to the
-// next thing that is due once everybody waits for it. Hours of waiting take as long as the work in them.
+// Time that passes only when nothing else can happen: the service and its clients share one clock, which advances to the
+// next due event once all wait for it. Hours of waiting take only as long as the work in them.
 import type { Clock } from "../../service/index.ts";
 
 interface Due {
@@ -7,10 +7,10 @@ interface Due {
   readonly run: () => void;
 }
 
-/** Turns of the event loop in which nothing moved before everybody is taken to wait for the clock. */
+/** Event loop turns without activity after which everything is assumed to wait for the clock. */
 const quietTurns = 4;
 
-/** A clock that is moved by whoever waits for some work to be done. */
+/** A clock that is advanced while waiting for work. */
 export class SimulatedTime implements Clock {
   #now: number;
   readonly #due = new Set<Due>();
@@ -24,13 +24,13 @@ export class SimulatedTime implements Clock {
   }
 
   after(ms: number, run: () => void): () => void {
-    // Clocks tell whole milliseconds.
+    // Clocks have millisecond resolution.
     const due = { at: this.#now + Math.max(0, Math.ceil(ms)), run };
     this.#due.add(due);
     return () => void this.#due.delete(due);
   }
 
-  /** Goes to the next thing that is due and lets it happen; false when nothing is. */
+  /** Advances to the next due event and runs it; false if there is none. */
   #next(): boolean {
     let next: Due | undefined;
     for (const due of this.#due) if (next === undefined || due.at < next.at) next = due;
@@ -42,9 +42,9 @@ export class SimulatedTime implements Clock {
   }
 
   /**
-   * Waits for some work, letting time pass whenever it moves no further without. `moves` changes whenever something
-   * happens, and is undefined while something is on its way that the clock has no part in.
-   * @throws when the work waits for nothing that will ever come, or for longer than `atMost` milliseconds
+   * Waits for some work, and lets time pass whenever the work cannot continue otherwise. `moves` changes whenever something
+   * happens, and is undefined while something is under way that does not depend on the clock.
+   * @throws when the work waits for something that never happens, or for longer than `atMost` milliseconds
    */
   async pass<T>(work: Promise<T>, moves: () => number | undefined, atMost: number): Promise<T> {
     const state = { isDone: false };

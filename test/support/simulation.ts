@@ -1,5 +1,5 @@
-// The real service and processes of the provider in one simulated time: what runs is real, requests go over HTTP, and only
-// the waiting is not.
+// The real service and processes of the provider in one simulated time: all code is real, requests use HTTP, and only
+// waiting is simulated.
 import { AsyncLocalStorage } from "node:async_hooks";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -13,7 +13,7 @@ import { readConfig } from "../../provider/client/config.ts";
 import {
   create,
   guardedDiff,
-  isRenamed,
+  mustRewriteState,
   read,
   refuseToReplace,
   remove,
@@ -21,7 +21,7 @@ import {
   type Caller,
 } from "../../provider/core/lifecycle.ts";
 import { Run } from "../../provider/core/run.ts";
-import { contextOf, type Resource, type Values } from "../../provider/core/resource.ts";
+import type { Resource, Values } from "../../provider/core/resource.ts";
 import { resources } from "../../provider/registry.ts";
 import { operationsById } from "../../service/faults/faults.ts";
 import { seededRandom, type ServiceOptions } from "../../service/index.ts";
@@ -29,72 +29,72 @@ import type { Verbs } from "./binding.ts";
 import { SimulatedTime } from "./simulatedTime.ts";
 import { startService, type TestService } from "./startService.ts";
 
-/** Where a process of the provider dies: at a request, before it is sent or once it was answered. */
+/** Where a process of the provider dies: at a request, before it is sent or after it was answered. */
 export interface Death {
-  /** Which request, counted from 1. */
+  /** The request, counted from 1. */
   readonly request: number;
   readonly when: "before" | "after";
-  /** Counts, and kills at, requests of these operations alone. */
+  /** Counts only requests of these operations, and kills at one. */
   readonly of?: (operation: string) => boolean;
 }
 
-/** Requests that take their time on the way, which the clock counts. */
+/** Slow requests, measured by the clock. */
 export interface Slow {
-  /** Of every operation when left out. */
+  /** Of every operation if omitted. */
   readonly operation?: string;
-  /** The first of these requests of a process, counted from 1, and how many from there on. */
+  /** The first affected request of a process, counted from 1, and the number from there on. */
   readonly nth: number;
   readonly times: number;
   readonly ms: number;
-  /** Before the service sees it, or once it was answered. */
+  /** Before the service receives it, or after it was answered. */
   readonly when: "before" | "after";
 }
 
-/** One request as it was counted. */
+/** One recorded request. */
 export interface Counted {
   readonly operation: string;
   readonly status: number | undefined;
 }
 
-/** What belongs to one step of an engine. */
+/** The requests of one engine step. */
 export interface Watched {
   readonly requests: Counted[];
 }
 
-/** A process of the provider: what it knows it has read from the disk, or asked for itself. */
+/** A process of the provider: it knows only what it has read from disk or requested. */
 export interface ProviderProcess {
   bound(type: string): Verbs;
-  /** What it is configured with. */
+  /** Its configuration. */
   readonly configuration: Values;
-  /** Everything it said: warnings and progress. */
+  /** All its warnings and progress messages. */
   readonly said: { readonly kind: "warning" | "progress"; readonly text: string }[];
   readonly isDead: boolean;
-  /** Waits for work of this process; `"died"` when that came first. */
+  /** Waits for work of this process; returns `"died"` if it died first. */
   run<T>(work: () => Promise<T>): Promise<T | "died">;
 }
 
-/** A service, its time, and a computer on which the provider is run. */
+/** A service, its clock, and a computer that runs the provider. */
 export interface Simulation {
   readonly time: SimulatedTime;
   readonly service: TestService<SimulatedTime>;
-  /** What the service logged as mistakes of its own. */
+  /** Internal errors that the service logged. */
   readonly mistakes: readonly string[];
-  /** Starts the provider as an engine does; what an earlier one had in memory is forgotten. */
+  /** Starts the provider as an engine does, without the memory of an earlier process. */
   start(options?: {
     readonly death?: Death;
     readonly slow?: readonly Slow[];
-    /** Keys of the configuration beside endpoint and token. */
+    /** Additional configuration keys beside endpoint and token. */
     readonly settings?: Readonly<Record<string, string>>;
-    /** Asks another service, which knows of nothing. */
+    /** Uses another, empty service. */
     readonly isLost?: boolean;
   }): ProviderProcess;
-  /** From now on everything runs on another computer, which knows of nothing that was begun. */
+  /** Switches to another computer, without records of begun creates. */
   moveAway(): void;
-  /** Whether a create of an owner was begun, on any computer, of which no state may know how it ended. */
+  /** Whether a create of an owner was begun on any computer with a result that may be in no state. */
   isOpen(owner: string): boolean;
-  /** Lets so many milliseconds pass. */
+  /** Lets this many milliseconds pass. */
   wait(ms: number): Promise<void>;
-  /** Notes the requests that some work sends. */
+  /** Records the requests of some work. */
   watch<T>(work: () => Promise<T>): Promise<{ readonly result: T; readonly watched: Watched }>;
   close(): Promise<void>;
 }
@@ -102,16 +102,16 @@ export interface Simulation {
 /** Simulated milliseconds after which a run counts as stuck. */
 const longestRun = 6 * 3600_000;
 
-// A disk that is memory where there is one: what is written must be on it before a request is sent.
+// A RAM disk if there is one, because writes must be flushed before a request is sent.
 const disk = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
 const transport = httpTransport();
 const never = new Promise<never>(() => undefined);
 
-/** Like the engine's transport: refuses `undefined`, keeps nothing but JSON. */
+/** Like the engine's transport: refuses `undefined`, keeps only JSON. */
 function json<T>(value: T): T {
-  const holes = (at: unknown): boolean =>
-    at === undefined || (typeof at === "object" && at !== null && Object.values(at).some(holes));
-  if (holes(value)) throw new TypeError(`undefined in ${JSON.stringify(value)}`);
+  const hasUndefined = (at: unknown): boolean =>
+    at === undefined || (typeof at === "object" && at !== null && Object.values(at).some(hasUndefined));
+  if (hasUndefined(value)) throw new TypeError(`undefined in ${JSON.stringify(value)}`);
   return JSON.parse(JSON.stringify(value)) as T;
 }
 
@@ -127,7 +127,7 @@ export async function simulate(seed: string, options: ServiceOptions = {}): Prom
   const watching = new AsyncLocalStorage<Watched>();
   const wire = new Wire(time);
   wire.watch(service);
-  // Another service, which nobody has told of anything.
+  // Another, empty service.
   const empty = await startService({ delays: "believable", random: seededRandom(`${seed}/empty`), log, clock: time });
   wire.watch(empty);
   let current: { isDead: boolean } | undefined;
@@ -170,7 +170,7 @@ const lateAnswer = ({ timeout }: Sent): Outcome => ({
   ...{ lasting: false, proxied: false },
 });
 
-/** What is between the processes and the service, and whether anything is on its way there. */
+/** The network between the processes and the service, and whether anything is under way. */
 class Wire {
   readonly #time: SimulatedTime;
   #moves = 0;
@@ -182,7 +182,7 @@ class Wire {
     this.#time = time;
   }
 
-  /** Counts what a service receives. */
+  /** Counts the requests of a service. */
   watch({ service }: TestService): void {
     service.app.server.on("request", (_request, answer) => {
       this.#received++;
@@ -194,16 +194,16 @@ class Wire {
     });
   }
 
-  /** Changes whenever something happens; undefined while a request or an answer is on its way, or the disk is busy. */
+  /** Changes whenever something happens; undefined while a request, an answer or a disk write is under way. */
   readonly moves = (): number | undefined =>
     this.#sent === this.#received && this.#writing === 0 ? this.#moves : undefined;
 
-  /** Notes that something happened. */
+  /** Records that something happened. */
   moved(): void {
     this.#moves++;
   }
 
-  /** Work of the disk, which the clock has no part in. */
+  /** A disk operation, which does not depend on the clock. */
   async writing<T>(work: Promise<T>): Promise<T> {
     this.#writing++;
     try {
@@ -214,7 +214,7 @@ class Wire {
     }
   }
 
-  /** Sends a request, which takes so long on either way; it is given up by the simulated clock. */
+  /** Sends a request with a delay in each direction; the simulated clock cancels it. */
   async send(sent: Sent, hungUp: AbortSignal, { before = 0, after = 0 }): Promise<Outcome> {
     const late = new AbortController();
     const cancel = this.#time.after(sent.timeout, () => late.abort());
@@ -241,7 +241,7 @@ class Wire {
     }
   }
 
-  /** Lets time pass; false when it was cut short. */
+  /** Lets time pass; returns false when it was aborted. */
   #passes(ms: number, signal: AbortSignal): Promise<boolean> {
     if (ms === 0) return Promise.resolve(!signal.aborted);
     return new Promise((resolve) => {
@@ -324,8 +324,7 @@ class Process implements ProviderProcess {
         const found = guardedDiff(this.#run, resource, id, json(state), json(inputs));
         await alive(refuseToReplace(this.#run, resource, id, json(inputs), found, () => Promise.resolve(caller)));
         const { changes, replaces, deleteBeforeReplace } = found;
-        const isLeft = contextOf(state).unfinished === true || isRenamed(resource, state, inputs);
-        if (changes.length === 0) return isLeft ? "update" : "same";
+        if (changes.length === 0) return mustRewriteState(this.#run, resource, state, inputs) ? "update" : "same";
         return replaces.length === 0 ? "update" : deleteBeforeReplace ? "delete-replace" : "replace";
       },
       changed: (id, state, inputs) => {
@@ -353,7 +352,7 @@ class Process implements ProviderProcess {
     return { inputs: json(inputs), failures: [...problems] };
   }
 
-  /** The transport of a process that may die of a request. */
+  /** The transport of a process that may die at a request. */
   #transport(): Transport {
     const { wire, death } = this.#parts;
     const send = async (sent: Sent): Promise<Outcome> => {
@@ -371,7 +370,7 @@ class Process implements ProviderProcess {
 
   readonly #passed = new Map<Slow, number>();
 
-  /** How long a request takes on its way there and back. */
+  /** The delays of a request in each direction. */
   #delays(operation: string): { before: number; after: number } {
     const delays = { before: 0, after: 0 };
     for (const slow of this.#parts.slow.filter((one) => (one.operation ?? operation) === operation)) {
@@ -422,7 +421,7 @@ class Process implements ProviderProcess {
     };
   }
 
-  /** What a dead process does on the disk no longer happens. */
+  /** Disk operations of a dead process no longer happen. */
   #mortal(intents: Journal): Journal {
     const { wire } = this.#parts;
     return new Proxy(intents, {
@@ -445,7 +444,7 @@ const paths = [...operationsById.values()].map(({ id, method, path }) => ({
   pattern: new RegExp(`^${path.replaceAll(/\{\w+\}/g, "[^/]+")}$`),
 }));
 
-/** Which operation a request is for. */
+/** The operation of a request. */
 function operationOf({ method, url }: Sent): string {
   const { pathname } = new URL(url);
   return paths.find((one) => one.method === method && one.pattern.test(pathname))?.id ?? "";

@@ -1,4 +1,4 @@
-// A Pulumi project with one stack, driven by the real CLI as a user would, on a backend of its own.
+// A Pulumi project with one stack, driven by the real CLI, with its own backend.
 import { spawn, type ChildProcessByStdio } from "node:child_process";
 import { appendFileSync, cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -6,27 +6,27 @@ import type { Readable } from "node:stream";
 import { allOr } from "./extent.mts";
 import { elsewhere, nodejs, type Runtime } from "./runtimes.ts";
 
-/** What a run of the CLI came to. */
+/** The result of a CLI run. */
 export interface Ran {
   readonly code: number;
-  /** Standard output and error as they came. */
+  /** Standard output and error in order. */
   readonly output: string;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** How the CLI is run, where it is not as usual. */
+/** Options of a CLI run. */
 export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>;
-  /** What is run in its place. */
+  /** The command that runs instead. */
   readonly command?: string;
-  /** Whether the arguments are all there are, without those every run of the CLI gets. */
+  /** Whether to omit the arguments that every run of the CLI gets. */
   readonly plain?: boolean;
-  /** Whether it gets a process group of its own, to which a test sends what a terminal would. */
+  /** Whether it gets a process group of its own, so that a test can signal it like a terminal. */
   readonly ownGroup?: boolean;
 }
 
-/** A run of the CLI that goes on. */
+/** A running CLI. */
 export interface Running {
   readonly pid: number;
   readonly ended: Promise<Ran>;
@@ -39,7 +39,7 @@ export interface Step {
   readonly op: string;
   readonly name: string;
   readonly id: string | undefined;
-  /** Paths of the properties that change. */
+  /** Paths of the changed properties. */
   readonly changes: readonly string[];
   readonly newOutputs: Readonly<Record<string, unknown>>;
 }
@@ -54,26 +54,26 @@ export interface StateOf {
   readonly initErrors?: readonly string[];
 }
 
-/** A resource as the backend keeps it. */
+/** A resource in the backend's file. */
 export interface InCheckpoint extends StateOf {
   readonly urn: string;
   readonly custom: boolean;
   readonly created: string;
   readonly modified: string;
-  /** Whether it waits for its deletion. */
+  /** Whether its deletion is pending. */
   readonly delete?: boolean;
 }
 
 const counted = { created: "+", updated: "~", deleted: "-", replaced: "+-", unchanged: "" } as const;
 
-/** A way a program comes by the resources; the value is the package it imports. */
+/** The bindings; the value is the package that programs import. */
 export type Binding = "pulumi-machines" | "pulumi-machines-plugin";
-/** Both of them, for tests of what differs between them. */
+/** Both of them, for tests of differences between them. */
 export const bindings: readonly Binding[] = ["pulumi-machines", "pulumi-machines-plugin"];
-/** For tests that hold for both: one of them, and both in `npm run test:all`. */
+/** For tests that are the same for both: one of them, and both in `npm run test:all`. */
 export const bindingsOr = (sample: Binding): readonly Binding[] => allOr(bindings, [sample]);
 
-/** What a project's Pulumi.yaml says of the plugin, as the docs have it. */
+/** The plugin's entry in a project's Pulumi.yaml, as in the docs. */
 const pluginFrom = (folder: string): string => `plugins:
   providers:
     - name: machines
@@ -116,19 +116,19 @@ export class Stack {
     writeFileSync(join(this.dir, "Pulumi.yaml"), `name: ${this.name}\nruntime: ${this.runtime.yaml}\n${plugin}`);
   }
 
-  /** The engine's name of a resource of ours; `within` is the type of the component around it. */
+  /** The URN of one of our resources; `within` is the type of its parent component. */
   urn(type: string, name: string, within?: string): string {
     const token =
       this.binding === "pulumi-machines" ? `pulumi-nodejs:dynamic/machines:${type}` : `machines:index:${type}`;
     return `urn:pulumi:dev::${this.name}::${within === undefined ? "" : `${within}$`}${token}::${name}`;
   }
 
-  /** Whether programs have their types checked, as users' have; it takes longer, and most tests have nothing to learn from it. */
+  /** Whether programs are type-checked, like users' programs; it is slow, and most tests do not need it. */
   checkTypes(checked = true): void {
     this.env["PULUMI_NODEJS_TRANSPILE_ONLY"] = String(!checked);
   }
 
-  /** Makes the stack and sets its configuration. */
+  /** Creates the stack and sets its configuration. */
   async init(config: Readonly<Record<string, string>>): Promise<void> {
     await this.ok("stack", "init", "dev");
     await this.set(config);
@@ -147,23 +147,23 @@ export class Stack {
     return join(this.dir, this.runtime.main);
   }
 
-  /** Writes the program; it imports `pulumi-machines`, whatever the binding is. */
+  /** Writes the program; it imports `pulumi-machines`, in any binding. */
   program(text: string): void {
     writeFileSync(this.#main, text.replace('from "pulumi-machines"', `from "${this.binding}"`));
   }
 
-  /** The program as it stands. */
+  /** The current program. */
   read(): string {
     return readFileSync(this.#main, "utf8").replace(`from "${this.binding}"`, 'from "pulumi-machines"');
   }
 
-  /** Goes on with another binding; the program is written anew afterwards. */
+  /** Switches to another binding; the program must be written again. */
   switchTo(binding: Binding): void {
     this.binding = binding;
     this.#writeProject();
   }
 
-  /** Copies an example of the repository into the project, package.json left out: the packed packages are installed. */
+  /** Copies an example of the repository into the project without its package.json: the packed packages are installed. */
   example(name: string): void {
     this.checkTypes();
     const ours = ["Pulumi.yaml", this.runtime.main, ...this.runtime.files];
@@ -184,7 +184,7 @@ export class Stack {
     return this.start(args, options).ended;
   }
 
-  /** Starts the CLI, for tests that do something to it while it runs. */
+  /** Starts the CLI, for tests that interfere with it while it runs. */
   start(
     args: readonly string[],
     { env, command = "pulumi", plain = false, ownGroup = false }: RunOptions = {},
@@ -198,36 +198,36 @@ export class Stack {
     return { pid: child.pid ?? 0, ...collected(child) };
   }
 
-  /** Runs the CLI and answers its output. @throws with the output when it fails. */
+  /** Runs the CLI and returns its output. @throws with the output when it fails. */
   async ok(...args: string[]): Promise<string> {
     const { code, output } = await this.run(args);
     if (code !== 0) throw new Error(`pulumi ${args.join(" ")} failed:\n${output}`);
     return output;
   }
 
-  /** Runs the CLI, which has to fail, and answers its output. */
+  /** Runs the CLI, which must fail, and returns its output. */
   async fails(...args: string[]): Promise<string> {
     const { code, output } = await this.run(args);
     if (code === 0) throw new Error(`pulumi ${args.join(" ")} should have failed:\n${output}`);
     return output;
   }
 
-  /** `pulumi up` without the preview before it. */
+  /** `pulumi up` without a preview. */
   up(): Promise<string> {
     return this.ok("up", "--yes", "--skip-preview");
   }
 
-  /** `pulumi refresh` without the preview before it. */
+  /** `pulumi refresh` without a preview. */
   refresh(): Promise<string> {
     return this.ok("refresh", "--yes", "--skip-preview");
   }
 
-  /** `pulumi destroy` without the preview before it. */
+  /** `pulumi destroy` without a preview. */
   destroy(): Promise<string> {
     return this.ok("destroy", "--yes", "--skip-preview");
   }
 
-  /** The steps of `pulumi preview` by resource name, the stack itself left out. */
+  /** The steps of `pulumi preview` by resource name, without the stack itself. */
   async preview(env: Readonly<Record<string, string>> = {}): Promise<Record<string, Step>> {
     const { code, output, stdout } = await this.run(["preview", "--json"], { env });
     if (code !== 0) throw new Error(`pulumi preview failed:\n${output}`);
@@ -267,7 +267,7 @@ export class Stack {
     );
   }
 
-  /** Everything in the state of a stack, read where the backend keeps it: an export takes a run of the CLI. */
+  /** All resources in the state, read from the backend's file, because an export takes a run of the CLI. */
   resources(of = "dev"): readonly InCheckpoint[] {
     const stacks = join(this.dir, ".state/.pulumi/stacks");
     const [project = ""] = readdirSync(stacks);
@@ -278,7 +278,7 @@ export class Stack {
   }
 }
 
-/** What a process says, until it ends. */
+/** The output of a process, until it exits. */
 export function collected(child: ChildProcessByStdio<null, Readable, Readable>): Omit<Running, "pid"> {
   let [output, stdout, stderr] = ["", "", ""];
   child.stdout.setEncoding("utf8").on("data", (text: string) => {
@@ -295,7 +295,7 @@ export function collected(child: ChildProcessByStdio<null, Readable, Readable>):
   return { ended, said: () => output };
 }
 
-/** How many resources a run says it created, updated, …; the stack is one of those unchanged. */
+/** The numbers that a run prints for created, updated, … resources; the stack counts as unchanged. */
 export function counts(output: string): Partial<Record<keyof typeof counted, number>> {
   const summary = output.slice(output.lastIndexOf("Resources:"));
   return Object.fromEntries(

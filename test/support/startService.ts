@@ -9,25 +9,25 @@ import {
 } from "../../service/index.ts";
 import { operationsById } from "../../service/faults/faults.ts";
 
-/** A service a test may do everything to. */
+/** A service that a test fully controls. */
 export interface TestService<C extends Clock | undefined = Clock | undefined> {
   readonly url: string;
   /** Token of organization `personal`. */
   readonly token: string;
   readonly service: Service;
-  /** The clock that was handed in; a ManualClock is told to `advance`. */
+  /** The given clock; a ManualClock can be advanced. */
   readonly clock: C;
-  /** Every request that was answered, oldest first. */
+  /** Every answered request, oldest first. */
   readonly requests: Seen[];
   /** Plans faults; see service/faults/faults.ts. */
   fail(...faults: Fault[]): void;
   close(): Promise<void>;
 }
 
-/** Whether a request was meant to change something. */
+/** Whether a request intends a change. */
 export const isWrite = ({ operation = "" }: Seen): boolean => operationsById.get(operation)?.repeat !== "read";
 
-/** Starts a service: strict, without delays and without a disk, and with an audit, unless the options say otherwise. */
+/** Starts a service: by default strict, without delays or disk, and with an audit. */
 export async function startService<C extends Clock | undefined = undefined>(
   options: ServiceOptions & { clock?: C } = {},
 ): Promise<TestService<C>> {

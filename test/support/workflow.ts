@@ -1,5 +1,5 @@
-// A job of a workflow of examples/promotion, run as its runner would: in a checkout of its own, with the same commands and the
-// same environment.
+// Runs a job of a workflow of examples/promotion like a runner: in its own checkout, with the same commands and the same
+// environment.
 import { readFileSync } from "node:fs";
 import { runInNewContext } from "node:vm";
 import { parse } from "yaml";
@@ -17,28 +17,28 @@ interface Job {
   readonly steps: readonly Step[];
 }
 
-/** What expressions of a workflow come to: `inputs.to`, and the secrets that the GitHub environment of the job has. */
+/** The values of a workflow's expressions: `inputs.to`, and the secrets of the job's GitHub environment. */
 export interface Runner {
   readonly values: Readonly<Record<string, string>>;
-  /** Secrets by GitHub environment; the others have none. */
+  /** Secrets by GitHub environment; other environments have none. */
   readonly secrets: Readonly<Record<string, Readonly<Record<string, string>>>>;
 }
 
-/** What was run, and what it could have told of. */
+/** The output of a job. */
 export interface JobRan extends Ran {
-  /** The GitHub environment whose secrets the job had; undefined where the job is not for what happened. */
+  /** The GitHub environment whose secrets the job had; undefined if the event does not start the job. */
   readonly environment: string | undefined;
 }
 
-// What sets the runner up, and what talks to GitHub.
-const isForGitHubAlone = (command: string): boolean => command === "npm ci" || command.startsWith("gh ");
+// Steps that set up the runner, and steps that use GitHub.
+const isOnlyForGitHub = (command: string): boolean => command === "npm ci" || command.startsWith("gh ");
 
-/** An expression of a workflow, of which `==`, `!=`, `&&`, `||` and texts mean the same in JavaScript. */
+/** A workflow expression; its `==`, `!=`, `&&`, `||` and texts mean the same in JavaScript. */
 function evaluate(expression: string, given: Readonly<Record<string, string>>): unknown {
   const script = expression.replaceAll(/'[^']*'|[a-z_]+(?:\.[\w-]+)+/g, (term) => {
     if (term.startsWith("'")) return term;
     const value = given[term];
-    // GitHub takes what is not there for empty; a test should not by mistake.
+    // GitHub treats missing values as empty; a test should not do so by mistake.
     if (value === undefined && !/^(secrets|vars)\./.test(term))
       throw new Error(`the workflow asks for ${term}, which the test does not say`);
     return JSON.stringify(value ?? "");
@@ -46,7 +46,7 @@ function evaluate(expression: string, given: Readonly<Record<string, string>>): 
   return runInNewContext(script);
 }
 
-/** Runs the commands of a job, if it is for what happened. A step that fails ends it, but for those that run always. */
+/** Runs the commands of a job, if the event starts it. A failing step ends it, except for steps that always run. */
 export async function runJob(stack: Stack, file: string, name: string, { values, secrets }: Runner): Promise<JobRan> {
   const { jobs } = parse(readFileSync(`examples/promotion/workflows/${file}`, "utf8")) as { jobs: Record<string, Job> };
   const job = jobs[name];
@@ -61,12 +61,12 @@ export async function runJob(stack: Stack, file: string, name: string, { values,
   const given = { ...values, ...Object.fromEntries(own) };
   const bash = (script: string, env: Readonly<Record<string, string>> = {}): Promise<Ran> =>
     stack.run(["-ec", script], { command: "bash", plain: true, env });
-  // A checkout knows what was pushed, and nothing of what other jobs left.
+  // A checkout has what was pushed, and nothing of other jobs.
   let ran = await bash("git fetch --quiet && git reset --quiet --hard origin/main && git clean --quiet -fd");
   for (const { run, env = {}, if: when } of job.steps) {
-    if (run === undefined || isForGitHubAlone(run.trim()) || (ran.code !== 0 && when !== "always()")) continue;
+    if (run === undefined || isOnlyForGitHub(run.trim()) || (ran.code !== 0 && when !== "always()")) continue;
     const variables = Object.entries(env).map(([key, text]) => [key, filled(text, given)] as const);
-    // The backend of the test is that of every job.
+    // All jobs use the test's backend.
     const { PULUMI_BACKEND_URL: _, ...rest } = Object.fromEntries(variables);
     const next = await bash(filled(run, given), rest);
     ran = {

@@ -1,4 +1,4 @@
-// Citations that lead nowhere are found, and those of this repository lead somewhere.
+// Broken citations are found, and this repository has none.
 import { expect, test } from "vitest";
 import { openapi } from "../../service/openapi/openapi.ts";
 import { anchorsOf, checkCitations, citable, wrongCitations } from "../../tools/lib/citations.mjs";
@@ -6,13 +6,13 @@ import { anchorsOf, checkCitations, citable, wrongCitations } from "../../tools/
 const known = { section: new Set(["leases"]), fault: new Set(["F01"]), rule: new Set(["R1"]) };
 const wrong = (text: string, file = "service/a.ts"): string[] => wrongCitations(file, text, known);
 
-/** Written apart, so that this file cites nothing. */
+/** Split, so that this file cites nothing. */
 const old = (document: string, ...rest: string[]): string => [document, ...rest].join(" ");
 const page = ["docs/interface", "md#"].join(".");
 const fault = (number: number): string => `F${String(number).padStart(2, "0")}`;
 const rule = (number: number): string => `R${number}`;
 
-test("what is there may be cited", () => {
+test("existing targets can be cited", () => {
   expect(wrong(`// Held (${page}leases), also then (${fault(1)}, ${rule(1)}).`)).toEqual([]);
   expect(wrong("The specification; 160 half bodies; spec/machines.test.ts; F1 and R2D2.")).toEqual([]);
 });
@@ -20,7 +20,7 @@ test("what is there may be cited", () => {
 test.each([
   ["a section", `// One.\n// Two (${page}lease).`, "service/a.ts:2: there is no section lease in docs/interface.md"],
   [
-    "a section, from a page beside it",
+    "a section, from a page in the same folder",
     `[x](${page.replace("docs/", "")}no-such)`,
     "service/a.ts:1: there is no section no-such",
   ],
@@ -39,11 +39,11 @@ test.each([
   old("Bodies", "sections", "2 and 4.3"),
   old("bodies\n  //", "8"),
   old("bodies\n   *", "8"),
-])("a section by its number is found: %j", (text) => {
+])("a section cited by number is found: %j", (text) => {
   expect(wrong(`// One (${text}).`)).toEqual([expect.stringContaining("names no page")]);
 });
 
-test("what users have without the repository cites none of its files", () => {
+test("published code cites no file that only the repository has", () => {
   expect(wrong(`"State (${page}leases)."`, "provider/schema.json")).toEqual([
     expect.stringContaining("leave the citation out"),
   ]);
@@ -52,11 +52,11 @@ test("what users have without the repository cites none of its files", () => {
   ]);
 });
 
-test("what the service tells of itself cites none of them either", () => {
+test("the service's own messages cite no such file either", () => {
   expect(JSON.stringify(openapi({ strict: false }))).not.toMatch(/docs\/|\.md/);
 });
 
-test("headings are called as GitHub calls them", () => {
+test("heading anchors follow GitHub's rules", () => {
   expect([
     ...anchorsOf(
       "# The `a` of [B](c.md)\n```\n# no heading\n```\n## Users and credentials\n## Users and credentials\n",
@@ -64,7 +64,7 @@ test("headings are called as GitHub calls them", () => {
   ]).toEqual(["the-a-of-b", "users-and-credentials", "users-and-credentials-1"]);
 });
 
-test("every section, fault and rule can be cited, and every citation of this repository leads somewhere", async () => {
+test("every section, fault and rule can be cited, and every citation of this repository is valid", async () => {
   const cited = citable();
   expect([cited.section.has("leases"), cited.fault.has(fault(49)), cited.rule.has(rule(14))]).toEqual([
     true,

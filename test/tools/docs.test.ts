@@ -1,9 +1,9 @@
-// What the documentation points at is there: files, headings in them, and the commands of package.json.
+// The targets of the documentation exist: files, their headings, and the commands of package.json.
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { describe, expect, test } from "vitest";
-import { errorCodes } from "../../provider/client/errors.ts";
+import { errorCodes, MachinesError, messageForUser } from "../../provider/client/errors.ts";
 
 import { functions, resources } from "../../provider/registry.ts";
 import { examples } from "../../tools/generate/examples.ts";
@@ -20,7 +20,7 @@ const withoutCode = (text: string): string => text.replaceAll(/^```.*?^```/gms, 
 
 const anchors = (file: string): Set<string> => anchorsOf(readFileSync(file, "utf8"));
 
-/** Why a link of a file leads nowhere, if it does. */
+/** Why a link in a file is broken, or undefined. */
 function problem(file: string, link: string): string | undefined {
   const [path = "", anchor] = link.split("#", 2);
   const target = path === "" ? file : relative(".", join(dirname(file), decodeURI(path)));
@@ -29,14 +29,14 @@ function problem(file: string, link: string): string | undefined {
   return undefined;
 }
 
-/** Code without its indentation and line breaks, which differ between a page and its program. */
+/** Code without indentation and line breaks, which differ between a page and its program. */
 const compact = (code: string): string =>
   code
     .replaceAll(/\s+/g, " ")
     .replaceAll(/[;,]? ?([)}\]]) ?/g, "$1")
     .trim();
 
-// Programs run in the end-to-end tests; what a guide shows of one is there.
+// The end-to-end tests run these programs, so a guide's code must be part of one.
 test.each([
   ["docs/postgres.md", "examples/database/index.ts"],
   ["docs/volumes.md", "examples/volumes/index.ts"],
@@ -51,7 +51,7 @@ test.each([
   expect(snippets.filter((code) => !whole.includes(compact(code).replace(/[;,]$/, "")))).toEqual([]);
 });
 
-test("the code in docs/adding-a-resource.md is that of the files it names", () => {
+test("the code in docs/adding-a-resource.md matches the files it names", () => {
   const guide = readFileSync("docs/adding-a-resource.md", "utf8");
   const named = [...guide.matchAll(/\]\(\.\.\/([\w/.]+\.ts)\)/g)].map(([, path = ""]) =>
     compact(readFileSync(path, "utf8")),
@@ -76,7 +76,7 @@ test.each([
 describe.each(files)("%s", (file) => {
   const text = readFileSync(file, "utf8");
 
-  test("every relative link leads somewhere", () => {
+  test("every relative link is valid", () => {
     const links = [...withoutCode(text).matchAll(/\]\(([^)\s]+)\)/g)].map(([, link = ""]) => link);
     const relativeLinks = links.filter((link) => !/^[a-z]+:/.test(link));
     expect(relativeLinks.flatMap((link) => problem(file, link) ?? [])).toEqual([]);
@@ -89,16 +89,53 @@ describe.each(files)("%s", (file) => {
   });
 });
 
-test("every resource type and function has its tests, its example and its place in the README", () => {
+test("every page that has a package installed says how, until the packages are published", () => {
+  const installs = /npm install [^\n`]*\b(pulumi-machines|machines-service)/;
+  const pages = files.filter((file) => !["CHANGELOG.md", "CONTRIBUTING.md", "README.md"].includes(file));
+  const found = pages.filter((file) => installs.test(readFileSync(file, "utf8")));
+  expect(found.length).toBeGreaterThan(6);
+  expect(found.filter((file) => !readFileSync(file, "utf8").includes("#your-first-program"))).toEqual([]);
+  expect(anchors("README.md").has("your-first-program")).toBe(true);
+});
+
+test("every resource type and function has tests, an example and an entry in the README", () => {
   expect(missingParts(".", examples("."))).toEqual([]);
 });
 
-test.each([...Object.keys(resources), ...Object.keys(functions)])("the page of %s shows it in a program", (name) => {
+test.each([...Object.keys(resources), ...Object.keys(functions)])("the page of %s has an example program", (name) => {
   expect(readFileSync(`docs/reference/${name}.md`, "utf8")).toMatch(
     new RegExp(`^## Example\\n\\n\`\`\`typescript\\n[^]*machines\\.${name}(Output)?\\(`, "m"),
   );
 });
 
-test("every kind of error has its section in the page that its message names", () => {
-  expect(errorCodes.filter((code) => !anchors("docs/troubleshooting.md").has(code))).toEqual([]);
+describe("messages name pages that anyone can open:", () => {
+  const { homepage } = JSON.parse(readFileSync("package.json", "utf8")) as { homepage: string };
+  const pages = `${homepage}/blob/main/docs/`;
+  const sources = execFileSync("git", ["ls-files", "api", "provider", "cli", "policy", "service", "sdk/nodejs"], {
+    encoding: "utf8",
+  })
+    .trim()
+    .split("\n")
+    .filter((file) => file.endsWith(".ts") && existsSync(file))
+    .map((file) => ({ file, code: readFileSync(file, "utf8").replaceAll(/^\s*(\/\/|\/?\*).*$/gm, "") }));
+
+  test("every kind of error has its section in the page of its address", () => {
+    const addresses = errorCodes.map((code) => messageForUser(new MachinesError(code, "It failed.")));
+    expect(addresses).toEqual(errorCodes.map((code) => `It failed. (${pages}troubleshooting.md#${code})`));
+    expect(errorCodes.filter((code) => !anchors("docs/troubleshooting.md").has(code))).toEqual([]);
+  });
+
+  test("every other page that a message names is there, and the section too", () => {
+    const named = sources.flatMap(({ code }) =>
+      [...code.matchAll(/docsUrl\("([^"]+)"\)/g)].map(([, page = ""]) => page),
+    );
+    expect(named.length).toBeGreaterThan(5);
+    expect(named.flatMap((page) => problem("docs/README.md", page) ?? [])).toEqual([]);
+  });
+
+  test("none is named by its path in the repository", () => {
+    const paths = sources.filter(({ code }) => /(?<![/\w])docs\/[\w-]+\.md/.test(code));
+    // Rows of the interface cite the section that they implement; it is shown nowhere.
+    expect(paths.filter(({ file }) => !file.startsWith("api/")).map(({ file }) => file)).toEqual([]);
+  });
 });

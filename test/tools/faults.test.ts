@@ -1,4 +1,4 @@
-// Every fault that the provider and the service have to stand has a test that names it.
+// Every fault that the provider and the service must survive has a test that names it.
 import { expect, test } from "vitest";
 import { type Fault, faults } from "../faults/catalogue.ts";
 import { testsNaming } from "../../tools/generate/faults.ts";
@@ -8,7 +8,7 @@ const all = Object.entries<Fault>(faults);
 test.each([
   ["a test", all, "test/**/*.test.ts"],
   [
-    "a test with the real CLI, where users lose most by it",
+    "a test with the real CLI, for the faults most harmful to users",
     all.filter(([, fault]) => fault.decisive),
     "test/e2e/*.test.ts",
   ],

@@ -1,4 +1,4 @@
-// Imports that go up are found, and there are none.
+// Imports from higher layers are found, and the code has none.
 import { expect, test } from "vitest";
 import { checkLayers, upwardImports } from "../../tools/lib/layers.mjs";
 
@@ -6,7 +6,7 @@ test.each([
   ["an import", 'import { app } from "../http/app.ts";'],
   ["an import of types", 'import type { App } from "../http/app.ts";'],
   ["an import over several lines", 'import {\n  app,\n} from "../http/app.ts";'],
-  ["an import for its effects", 'import "../http/app.ts";'],
+  ["an import for its side effects", 'import "../http/app.ts";'],
   ["an export", 'export { app } from "../http/app.ts";'],
 ])("%s from a layer above is found", (_, text) => {
   expect(upwardImports("service/rules/apps.ts", text)).toEqual([
@@ -32,12 +32,12 @@ test("imports from the same layer, from those below and from other packages are 
   expect(upwardImports("service/rules/apps.ts", [...text, 'import { z } from "zod";'].join("\n"))).toEqual([]);
 });
 
-test("a folder without a place among the layers is found", () => {
+test("a folder without a layer is found", () => {
   expect(upwardImports("service/extra/one.ts", "")).toEqual([
     'service/extra/one.ts: add "extra" to the layers in tools/lib/layers.mjs',
   ]);
 });
 
-test("all imports only go down", async () => {
+test("the repository only imports from lower layers", async () => {
   expect(await checkLayers()).toEqual({ code: 0, output: "" });
 });

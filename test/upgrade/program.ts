@@ -1,5 +1,5 @@
-// Uses much of what there is, to be written down with every version; see record.ts. `upgrade:changed` changes much of it.
-// oxlint-disable no-new -- a resource is declared by making it
+// Uses most features, and is recorded with every version; see record.ts. `upgrade:changed` changes most of it.
+// oxlint-disable no-new -- a resource is declared by constructing it
 import * as pulumi from "@pulumi/pulumi";
 import * as machines from "pulumi-machines";
 
@@ -7,7 +7,7 @@ const config = new pulumi.Config("upgrade");
 const service = new pulumi.Config("machines");
 const changed = config.getBoolean("changed") ?? false;
 const image = config.get("image") ?? "registry.example.com/shop:1.0.0";
-/** What is written down, and what it changes into. */
+/** The recorded values, and their changed ones. */
 const either = <T>(now: T, then: T): T => (changed ? then : now);
 
 const password = pulumi.secret(either("hush-hush", "hushed-up"));
@@ -20,7 +20,7 @@ const generated = new machines.App(
   { customTimeouts: { create: "5m", update: "5m", delete: "5m" } },
 );
 
-// Everything the service or a default could decide is left to them.
+// Values that the service or a default can decide are omitted.
 const plainVolume = new machines.Volume("plain-volume", {
   app: generated.id,
   ...(changed ? { allowDataLoss: true } : {}),
@@ -39,7 +39,7 @@ const data = new machines.Volume("data", {
   restartOnExtend: either(true, false),
 });
 
-// What is left out, and the same spelled out.
+// Omitted values, and the same values written out.
 const defaults = {
   guest: { cpuKind: "shared", cpus: 1, memoryMb: 256 },
   restart: { policy: "on-failure" },
@@ -131,7 +131,7 @@ const web = new machines.Machine(
 class Half extends pulumi.ComponentResource {
   constructor(name: string) {
     super("upgrade:index:Half", name);
-    // A change of region makes it anew, under another name.
+    // A change of region recreates it under another name.
     new machines.Machine(
       `${name}-worker`,
       {
@@ -155,7 +155,7 @@ class Half extends pulumi.ComponentResource {
 }
 new Half("half");
 
-// A job: done when it has ended.
+// A job: complete when it has exited.
 new machines.Machine(
   "job",
   {
@@ -176,7 +176,7 @@ else new machines.Machine("removed", { app: named.id, config: { image, restart: 
 if (config.getBoolean("failing") ?? false)
   new machines.Machine("failing", { app: generated.id, config: { image, env: { MACHINES_SIMULATE: "crash" } } });
 
-// Only one of the bindings has providers to declare.
+// Only one of the bindings has explicit providers.
 const { Provider } = machines as unknown as {
   Provider?: new (name: string, args: pulumi.Inputs) => pulumi.ProviderResource;
 };

@@ -1,5 +1,5 @@
-// npm run record-upgrade: writes down what this version makes of program.ts, so that every later version can show that it
-// reads it. Started by tools/recordUpgrade.mjs.
+// npm run record-upgrade: records the output of this version for program.ts, so that later versions can prove that they
+// read it. Started by tools/recordUpgrade.mjs.
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -24,16 +24,16 @@ const { version } = JSON.parse(readFileSync("sdk/nodejs/package.json", "utf8")) 
 const target = join(folder, version);
 const program = readFileSync(join(folder, "program.ts"), "utf8");
 
-/** Runs the CLI and keeps what it says to the plugin. */
+/** Runs the CLI and records its calls to the plugin. */
 type Run = (operation: string, ...args: readonly string[]) => Promise<{ code: number; output: string }>;
 
-/** A stack of the program in a binding, on a service of its own; `work` is done with it. */
+/** A stack of the program in a binding, on a service of its own; `work` is called with it. */
 async function withStack<T>(
   installed: string,
   binding: Binding,
   work: (stack: Stack, service: TestService) => Promise<T>,
 ): Promise<T> {
-  // Not strict: `extra` has fields that no service knows.
+  // Not strict: `extra` has fields that the service does not know.
   const service = await startService({ strict: false, random: seededRandom("upgrade") });
   try {
     const stack = new Stack(installed, "upgrade", binding);
@@ -51,7 +51,7 @@ async function withStack<T>(
   }
 }
 
-/** Creates everything, of which one Machine fails, and answers the state. */
+/** Creates everything, with one failing Machine, and returns the state. */
 async function firstState(stack: Stack, service: TestService, run: Run): Promise<string> {
   const { output } = await run("up", "--yes", "--skip-preview", "--continue-on-error");
   const failed = Object.entries(stack.state()).filter(([, { initErrors }]) => initErrors !== undefined);
@@ -61,7 +61,7 @@ async function firstState(stack: Stack, service: TestService, run: Run): Promise
   return settled(stateText(await stack.ok("stack", "export")), service);
 }
 
-/** The life of a stack from the first preview to its end. */
+/** The whole life of a stack, from the first preview to the destroy. */
 async function life(stack: Stack, service: TestService): Promise<{ state: string; conversation: string }> {
   const operations: Operation[] = [];
   const logs = mkdtempSync(join(tmpdir(), "pulumi-machines-record-"));
@@ -107,7 +107,7 @@ async function life(stack: Stack, service: TestService): Promise<{ state: string
   }
 }
 
-/** What somebody else might do to the stack's objects. */
+/** Changes by another user to the stack's objects. */
 async function editOutside(service: TestService): Promise<void> {
   const machines = await send<{ id: string; name: string; config: { env: object; metadata: object } }[]>(
     service,
@@ -128,7 +128,7 @@ async function editOutside(service: TestService): Promise<void> {
 async function main(): Promise<void> {
   if (existsSync(target))
     throw new Error(
-      `${target} is there already: what a published version wrote down never changes. Before it is published, remove the folder and record anew.`,
+      `${target} exists already: the record of a published version never changes. Before it is published, remove the folder and record again.`,
     );
   let installed = "";
   const provide = (_: string, value: string): void => void (installed = value);
@@ -142,7 +142,7 @@ async function main(): Promise<void> {
     console.log("Recording the plugin …");
     const plugin = await withStack(installed, "pulumi-machines-plugin", life);
     mkdirSync(target);
-    // No source any more: nobody formats, checks or mends it.
+    // Stored as text, so that no tool formats, checks or fixes it.
     writeFileSync(join(target, "program.txt"), program);
     writeFileSync(join(target, "state.dynamic.json"), dynamic);
     writeFileSync(join(target, "state.plugin.json"), plugin.state);

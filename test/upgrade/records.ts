@@ -1,21 +1,21 @@
-// What is kept of a version: the state of a stack in both bindings, and what the engine and the plugin said to each other,
-// without what differs from one recording to the next for no reason.
+// The record of a version: the state of a stack in both bindings, and the calls between engine and plugin, without
+// irrelevant differences between recordings.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** The folder with one folder for every recorded version. */
+/** The folder that has one folder for every recorded version. */
 export const folder = join(process.cwd(), "test/upgrade");
 
-/** Stands in the records where the service was, and another spelling of it that makes it another place. */
+/** Replaces the service's address in the records, and an alias of it that counts as another endpoint. */
 const recorded = { host: "127.0.0.1:4280", otherHost: "localhost:4280", token: "recorded-token" } as const;
 
-/** Where a service really is. */
+/** The real address of a service. */
 interface Place {
   readonly url: string;
   readonly token: string;
 }
 
-/** The same service under another name: for the provider, another place. */
+/** The same service under another name: the provider treats it as another endpoint. */
 export const elsewhere = (url: string): string => url.replace("127.0.0.1", "localhost");
 
 const spellings = ({ url, token }: Place): (readonly [recorded: string, real: string])[] => [
@@ -24,15 +24,15 @@ const spellings = ({ url, token }: Place): (readonly [recorded: string, real: st
   [recorded.token, token],
 ];
 
-/** A text with the service's address and token taken out. */
+/** A text without the service's address and token. */
 export const settled = (text: string, place: Place): string =>
   spellings(place).reduce((changed, [fixed, real]) => changed.replaceAll(real, fixed), text);
 
-/** A recorded text with the address and token of a service put in. */
+/** A recorded text with the address and token of a service filled in. */
 export const placedAt = (text: string, place: Place): string =>
   spellings(place).reduce((changed, [fixed, real]) => changed.replaceAll(fixed, real), text);
 
-/** One question of the engine's to the plugin and its answer, as Pulumi writes them to its debug log. */
+/** One call of the engine to the plugin and its answer, as Pulumi writes them to its debug log. */
 export interface Call {
   readonly method: string;
   readonly request: Readonly<Record<string, unknown>>;
@@ -40,7 +40,7 @@ export interface Call {
   readonly errors?: readonly string[];
 }
 
-/** What one run of the CLI led to: the calls about one resource together, in their order. */
+/** The calls of one CLI run, grouped by resource, in their order. */
 export interface Operation {
   readonly operation: string;
   readonly calls: readonly Call[];
@@ -53,7 +53,7 @@ export const conversationOf = (version: string): Operation[] =>
 const aboutProviders = ["checkConfig", "diffConfig", "configure"];
 const aboutResources = ["check", "diff", "create", "read", "update", "delete"];
 
-/** The calls in a debug log of Pulumi's (`PULUMI_DEBUG_GRPC`). */
+/** The calls in a Pulumi debug log (`PULUMI_DEBUG_GRPC`). */
 export function callsIn(log: string): Call[] {
   interface Entry extends Call {
     readonly progress: string;
@@ -83,7 +83,7 @@ export function callsIn(log: string): Call[] {
 
 const repeated = ["checkConfig", "diffConfig", "check", "diff"];
 
-/** Operations without the checks and diffs that were asked before and answered the same. */
+/** Operations without repeated checks and diffs that got the same answer. */
 export function withoutRepetitions(operations: readonly Operation[]): Operation[] {
   const seen = new Set<string>();
   return operations.map(({ operation, calls }) => ({
@@ -97,7 +97,7 @@ export function withoutRepetitions(operations: readonly Operation[]): Operation[
   }));
 }
 
-/** A line for every request and every response. */
+/** One line for every request and every response. */
 export const conversationText = (operations: readonly Operation[]): string =>
   `[\n${operations
     .map(
@@ -111,7 +111,7 @@ export const conversationText = (operations: readonly Operation[]): string =>
     )
     .join(",\n")}\n]\n`;
 
-/** A resource of an exported stack, as far as it matters here. */
+/** The relevant part of a resource in an exported stack. */
 interface Exported {
   readonly urn: string;
   readonly parent?: string;
@@ -126,7 +126,7 @@ interface Export {
   readonly deployment: { readonly manifest: object; readonly resources: readonly Exported[] };
 }
 
-/** An exported stack without times and places in sources, everything in an order that depends on the program alone. */
+/** An exported stack without times and source positions, in an order that depends only on the program. */
 export function stateText(exported: string): string {
   const { deployment, ...rest } = JSON.parse(exported) as Export;
   const manifest = { ...deployment.manifest, time: undefined, plugins: undefined };
@@ -151,7 +151,7 @@ export function withoutResource(exported: string, name: string): string {
   return JSON.stringify({ ...rest, deployment: { ...deployment, resources } });
 }
 
-/** What a resource needs comes before it, and names decide the rest. */
+/** Dependencies come first; names decide the rest. */
 function inOrder(resources: readonly Exported[]): Exported[] {
   const left = resources.toSorted((a, b) => (a.urn < b.urn ? -1 : 1));
   const placed: Exported[] = [];

@@ -1,4 +1,4 @@
-// Recorded calls, made again: the engine's JSON as messages of the plugin protocol, and the plugin's messages as that JSON.
+// Repeats recorded calls: converts the engine's JSON to messages of the plugin protocol, and back.
 import type { Struct } from "google-protobuf/google/protobuf/struct_pb.js";
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import type * as rpc from "@pulumi/pulumi/proto/provider_pb.js";
@@ -26,7 +26,7 @@ function compared(response: rpc.DiffResponse): Json {
     Object.entries(values).find(([, other]) => other === value)?.[0];
   const details: [string, Json][] = [];
   response.getDetaileddiffMap().forEach((detail: rpc.PropertyDiff, path: string) => {
-    // The engine leaves out what is zero, and so the first kind.
+    // The engine omits zero values, and so the first kind.
     const kind = detail.getKind() === Kind.ADD ? undefined : named(Kind, detail.getKind());
     details.push([path, { kind, inputDiff: detail.getInputdiff() }]);
   });
@@ -41,7 +41,7 @@ function compared(response: rpc.DiffResponse): Json {
   };
 }
 
-/** The calls that change nothing, and can be made without what was there when they were recorded. */
+/** The calls that change nothing and do not depend on the state at recording time. */
 const methods: Readonly<Record<string, (client: Client, request: Json) => Promise<Json>>> = {
   checkConfig: async (client, request) => checked(await client.checkConfig(filled(new proto.CheckRequest(), request))),
   diffConfig: async (client, request) => compared(await client.diffConfig(filled(new proto.DiffRequest(), request))),
@@ -57,15 +57,15 @@ const methods: Readonly<Record<string, (client: Client, request: Json) => Promis
   },
 };
 
-/** Whether a call can be made again: a create or update only if it was a preview. */
+/** Whether a call can be repeated: a create or update only if it was a preview. */
 const canBeRepeated = ({ method, request, errors }: Call): boolean =>
   errors === undefined &&
   Object.hasOwn(methods, method) &&
   ((method !== "create" && method !== "update") || request["preview"] === true);
 
 /**
- * Makes recorded calls to a plugin, and answers what it says differently, a line for every difference. `later` names
- * properties that there were not when the calls were recorded: `Machine.zone`.
+ * Repeats recorded calls and returns one line for every difference in the plugin's answers. `later` names properties that
+ * were added since the recording, as `Machine.zone`.
  */
 export async function replay(client: Client, calls: readonly Call[], later: readonly string[]): Promise<string[]> {
   const found: string[] = [];
@@ -79,7 +79,7 @@ export async function replay(client: Client, calls: readonly Call[], later: read
       .map((property) => property.split("."))
       .flatMap(([of, one = ""]) => (type.endsWith(`:${of}`) ? [one] : []));
     const isLater = (difference: string): boolean =>
-      // The id of what is yet to be made was told once; what depends on it must not go on with it.
+      // A preview returned an id for an object that does not exist; dependent calls must not use it.
       (method === "create" && /^id was ".*" and is nothing$/.test(difference)) ||
       added.some((one) => new RegExp(`^(inputs|properties)\\.${one} was nothing`).test(difference)) ||
       isLeftLater(difference, added);
@@ -94,7 +94,7 @@ export async function replay(client: Client, calls: readonly Call[], later: read
   return found;
 }
 
-/** Whether a difference is that inputs are noted as left out which came later. */
+/** Whether a difference is only that later inputs are noted as omitted. */
 function isLeftLater(difference: string, added: readonly string[]): boolean {
   const [, was = "", is] = /^\w+\.__context\.left was (nothing|\[.*\]) and is (\[.*\])$/.exec(difference) ?? [];
   if (is === undefined) return false;
@@ -102,7 +102,7 @@ function isLeftLater(difference: string, added: readonly string[]): boolean {
   return JSON.stringify((JSON.parse(is) as string[]).filter((name) => !added.includes(name))) === before;
 }
 
-/** Sets a message's fields by the names they have in JSON. */
+/** Sets a message's fields by their names in JSON. */
 function filled<M extends object>(message: M, fields: Json): M {
   for (const [name, value] of Object.entries(fields)) {
     const wanted = [`set${name}`, `set${name}list`].map((setter) => setter.toLowerCase());
@@ -115,7 +115,7 @@ function filled<M extends object>(message: M, fields: Json): M {
   return message;
 }
 
-/** An answer as the engine writes it, at its top: nothing that is empty or false. */
+/** An answer as the engine writes it: top-level fields that are empty or false are omitted. */
 function withoutZeros(answer: Json = {}): Json {
   const isZero = (value: unknown): boolean =>
     value === undefined ||
@@ -126,7 +126,7 @@ function withoutZeros(answer: Json = {}): Json {
   return Object.fromEntries(Object.entries(answer).filter(([, value]) => !isZero(value)));
 }
 
-/** Where two values differ. */
+/** The paths at which two values differ. */
 function differences(before: unknown, now: unknown, path = ""): string[] {
   if (Array.isArray(before) && Array.isArray(now) && before.length === now.length)
     return before.flatMap((item, i) => differences(item, now[i], `${path}[${i}]`));

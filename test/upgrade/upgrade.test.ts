@@ -1,5 +1,5 @@
-// Every version reads what the versions before it wrote down, and answers as they did. CONTRIBUTING says what to do when one
-// of these fails.
+// Every version reads what earlier versions recorded, and gives the same answers. CONTRIBUTING says what to do when one of
+// these tests fails.
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
@@ -10,7 +10,7 @@ import { startService, type TestService } from "../support/startService.ts";
 import { conversationOf, folder, placedAt, withoutResource } from "./records.ts";
 import { replay } from "./replay.ts";
 
-/** Properties that came after a version was recorded, as `Machine.zone`: answers may hold them in addition. */
+/** Properties added after a version was recorded, as `Machine.zone`; answers may also have these. */
 const later: readonly string[] = [
   "Machine.memoryLimitMb",
   "Machine.onUpdateFailure",
@@ -27,7 +27,7 @@ const stateFiles: Readonly<Record<Binding, string>> = {
   "pulumi-machines-plugin": "state.plugin.json",
 };
 
-/** An empty service; it knows nothing of what is in the records. */
+/** An empty service, without any of the recorded objects. */
 let service: TestService;
 beforeAll(async () => {
   service = await startService({ random: seededRandom("upgrade") });
@@ -39,8 +39,8 @@ test("this version is recorded", () => {
   expect(versions, "npm run record-upgrade").toContain(version);
 });
 
-describe.each(versions)("what version %s wrote down", (version) => {
-  test("holds no secret in clear but in the conversation", () => {
+describe.each(versions)("the record of version %s", (version) => {
+  test("has plaintext secrets only in the conversation", () => {
     for (const file of Object.values(stateFiles)) {
       const state = read(version, file);
       expect(state).toContain("ciphertext");
@@ -58,7 +58,7 @@ describe.each(versions)("what version %s wrote down", (version) => {
       await stack.ok("stack", "init", "dev");
     });
 
-    /** Puts the recorded state into the stack, and sets what the program is to do with it. */
+    /** Imports the recorded state into the stack, and sets the program's configuration. */
     const bring = async ({ failing = false, places = true }): Promise<void> => {
       const state = placedAt(read(version, stateFiles[binding]), service);
       writeFileSync(join(stack.dir, "state.json"), failing ? state : withoutResource(state, "failing"));
@@ -74,16 +74,16 @@ describe.each(versions)("what version %s wrote down", (version) => {
     const writesSince = (from: number): string[] =>
       service.requests.slice(from).flatMap(({ method, path }) => (method === "GET" ? [] : [`${method} ${path}`]));
 
-    test("the same program changes nothing but what failed", async () => {
+    test("the same program changes only what had failed", async () => {
       await bring({ failing: true });
       const { failing, ...others } = await stack.preview();
-      // The compiler has passed the program once; its types in every run would take most of the time.
+      // The compiler has checked the program once; checking types in every run would take most of the time.
       stack.checkTypes(false);
       expect(others).toEqual({});
       expect(failing).toMatchObject({ op: "update", changes: [] });
     });
 
-    test("up changes nothing and writes nothing, and a changed image is a change of the image alone", async () => {
+    test("up changes nothing and writes nothing, and a changed image changes only the image", async () => {
       await bring({});
       const before = service.requests.length;
       const output = await stack.up();
@@ -97,26 +97,26 @@ describe.each(versions)("what version %s wrote down", (version) => {
       );
     });
 
-    test("destroy finds its way by what is in the state alone", async () => {
+    test("destroy needs only the state", async () => {
       await bring({ failing: true });
       const args = ["destroy", "--yes", "--skip-preview"];
-      // The service has none of it: that it is gone has to be believed.
+      // The service has none of the objects, so their absence must be accepted.
       const { code, output } = await stack.run(args, { env: { MACHINES_ALLOW_MISSING_APPS: "true" } });
       expect(code, output).toBe(0);
       expect(Object.keys(counts(output)), output).toEqual(["deleted"]);
     });
 
     if (binding === "pulumi-machines-plugin") return;
-    test("changing over to the plugin changes nothing", async () => {
+    test("switching to the plugin changes nothing", async () => {
       await bring({ places: false });
       stack.switchTo("pulumi-machines-plugin");
       stack.program(read(version, "program.txt"));
-      // The plugin's provider is another one than before, and so asks for the Apps, of which the service has none.
+      // The plugin's provider has another endpoint in its state, so it looks for the Apps, and the service has none.
       expect(await stack.preview({ MACHINES_ALLOW_MISSING_APPS: "true" })).toEqual({});
     });
   });
 
-  describe("the plugin answers as it did", () => {
+  describe("the plugin's answers are unchanged", () => {
     const operations = conversationOf(version).map((one, i) => ({ ...one, name: `${i + 1} ${one.operation}` }));
     test.each(operations)("in $name", async ({ calls }) => {
       const plugin = await startPlugin();

@@ -1,4 +1,4 @@
-// What functions tell of volumes and their snapshots.
+// What the functions return about volumes and their snapshots.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { makeApp, makeMachine, makeVolume, send } from "../support/around.ts";
 import { callings, type Calling } from "../support/functions.ts";
@@ -26,7 +26,7 @@ describe.each(callings)("functions about volumes, $name binding", ({ start }) =>
     await service.close();
   });
 
-  test("getVolume tells of a volume by its id or its bare id", async () => {
+  test("getVolume finds a volume by its id or its bare id", async () => {
     const { answer } = await calling.call("getVolume", { app: "db", volume: `db/${data}` });
     expect(answer).toMatchObject({
       id: `db/${data}`,
@@ -43,14 +43,14 @@ describe.each(callings)("functions about volumes, $name binding", ({ start }) =>
     expect(free.answer).not.toHaveProperty("attachedMachineId");
   });
 
-  test("getVolumes lists all of an App", async () => {
+  test("getVolumes lists all volumes of an App", async () => {
     const { answer } = await calling.call("getVolumes", { app: "db" });
     expect((answer["volumes"] as { id: string }[]).map(({ id }) => id).sort()).toEqual(
       [`db/${data}`, `db/${spare}`].sort(),
     );
   });
 
-  test("getVolumeSnapshots lists what was taken, as import takes it", async () => {
+  test("getVolumeSnapshots lists snapshots with ids that import accepts", async () => {
     const args = { app: "db", volume: data };
     expect((await calling.call("getVolumeSnapshots", args)).answer).toEqual({ snapshots: [] });
     await send(service, "POST", `/v1/apps/db/volumes/${data}/snapshots`);
@@ -60,14 +60,14 @@ describe.each(callings)("functions about volumes, $name binding", ({ start }) =>
     expect(snapshot?.snapshotId).toMatch(/^vs_/);
   });
 
-  test.each(["getVolume", "getVolumeSnapshots"])("%s of what does not exist is the service's 404", async (name) => {
+  test.each(["getVolume", "getVolumeSnapshots"])("%s of a missing object returns the service's 404", async (name) => {
     await expect(calling.call(name, { app: "nowhere", volume: data })).rejects.toThrow(
       /answered 404: .*app not found/i,
     );
     await expect(calling.call(name, { app: "db", volume: "vol_none" })).rejects.toThrow(/answered 404: .*volume/i);
   });
 
-  test("getVolumes in an App that does not exist is the service's 404", async () => {
+  test("getVolumes in an App that does not exist returns the service's 404", async () => {
     await expect(calling.call("getVolumes", { app: "nowhere" })).rejects.toThrow(/volumes.list answered 404/);
   });
 });

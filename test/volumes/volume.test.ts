@@ -37,12 +37,12 @@ lifecycle("Volume", {
   steady: { sizeGb: "a volume the platform made larger is left so" },
   drift: [
     {
-      meddle: (service, { app, volumeId }) =>
+      interfere: (service, { app, volumeId }) =>
         send(service, "PUT", `/v1/apps/${String(app)}/volumes/${String(volumeId)}`, { snapshot_retention: 44 }),
       shows: { snapshotRetention: 44 },
     },
     {
-      meddle: (service, { app, volumeId }) =>
+      interfere: (service, { app, volumeId }) =>
         send(service, "PUT", `/v1/apps/${String(app)}/volumes/${String(volumeId)}`, { auto_backup_enabled: true }),
       shows: { autoBackupEnabled: true },
     },
@@ -57,7 +57,7 @@ const anotherApp = (service: TestService): Promise<string> => {
 };
 
 const sources = new WeakMap<TestService, Promise<{ volume: string; snapshot: string }>>();
-/** A volume with a snapshot, by their ids in a program. */
+/** A volume with a snapshot, with the ids that a program uses. */
 const aSource = (service: TestService) => {
   const known = sources.get(service) ?? makeSource(service);
   sources.set(service, known);
@@ -69,7 +69,7 @@ async function makeSource(service: TestService): Promise<{ volume: string; snaps
   return { volume, snapshot: `${volume}/${await snapshotOf(service, volume)}` };
 }
 
-/** Takes a snapshot and answers its id. */
+/** Creates a snapshot and returns its id. */
 async function snapshotOf(service: TestService, volume: string): Promise<string> {
   const path = `/v1/apps/${volume.replace("/", "/volumes/")}/snapshots`;
   await send(service, "POST", path);
@@ -94,7 +94,7 @@ describe("Volume", () => {
     return { inputs: checked.inputs, ...(await volume.create(checked.inputs)) };
   };
 
-  test("one that grew outside is no drift, and the next growth goes on from there", async () => {
+  test("a volume extended outside shows no drift, and the next extension starts from its new size", async () => {
     const { id, inputs, state } = await make({});
     await send(service, "PUT", `/v1/apps/vols/volumes/${String(state["volumeId"])}/extend`, { size_gb: 7 });
     const found = await volume.read(id, state);
@@ -104,7 +104,7 @@ describe("Volume", () => {
     expect(await volume.update(id, found?.state ?? {}, grown.inputs)).toMatchObject({ sizeGb: 5, currentSizeGb: 7 });
   });
 
-  test("restartOnExtend restarts the Machine that mounts it; without it needsRestart says so", async () => {
+  test("restartOnExtend restarts the Machine that mounts it; otherwise needsRestart is set", async () => {
     for (const restartOnExtend of [false, true]) {
       const { id, inputs, state } = await make({ restartOnExtend });
       const machine = await makeMachine(service, "vols", {
@@ -123,7 +123,7 @@ describe("Volume", () => {
     }
   });
 
-  describe("a growth that its Machine has not seen", () => {
+  describe("an extension that its Machine does not see yet", () => {
     const grown = async () => {
       const made = await make({});
       const machine = await makeMachine(service, "vols", {
@@ -151,7 +151,7 @@ describe("Volume", () => {
       await send(service, "GET", `${at}/wait?state=started`);
     };
 
-    test("stays until the Machine was started again, whoever did it; then no later change restarts it", async () => {
+    test("remains until the Machine was restarted by anyone; then no later change restarts it", async () => {
       const { id, inputs, state, at, restarts } = await grown();
       expect(await read(id, state)).toEqual(state);
       await restarted(at);
@@ -165,7 +165,7 @@ describe("Volume", () => {
       expect(await restarts()).toBe(1);
     });
 
-    test("is no reason for another change to restart the Machine; one that was interrupted is", async () => {
+    test("does not restart the Machine with another change, unless the restart was interrupted", async () => {
       const { id, inputs, state, restarts } = await grown();
       const next = { ...inputs, snapshotRetention: 20, restartOnExtend: true };
       const kept = await volume.update(id, state, next);
@@ -178,7 +178,7 @@ describe("Volume", () => {
       expect(await restarts()).toBe(1);
     });
 
-    test("is over when the Machine is stopped or has let it go, and costs no request when there is none", async () => {
+    test("ends when the Machine is stopped or unmounts it, and costs no request when there is none", async () => {
       const { id, state, at } = await grown();
       await send(service, "POST", `${at}/stop`);
       await send(service, "GET", `${at}/wait?state=stopped`);
@@ -192,7 +192,7 @@ describe("Volume", () => {
       expect(asked()).toBe(before);
     });
 
-    test("one that an older version wrote down is over after the next start", async () => {
+    test("that an older version recorded ends with the next start", async () => {
       const { id, state, at } = await grown();
       const { startBeforeGrowth: _, ...older } = state;
       const found = await read(id, older);
@@ -202,7 +202,7 @@ describe("Volume", () => {
     });
   });
 
-  test("a copy is as large as its source, or grows to what is asked for; encryption is what the program says", async () => {
+  test("a copy has its source's size, or the larger requested one; the program sets its encryption", async () => {
     const source = await make({ sizeGb: 4 });
     const snapshot = await snapshotOf(service, source.id);
     for (const origin of [{ sourceVolumeId: source.id }, { snapshotId: `${source.id}/${snapshot}` }]) {
@@ -213,7 +213,7 @@ describe("Volume", () => {
     }
   });
 
-  test("a fork goes into another region, under another name, into another App: the recipe of the refusal works", async () => {
+  test("a fork can go into another region, name or App, as the refusal suggests", async () => {
     await makeApp(service, "vols-elsewhere");
     const source = await make({});
     const { state } = await make({ app: "vols-elsewhere", region: "lhr", name: "moved", sourceVolumeId: source.id });
@@ -227,7 +227,7 @@ describe("Volume", () => {
     ]);
   });
 
-  test("the import of a fork whose program says where it came from: the refusal says to leave that out", async () => {
+  test("importing a fork whose program names its source is refused, with the advice to omit the source", async () => {
     const source = await make({});
     const { id, inputs } = await make({ sourceVolumeId: source.id });
     const imported = (await volume.read(id, {})) ?? { state: {}, inputs: {} };
@@ -240,7 +240,7 @@ describe("Volume", () => {
     expect(await volume.diff(id, imported.state, next)).toBe("same");
   });
 
-  test("where it came from can be taken out of the program, and put back, without a request; another one is refused", async () => {
+  test("the source can be removed from the program and restored without a request; another one is refused", async () => {
     const source = await make({});
     const made = await make({ sourceVolumeId: source.id });
     const without = await volume.check(made.inputs, { app: "vols", region: "ams", sizeGb: 2 });
@@ -255,7 +255,7 @@ describe("Volume", () => {
     ]);
   });
 
-  test("an origin that is new to the program of a volume that exists is refused, also after an import (R9)", async () => {
+  test("adding a source to an existing volume is refused, also after an import (R9)", async () => {
     const { id, inputs, state } = await make({});
     const next = await volume.check(inputs, { ...inputs, snapshotId: "vols/vol_1/vs_1" });
     await expect(volume.diff(id, state, next.inputs)).rejects.toThrow(/snapshotId: .*allowDataLoss/);
@@ -275,21 +275,25 @@ describe("Volume", () => {
     const { id, inputs, state } = await make({});
     const { failures } = await volume.check(inputs, { ...inputs, [name]: value });
     expect(failures).toEqual([expect.stringMatching(recipe)]);
-    expect(failures[0]).toMatch(/otherwise set allowDataLoss: true to allow that, or keep the old value$/);
+    expect(failures[0]).toMatch(/Otherwise keep the old value, or set allowDataLoss: true to allow the data loss$/);
     if (name !== "region") return;
-    // One that the service chose is refused by the diff, in the same words.
+    // The diff refuses one that the service chose, with the same message.
     const context = { left: ["region"] };
     await expect(volume.diff(id, { ...state, __context: context }, { ...inputs, region: "fra" })).rejects.toThrow(
       recipe,
     );
   });
 
-  test("a replacement that is allowed may be smaller; without one, or unless allowed, a volume never shrinks", async () => {
+  test("an allowed replacement may be smaller; otherwise a volume never shrinks", async () => {
     const source = await make({});
     const { id, inputs, state } = await make({ sizeGb: 5, sourceVolumeId: source.id });
     const sameSource = String(source.state["volumeId"]);
     const smaller = { ...inputs, sizeGb: 2 };
-    const shrinks = [expect.stringMatching(/^sizeGb: got 2, which is less than the 5 GB/)];
+    const shrinks = [
+      expect.stringMatching(
+        /^sizeGb: got 2, which is less than the 5 GB .* copy the data to it \(https:.*volumes\.md#growing\)$/,
+      ),
+    ];
     const allowed = await volume.check(inputs, { ...smaller, region: "fra", allowDataLoss: true });
     expect(allowed.failures).toEqual([]);
     expect(await volume.diff(id, state, allowed.inputs)).toBe("replace");
@@ -301,7 +305,7 @@ describe("Volume", () => {
       expect((await volume.check(inputs, { ...smaller, ...more })).failures, JSON.stringify(more)).toEqual(shrinks);
   });
 
-  test("what is said of placement is sent at creation", async () => {
+  test("placement inputs are sent at creation", async () => {
     const direct = handled("Volume", service, { jump: true });
     const placed = { uniqueZoneAppWide: true, requireUniqueZone: true, computeImage: "registry.example.com/a:1" };
     const compute = { cpuKind: "performance", cpus: 2, memoryMb: 4096 };
@@ -323,7 +327,7 @@ describe("Volume", () => {
   const idsOf = async (app: string) =>
     (await send<{ id: string }[]>(service, "GET", `/v1/apps/${app}/volumes`)).map(({ id }) => id);
 
-  test.each([503, "reset"] as const)("an answer lost after one was created (%s): it is found", async (status) => {
+  test.each([503, "reset"] as const)("a lost answer after a create (%s): the volume is found", async (status) => {
     const app = await makeApp(service, `vols-lost-${status}`);
     await makeVolume(service, app, "ams");
     const before = await idsOf(app);
@@ -338,7 +342,7 @@ describe("Volume", () => {
     }
   });
 
-  test("where others created the same at the same time, none is taken, and the error names them", async () => {
+  test("if others created the same at the same time, none is adopted, and the error lists them", async () => {
     const app = await makeApp(service, "vols-twice");
     const { opened, open } = gate();
     service.fail({ operation: "volumes.create", when: "after", status: 503, until: () => opened });
@@ -352,7 +356,7 @@ describe("Volume", () => {
     await expect(creating).rejects.toThrow(`${ours ?? ""}, ${theirs ?? ""}. It is unknown which of them is ours`);
   });
 
-  test("delete waits until its Machine has let it go", async () => {
+  test("delete waits until its Machine has released it", async () => {
     const { id, state } = await make({});
     const machine = await makeMachine(service, "vols", {
       region: "ams",
@@ -383,7 +387,7 @@ describe("a Volume and its snapshots", () => {
   const sent = (operation: string) =>
     service.requests.filter((request) => request.operation === operation).map(({ status }) => status);
 
-  test("one restored from a snapshot that is being written waits for that", async () => {
+  test("a restore from an unfinished snapshot waits for the snapshot", async () => {
     const source = await make();
     const snapshotId = await snapshotOf(service, source.id);
     const { state } = await make({ snapshotId });
@@ -394,7 +398,7 @@ describe("a Volume and its snapshots", () => {
     await expect(impatient.create({ app: "vols", name: "late", snapshotId })).rejects.toThrow(/412.*being written/);
   });
 
-  test("finalSnapshot takes one before the deletion, after the one that is being taken, and says its id", async () => {
+  test("finalSnapshot takes one before the deletion, after any unfinished one, and reports its id", async () => {
     const { id, state } = await make({ finalSnapshot: true });
     const first = await snapshotOf(service, id);
     await volume.delete({ id, state });
@@ -410,13 +414,13 @@ describe("a Volume and its snapshots", () => {
     expect(sent("volumes.createSnapshot"), "one that is on its way out needs no other").toHaveLength(again);
   });
 
-  test("without finalSnapshot none is taken", async () => {
+  test("no snapshot is taken without finalSnapshot", async () => {
     const { id, state } = await make();
     await volume.delete({ id, state });
     expect(await snapshots(id)).toEqual([]);
   });
 
-  test("where the final snapshot fails the volume stays", async () => {
+  test("the volume is kept if the final snapshot fails", async () => {
     const { id, state } = await make({ finalSnapshot: true });
     service.fail({ operation: "volumes.createSnapshot", status: 400, body: { error: "no room for snapshots" } });
     await expect(volume.delete({ id, state })).rejects.toThrow(
@@ -455,11 +459,11 @@ describe("a Volume and its snapshots", () => {
     service.fail({ operation: "volumes.createSnapshot", when: "after", status });
     await volume.delete({ id, state });
     expect(await snapshots(id)).toHaveLength(1);
-    // One that was reset is not counted.
+    // A reset request is not counted.
     expect(sent("volumes.createSnapshot").length).toBeLessThan(2);
   });
 
-  test("a copy that could not grow is kept, and the next up grows it", async () => {
+  test("a copy that could not be extended is kept, and the next up extends it", async () => {
     const source = await make();
     service.fail({ operation: "volumes.extend", status: 400, body: { error: "not now" } });
     const failed = await make({ sourceVolumeId: source.id, sizeGb: 5 }).catch((error: unknown) => error);

@@ -8,7 +8,7 @@ import { lifecycle } from "../support/lifecycle.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
 const others = new WeakMap<TestService, Promise<Record<"sibling" | "stranger", string>>>();
-/** Volumes of the same App and of another one. */
+/** Volumes of the same App and of another App. */
 const around = (service: TestService) => {
   const known = others.get(service) ?? make(service);
   others.set(service, known);
@@ -55,7 +55,7 @@ describe("VolumeSnapshot", () => {
   const sent = (operation: string) =>
     service.requests.filter((request) => request.operation === operation).map(({ status }) => status);
 
-  test("one is taken and waited for", async () => {
+  test("a snapshot is taken and waited for", async () => {
     const { id, state } = await take();
     const [live] = await list();
     expect(id).toBe(`web/${volume}/${live?.id ?? ""}`);
@@ -71,7 +71,7 @@ describe("VolumeSnapshot", () => {
     });
   });
 
-  test("while another one is being written it is waited for, and then ours is taken", async () => {
+  test("our snapshot waits until another unfinished one is written", async () => {
     await send(service, "POST", `/v1/apps/web/volumes/${volume}/snapshots`);
     const [theirs] = await list();
     const { state } = await take();
@@ -79,19 +79,19 @@ describe("VolumeSnapshot", () => {
     expect((await list()).map((one) => one.id)).toEqual([theirs?.id, state["snapshotId"]]);
   });
 
-  test("several of one volume side by side are several", async () => {
+  test("concurrent snapshots of one volume are separate", async () => {
     const found = await Promise.all([take(), take(), take()]);
     expect(new Set(found.map(({ id }) => id)).size).toBe(3);
     expect(await list()).toHaveLength(3);
   });
 
-  test.each([503, "reset"] as const)("an answer lost after it was taken (%s): it is found", async (status) => {
+  test.each([503, "reset"] as const)("a lost answer after a create (%s): the snapshot is found", async (status) => {
     service.fail({ operation: "volumes.createSnapshot", when: "after", status });
     const { state } = await take();
     expect((await list()).map((one) => one.id)).toEqual([state["snapshotId"]]);
   });
 
-  test("a request lost before it was applied is sent again after a look that shows nothing", async () => {
+  test("a request lost before it was applied is sent again after a read that shows nothing", async () => {
     await service.close();
     service = await startService();
     await makeApp(service, "web");
@@ -101,7 +101,7 @@ describe("VolumeSnapshot", () => {
     expect((await list()).map((one) => one.id)).toEqual([state["snapshotId"]]);
   });
 
-  test("one that is not written in time is kept, and the next up waits on", async () => {
+  test("a snapshot that is not written in time is kept, and the next up continues to wait", async () => {
     const impatient = handled("VolumeSnapshot", service, { jump: true, timeoutSeconds: 1 });
     const failed = (await take(impatient).catch((error: unknown) => error)) as Error & {
       id: string;
@@ -120,7 +120,7 @@ describe("VolumeSnapshot", () => {
     return { id, state: properties };
   };
 
-  test("one that was interrupted and is gone by now is done: it is expired", async () => {
+  test("an interrupted snapshot that no longer exists counts as expired", async () => {
     const patient = handled("VolumeSnapshot", service, { jump: true });
     const found = await interrupted();
     service.fail({ operation: "volumes.listSnapshots", list: { keep: 0 } });
@@ -131,19 +131,19 @@ describe("VolumeSnapshot", () => {
     expect(await patient.update(found, { app: "web", volume })).toMatchObject({ expired: true });
   });
 
-  test("one that vanishes while it is being written is waited for 10 s, not until the deadline", async () => {
+  test("a snapshot that vanishes while it is written is waited for 10 s, not until the deadline", async () => {
     service.fail({ operation: "volumes.listSnapshots", nth: 3, list: { keep: 0 }, times: "always" });
     const patient = handled("VolumeSnapshot", service, { jump: true });
     await expect(take(patient)).rejects.toThrow(/snapshot vs_\w+ of web\/vol_\w+ is gone: it was not written/);
     expect(sent("volumes.listSnapshots").length).toBeLessThan(30);
   });
 
-  test("a list that lacks it for a moment does not end the wait", async () => {
+  test("a list that omits it briefly does not end the wait", async () => {
     service.fail({ operation: "volumes.listSnapshots", nth: 3, list: { keep: 0 }, times: 2 });
     expect((await take()).state).toMatchObject({ status: "created" });
   });
 
-  test("one that a list lacks is looked for again before it counts as expired", async () => {
+  test("a snapshot that a list omits is looked up again before it counts as expired", async () => {
     const first = await take();
     await snapshot.read(first);
     const second = await take();
@@ -153,7 +153,7 @@ describe("VolumeSnapshot", () => {
     expect(await another.read(second)).toMatchObject({ expired: false });
   });
 
-  test("delete sends nothing and says that it expires by itself", async () => {
+  test("delete sends nothing and reports that the snapshot expires by itself", async () => {
     const found = await take();
     const before = service.requests.length;
     await snapshot.delete(found);
@@ -166,7 +166,7 @@ describe("VolumeSnapshot", () => {
     expect(snapshot.warnings).toHaveLength(1);
   });
 
-  test("several of a volume cost one request a refresh", async () => {
+  test("a refresh reads all snapshots of a volume with one request", async () => {
     const found = [await take(), await take(), await take()];
     const before = sent("volumes.listSnapshots").length;
     await Promise.all(found.map((one) => snapshot.read(one)));
@@ -194,13 +194,13 @@ describe("a VolumeSnapshot whose retention is over", () => {
     const next = bind("VolumeSnapshot", service, { requestTimeoutSeconds: "31" });
     await expect(next.read(taken.id, {})).rejects.toThrow(/there is no VolumeSnapshot/);
 
-    // The volume goes as well, and its list with it.
+    // The volume is deleted as well, and its list with it.
     await send(service, "DELETE", `/v1/apps/web/volumes/${volume}`);
     clock.advance(10 * 24 * 3600_000);
     await expect(send(service, "GET", `/v1/apps/web/volumes/${volume}/snapshots`)).rejects.toThrow(/404/);
     expect(await handled("VolumeSnapshot", service, { jump: true }).read(taken)).toEqual(expired);
 
-    // With its App it is gone.
+    // It is gone with its App.
     await makeApp(service, "still-here");
     await send(service, "DELETE", "/v1/apps/web?force=true");
     clock.advance(1000);

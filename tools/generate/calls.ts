@@ -1,19 +1,19 @@
-// Which operations of the interface a source file's code comes to call, followed from declaration to declaration.
+// The operations of the interface that a source file's code calls, directly or through other declarations.
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 import ts from "typescript";
 
-/** Something declared at the top of a file. */
+/** A top-level declaration. */
 interface Declaration {
-  /** Operations it calls by name. */
+  /** Operations that it calls by name. */
   readonly calls: readonly string[];
-  /** Names it uses. */
+  /** Names that it uses. */
   readonly uses: ReadonlySet<string>;
 }
 
 interface Source {
   readonly declarations: ReadonlyMap<string, Declaration>;
-  /** Where a name that is imported comes from: path and name there. */
+  /** The origin of an imported name: path and name there. */
   readonly imports: ReadonlyMap<string, { readonly path: string; readonly name: string }>;
 }
 
@@ -63,7 +63,7 @@ function parse(path: string): Source {
   return { declarations, imports };
 }
 
-/** Operations that what a file declares under a name comes to call. */
+/** Operations that a file's declaration of a name calls, directly or indirectly. */
 export function callsFrom(path: string, name: string, seen: Set<string> = new Set()): Set<string> {
   const key = `${path} ${name}`;
   if (seen.has(key)) return new Set();

@@ -1,4 +1,4 @@
-// docs/coverage.md: every operation of the contract, what reaches it from a program, and the tests that prove it.
+// docs/coverage.md: every operation of the contract, the types and functions that use it, and the tests that cover it.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { contract } from "../../api/index.ts";
@@ -7,7 +7,7 @@ import { functions, resources } from "../../provider/registry.ts";
 
 import { callsFrom, callsIn } from "./calls.ts";
 
-/** Something a program can name, and where it is declared. */
+/** A type or function of programs, and its file. */
 interface Subject {
   readonly name: string;
   readonly kind: "resource" | "function";
@@ -16,7 +16,7 @@ interface Subject {
 
 const camel = (name: string): string => name.charAt(0).toLowerCase() + name.slice(1);
 
-/** The folders of the provider, and of its tests, that hold types and functions. */
+/** The folders of the provider, and of its tests, that contain types and functions. */
 const families = ["apps", "machines", "volumes", "secrets", "certificates", "postgres", "shared"];
 
 const testsIn = (folder: string): { path: string; text: string }[] =>
@@ -34,7 +34,7 @@ function fileOf(root: string, name: string): string {
   return found;
 }
 
-/** The page. @throws when an operation is reached by nothing, or proved by no test. */
+/** The page. @throws when nothing uses an operation, or no test covers it. */
 export function coverage(root: string): string {
   const subjects: Subject[] = [
     ...Object.keys(resources).map((name) => ({ name, kind: "resource" as const })),

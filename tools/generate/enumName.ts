@@ -1,8 +1,8 @@
-// What an enum's value is called in the SDKs.
+// The names of enum values in the SDKs.
 
 /**
- * A value in PascalCase: `on-failure` is `OnFailure`, `TLSv1.2` is `Tlsv1_2`, `17` is `V17`. Generators make names of their own for values
- * without, some of them as they find them (`On_failure`). What is spelt in capitals, such as a signal, is left so.
+ * A value in PascalCase: `on-failure` is `OnFailure`, `TLSv1.2` is `Tlsv1_2`, `17` is `V17`. Without such names, generators
+ * derive their own, sometimes unchanged (`On_failure`). Values in capitals, such as signals, are kept.
  */
 export function enumName(value: string): string {
   if (/^[A-Z][A-Z0-9]*$/.test(value)) return value;

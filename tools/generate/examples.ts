@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import ts from "typescript";
 
-/** A statement that shows how something is used. */
+/** A statement that shows the use of a type or function. */
 export interface Example {
   /** Its text, with the comment before it. */
   readonly code: string;
@@ -11,7 +11,7 @@ export interface Example {
   readonly path: string;
 }
 
-/** Programs in the order they are looked through: the one that holds everything comes last. */
+/** Programs in search order: the one that uses everything comes last. */
 function programs(root: string): string[] {
   const names = readdirSync(join(root, "examples")).toSorted(
     (a, b) => Number(a === "everything") - Number(b === "everything") || (a < b ? -1 : 1),
@@ -19,7 +19,7 @@ function programs(root: string): string[] {
   return names.map((name) => `examples/${name}/index.ts`).filter((path) => existsSync(join(root, path)));
 }
 
-/** What a statement uses of `machines`: classes by name, functions by their plain name. */
+/** The parts of `machines` that a statement uses: classes by name, functions by their plain name. */
 function usedIn(statement: ts.Statement): Set<string> {
   const used = new Set<string>();
   const visit = (node: ts.Node): void => {

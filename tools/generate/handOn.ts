@@ -1,11 +1,11 @@
-// What Pulumi's constructors leave out of the arguments they are given: names they don't know, which the compiler refuses and
-// JavaScript never sees, and secrets that are empty. The provider says what is wrong with a name, and which was meant.
+// Pulumi's constructors omit some given arguments: unknown names, which only the TypeScript compiler refuses, and empty
+// secrets. This code passes them on, so that the provider refuses unknown names with a suggestion.
 
 const required = /(?: {12}if \(args\?\.\w+ === undefined && !opts\.urn\) \{\n.*\n {12}\}\n)+/;
 const resourceInput = / {12}resourceInputs\["\w+"\] = .*\n(?= {8}\})/;
 const functionInputs = /(pulumi\.runtime\.invoke(?:Output)?\("[\w:]+", )(\{\n(?: {8}.*\n)+ {4}\})(, opts\);)/g;
 
-/** What the classes and functions call; it belongs into utilities.ts. */
+/** The helper that classes and functions call; part of utilities.ts. */
 export const handOnHelper = `
 /**
  * Hands on the arguments that are not among the inputs, for the provider to judge; says whether there were any.
@@ -25,7 +25,7 @@ export function withAll(inputs: pulumi.Inputs, args: object | undefined): pulumi
 }
 `;
 
-/** A class of a resource or of the provider that hands on all its arguments. What it misses may be there under a wrong name. */
+/** A resource or provider class that passes on all its arguments. A missing one may be present under a misspelt name. */
 export function handingOn(text: string): string {
   const [missing = ""] = required.exec(text) ?? [];
   const call = "utilities.handOn(resourceInputs, args)";
@@ -39,7 +39,7 @@ export function handingOn(text: string): string {
   return changed;
 }
 
-/** A function that hands on all its arguments, if it takes any. */
+/** A function that passes on all its arguments, if it has any. */
 export function functionHandingOn(text: string): string {
   const changed = text.replaceAll(functionInputs, "$1utilities.withAll($2, args)$3");
   if (changed === text && text.includes(": args."))

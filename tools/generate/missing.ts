@@ -1,4 +1,4 @@
-// What a resource type or a function lacks beside its definition, so that nothing is forgotten.
+// The parts that a resource type or function still lacks beside its definition, so that none is forgotten.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { functions, resources } from "../../provider/registry.ts";

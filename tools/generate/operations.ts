@@ -1,8 +1,8 @@
-// docs/operations.md: every operation of the contract, what it does and what it answers.
+// docs/operations.md: every operation of the contract, with its effect and its answer.
 import { contract } from "../../api/index.ts";
 import type { Operation } from "../../api/operation.ts";
 
-/** Sections of docs/interface.md that a row names, as links of a page beside it. */
+/** Sections of docs/interface.md that a row names, as links from a page in docs/. */
 const rulesOf = ({ source }: Operation): string =>
   [...source.matchAll(/docs\/(interface\.md#([\w-]+))/g)].map(([, link, name = ""]) => `[${name}](${link})`).join(", ");
 

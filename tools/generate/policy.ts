@@ -1,6 +1,16 @@
 // What policies see of the resources, from the package schema: plain values, and a typed helper for each resource.
-import type { PackageSpec } from "./schema.ts";
+import type { PackageSpec, Property, ResourceSpec } from "./schema.ts";
 import { banner, doc, members, nameOf, objectTypes } from "./sdk.ts";
+
+/** Inputs as policies see them: after the check, which makes one number of a list of versions. */
+const checkedInputs = ({ inputProperties }: ResourceSpec): Record<string, Property> =>
+  Object.fromEntries(
+    Object.entries(inputProperties).map(([name, property]) => {
+      const { oneOf = [], ...rest } = property;
+      const [single] = oneOf;
+      return [name, single && oneOf.some(({ items }) => items) ? { ...single, ...rest } : property];
+    }),
+  );
 
 /** The text of policy/resources.ts. */
 export function policyResources(schema: PackageSpec): string {
@@ -8,7 +18,7 @@ export function policyResources(schema: PackageSpec): string {
   const interfaces = resources.map(
     ({ name, spec }) => `/** What a program declares of a ${name}, with the defaults filled in. */
 export interface ${name}Inputs {
-${members(schema, { properties: spec.inputProperties, required: spec.requiredInputs }, false, "")}}
+${members(schema, { properties: checkedInputs(spec), required: spec.requiredInputs }, false, "")}}
 
 /** What the stack holds of a ${name}: its inputs, and what the service decided. */
 export interface ${name}Outputs {

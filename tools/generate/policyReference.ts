@@ -6,7 +6,7 @@ import { cell } from "./reference.ts";
 
 const names: readonly BaselineName[] = ["development", "production", "strict"];
 
-/** What a JSON schema says of a value, in words. */
+/** The text form of a JSON schema. */
 function typeText(schema: unknown): string {
   const { type, items, enum: values, properties, additionalProperties } = schema as Record<string, unknown>;
   if (Array.isArray(values)) return values.map((value) => `\`${JSON.stringify(value)}\``).join(", ");
@@ -27,7 +27,7 @@ function settings({ configSchema }: Policy): string {
   return rows.length === 0 ? "" : `\n| setting | type | meaning |\n|---|---|---|\n${rows.join("\n")}\n`;
 }
 
-/** What a baseline says of a policy: its level, and settings that are not the defaults. */
+/** The text form of a policy in a baseline: its level, and settings other than the defaults. */
 function levelText(policy: string, baseline: BaselineName): string {
   const entry = baselines[baseline][policy];
   if (typeof entry === "string" || entry === undefined) return entry ?? "advisory";

@@ -1,44 +1,49 @@
-// sdk/python, sdk/go and sdk/nodejs-plugin: what Pulumi's own generators make of the package schema, and everything we
-// change about it.
+// sdk/python, sdk/go and sdk/nodejs-plugin: the output of Pulumi's own generators for the package schema, and all our
+// changes to it.
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, sep } from "node:path";
 import { Stop } from "../lib/process.mjs";
 import { functionHandingOn, handingOn, handOnHelper } from "./handOn.ts";
-import type { PackageSpec, Property } from "./schema.ts";
+import { openValues, type PackageSpec, type Property } from "./schema.ts";
 import { camel, nameOf } from "./sdk.ts";
 
-/** Directories of the SDKs; what is generated there begins with a banner. */
+/** Directories of the SDKs; generated files begin with a banner. */
 export const pulumiSdkDirs = ["sdk/python", "sdk/go", "sdk/nodejs-plugin"];
 
 const plugin = "sdk/nodejs-plugin";
 const releaseBanner = "// *** Copied by `npm run generate` from sdk/nodejs/release.ts: do not edit. ***\n";
 
-/** Files of the SDKs by path. `generator` is the program of tools/pulumi/sdk-generator. */
+/** Files of the SDKs by path. `generator` is the path of the program tools/pulumi/sdk-generator. */
 export function pulumiSdks(generator: string, schema: PackageSpec, engines: unknown): Record<string, string> {
   const python = generate(generator, relaxed(schema), ["python"]);
   const others = generate(generator, schema, ["go", "nodejs"]);
-  // What stands in these we say in READMEs of our own, which tell more.
+  // Our own READMEs replace these, because they have more content.
   delete python["python/pulumi_machines/README.md"];
   delete others["nodejs/README.md"];
-  // For a package that is compiled and published where it lies; ours is compiled like everything else here.
+  // For a package that is compiled and published in its own folder; ours is compiled by this repository's build.
   delete others["nodejs/tsconfig.json"];
   delete others["nodejs/.gitignore"];
+  const opened = openingEnums(schema);
   const files = Object.entries({ ...python, ...others }).map(([path, text]) => [
     `sdk/${path.replace(/^nodejs\//, "nodejs-plugin/")}`,
-    text,
+    path.startsWith("nodejs/") ? opened(text) : text,
   ]);
   const sdks = Object.fromEntries(files) as Record<string, string>;
   return {
     ...sdks,
-    ...changed(sdks, ["provider", ...Object.keys(schema.resources)], handingOn),
+    ...changed(sdks, ["provider"], handingOn),
+    ...changed(sdks, Object.keys(schema.resources), (text, token) =>
+      describingNew(handingOn(text), schema.resources[token]?.description ?? ""),
+    ),
+    ...describedInGo(sdks, schema),
     ...changed(sdks, Object.keys(schema.functions), functionHandingOn),
-    // Written by hand for the other binding: here, the same file.
+    // Written by hand for the other binding; this is the same file.
     [`${plugin}/release.ts`]: `${releaseBanner}${readFileSync("sdk/nodejs/release.ts", "utf8").replaceAll(/(from "\.\/\w+)\.ts"/g, '$1"')}`,
     [`${plugin}/index.ts`]: `${sdks[`${plugin}/index.ts`]}\nexport { Release, ReleaseArgs, ReleaseRecord, ReleaseSource } from "./release";\n`,
     [`${plugin}/package.json`]: packageJson(sdks[`${plugin}/package.json`] ?? "{}", engines),
-    // Compiled, the file is one directory further down than package.json.
+    // After compilation, the file is one directory further down than package.json.
     [`${plugin}/utilities.ts`]:
       replaced(sdks[`${plugin}/utilities.ts`], "require('./package.json')", "require('../package.json')") +
       handOnHelper,
@@ -46,14 +51,72 @@ export function pulumiSdks(generator: string, schema: PackageSpec, engines: unkn
 }
 
 /** The files of the tokens in the SDK for Node.js, changed. */
-function changed(
+const changed = (
   sdks: Readonly<Record<string, string>>,
   tokens: readonly string[],
-  change: (text: string) => string,
-): Record<string, string> {
-  const paths = tokens.map((token) => `${plugin}/${camel(nameOf(token))}.ts`);
-  return Object.fromEntries(paths.map((path) => [path, change(sdks[path] ?? "")]));
+  change: (text: string, token: string) => string,
+): Record<string, string> =>
+  Object.fromEntries(
+    tokens.map((token) => {
+      const path = `${plugin}/${camel(nameOf(token))}.ts`;
+      return [path, change(sdks[path] ?? "", token)];
+    }),
+  );
+
+/** Every property of the resources and types, by name. */
+const propertiesOf = (schema: PackageSpec): [string, Property][] => [
+  ...Object.values(schema.types).flatMap(({ properties = {} }) => Object.entries(properties)),
+  ...Object.values(schema.resources).flatMap(({ inputProperties }) => Object.entries(inputProperties)),
+];
+
+/** Writes inputs that take more than the values of today so that editors complete these values, in TypeScript. */
+function openingEnums(schema: PackageSpec): (text: string) => string {
+  const known = propertiesOf(schema).flatMap(([, { items, ...property }]) =>
+    [property, items ?? {}].flatMap((one) =>
+      one[openValues] || one.oneOf ? [one, ...(one.oneOf ?? [])].flatMap(({ $ref }) => ($ref ? nameOf($ref) : [])) : [],
+    ),
+  );
+  const enums = [...new Set(known)].filter((name) => schema.types[`machines:index:${name}`]?.enum);
+  const names = new RegExp(`(?:string \\| )?\\benums\\.(${enums.join("|")})\\b(\\[\\])?`, "g");
+  // Of text or a boolean, the generator knows no values.
+  const texts = propertiesOf(schema).flatMap(([name, { oneOf = [] }]) =>
+    oneOf.flatMap((one) => (one[openValues] && !one.$ref ? [{ name, values: one[openValues] }] : [])),
+  );
+  return (text) =>
+    texts.reduce(
+      (before, { name, values }) =>
+        before.replaceAll(
+          new RegExp(`(?<=\\b${name}\\??: [^;]*?)\\bstring\\b`, "g"),
+          `${values.map((value) => JSON.stringify(value)).join(" | ")} | (string & {})`,
+        ),
+      text.replaceAll(names, (_, name: string, list = "") =>
+        list === "" ? `enums.${name} | (string & {})` : `(enums.${name} | (string & {}))[]`,
+      ),
+    );
 }
+
+const paragraphs = (description: string): string[] => description.split("\n").filter((line) => line !== "");
+
+/** A class whose constructor is described as the class is: editors show the constructor's text at `new`. */
+const describingNew = (text: string, description: string): string =>
+  replaced(
+    text,
+    / \* Create a \w+ resource with the given unique name, arguments, and options\.\n/,
+    paragraphs(description)
+      .map((line) => ` * ${line}\n`)
+      .join("     "),
+  );
+
+/** The files of the resources in the SDK for Go, whose constructors are described as the types are. */
+const describedInGo = (sdks: Readonly<Record<string, string>>, schema: PackageSpec): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(schema.resources).map(([token, { description }]) => {
+      const path = `sdk/go/machines/${camel(nameOf(token))}.go`;
+      const lines = paragraphs(description).map((line) => `//\n// ${line}\n`);
+      const begin = /(?<=\/\/ New\w+ registers a new resource with the given unique name, arguments, and options\.\n)/;
+      return [path, replaced(sdks[path], begin, lines.join(""))];
+    }),
+  );
 
 /** Runs the generator; the files by path below a directory for each language. */
 function generate(generator: string, schema: PackageSpec, languages: readonly string[]): Record<string, string> {
@@ -79,9 +142,9 @@ function generate(generator: string, schema: PackageSpec, languages: readonly st
 }
 
 /**
- * The schema for Python, where plain text is good for any enum. Python programs write inputs as dictionaries of plain
- * values, which a type checker would refuse; and the SDK turns text it gets into a member of the enum, so that one value
- * we don't know, set by somebody else, would end every program that has the resource.
+ * The schema for Python, where enums accept plain text. Python programs write inputs as dictionaries of plain values, which
+ * a type checker would refuse. The SDK also converts received text to an enum member, so an unknown value set by others
+ * would end every program with the resource.
  */
 function relaxed(schema: PackageSpec): PackageSpec {
   const relax = (property: Property): Property => {
@@ -89,6 +152,11 @@ function relaxed(schema: PackageSpec): PackageSpec {
     if (schema.types[inner]?.enum) {
       const { $ref = "", ...rest } = property;
       return { ...rest, oneOf: [{ type: "string" }, { $ref }] };
+    }
+    // Pulumi's runtime for Python fails for a list where its type is a union.
+    if (property.oneOf?.some(({ items }) => items)) {
+      const { oneOf: _, ...rest } = property;
+      return { ...rest, $ref: "pulumi.json#/Any" };
     }
     return {
       ...property,
@@ -137,7 +205,8 @@ function packageJson(generated: string, engines: unknown): string {
   return `${JSON.stringify(whole, null, 2)}\n`;
 }
 
-function replaced(text: string | undefined, old: string, next: string): string {
-  if (!text?.includes(old)) throw new Error(`Pulumi's generator no longer writes ${old}; see what it writes now`);
-  return text.replace(old, next);
+function replaced(text = "", old: string | RegExp, next: string): string {
+  const changed = text.replace(old, () => next);
+  if (changed === text) throw new Error(`Pulumi's generator no longer writes ${String(old)}; see what it writes now`);
+  return changed;
 }

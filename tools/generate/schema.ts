@@ -8,8 +8,12 @@ import type { Field, Shape } from "../../api/schema.ts";
 import { enumName } from "./enumName.ts";
 import { languages, packageInfo } from "./packageInfo.ts";
 
+/** Key of the values of today, for an input that takes others as well. A symbol: no JSON has it. */
+export const openValues: unique symbol = Symbol("open values");
+
 /** A property in Pulumi's package schema, as far as we use it. */
 export interface Property {
+  readonly [openValues]?: readonly string[];
   type?: "string" | "integer" | "number" | "boolean" | "array" | "object";
   $ref?: string;
   items?: Property;
@@ -67,10 +71,10 @@ const singular = (name: string): string =>
     .replace(/(?<=[^s])s$/, "");
 const token = (name: string): string => `machines:index:${name}`;
 
-/** Names that Pulumi's generators give to something else: in Go, `MachineState` is what a Machine is looked up by. */
+/** Names that Pulumi's generators reserve: in Go, `MachineState` is the lookup type of a Machine. */
 const taken: Readonly<Record<string, string>> = { MachineState: "MachinePowerState" };
 
-/** A place where a type is used. */
+/** A use of a type. */
 interface Use {
   /** Type and property. */
   readonly place: string;
@@ -83,7 +87,7 @@ interface Use {
 export function packageSchema(version: string): PackageSpec {
   const types: Record<string, TypeSpec> = {};
   const seen = new Map<string, Shape>();
-  // By definition: a schema that is described anew in another place is the same type.
+  // By definition: a schema described again in another place is the same type.
   const made = new Map<Shape["schema"]["def"], string>();
   const uses = new Map<string, Use[]>();
 
@@ -116,15 +120,23 @@ export function packageSchema(version: string): PackageSpec {
       }
       return reference(given, use);
     }
-    if (shape.values) {
-      const given = claim(taken[name] ?? name, shape);
+    const values = field.meta.open ?? shape.values;
+    if (values && shape.type === "string") {
+      const given = claim(field.meta.typeName ?? taken[name] ?? name, shape);
       types[token(given)] = {
         type: "string",
-        enum: shape.values.map((value) => ({ name: enumName(value), value })),
+        enum: values.map((value) => ({ name: enumName(value), value })),
       };
-      return reference(given, use);
+      const known = reference(given, use);
+      if (!field.meta.open) return known;
+      // In a union with text, an enum is plain text to Go. Where text has always been allowed, that takes nothing away.
+      const isText = shape.values === undefined || field.meta.format === "caseless";
+      return isText ? { oneOf: [{ type: "string" }, known] } : { ...known, [openValues]: values };
     }
-    if (shape.type === "stringOrBoolean") return { oneOf: [{ type: "string" }, { type: "boolean" }] };
+    if (shape.type === "stringOrBoolean") {
+      const text: Property = { type: "string", ...(values ? { [openValues]: values } : {}) };
+      return { oneOf: [text, { type: "boolean" }] };
+    }
     return shape.type === "any" ? { $ref: "pulumi.json#/Any" } : { type: shape.type };
   };
 
@@ -134,7 +146,7 @@ export function packageSchema(version: string): PackageSpec {
     return {
       ...typeOf(field, name, { place: `${owner}.${key}`, single: true, description }),
       ...(description === undefined ? {} : { description: describe(field) }),
-      // The package schema has no word for a default that is an object or a list.
+      // The package schema cannot express a default that is an object or a list.
       ...(standard === undefined || typeof standard === "object" ? {} : { default: standard }),
       ...(secret ? { secret } : {}),
       ...(deprecationMessage === undefined ? {} : { deprecationMessage }),
@@ -143,7 +155,7 @@ export function packageSchema(version: string): PackageSpec {
 
   const objectType = (shape: Extract<Shape, { kind: "object" }>, name: string): TypeSpec => {
     const entries = Object.entries(shape.fields);
-    // The configuration of a Machine is the Machine: its parts are named MachineService, not MachineConfigService.
+    // The configuration of a Machine belongs to the Machine: its parts are named MachineService, not MachineConfigService.
     const base = name.replace(/Config$/, "") || name;
     return {
       type: "object",
@@ -157,19 +169,25 @@ export function packageSchema(version: string): PackageSpec {
   const resourceSpec = (resource: Resource): ResourceSpec => {
     const inputs = Object.entries(resource.inputFields);
     const replacing = new Set(resource.replaceOn.filter((path) => !path.includes(".")));
-    const inputProperties = Object.fromEntries(
+    const singly = Object.fromEntries(
       inputs.map(([key, field]) => [
         key,
         {
           ...property(field, resource.name, key, resource.name + pascal(key)),
-          // Not replaceOnChanges: with it, the engine replaces for a value that is unknown at preview, too.
+          // Not replaceOnChanges, with which the engine also replaces for a value that is unknown at preview.
           ...(replacing.has(key) ? { willReplaceOnChanges: true } : {}),
         },
       ]),
     );
+    const inputProperties = Object.fromEntries(
+      inputs.map(([key, { meta }]) => [
+        key,
+        meta.format === "greatest" ? orList(singly[key] ?? {}) : (singly[key] ?? {}),
+      ]),
+    );
     const outputs = Object.entries(resource.outputFields);
     const properties = {
-      ...Object.fromEntries(Object.entries(inputProperties).map(([key, { default: _, ...rest }]) => [key, rest])),
+      ...Object.fromEntries(Object.entries(singly).map(([key, { default: _, ...rest }]) => [key, rest])),
       ...Object.fromEntries(
         outputs.map(([key, field]) => [key, property(field, resource.name, key, resource.name + pascal(key))]),
       ),
@@ -187,7 +205,7 @@ export function packageSchema(version: string): PackageSpec {
       requiredInputs: inputs
         .filter(([, field]) => !field.optional && field.default === undefined && kindOf(field) === "default")
         .map(([key]) => key),
-      // What the dynamic binding made stays the same resource when a program changes over to the plugin.
+      // A resource of the dynamic binding stays the same resource when a program switches to the plugin.
       aliases: [{ type: `pulumi-nodejs:dynamic/machines:${resource.name}` }],
     };
   };
@@ -250,8 +268,8 @@ const configVariables = (): Record<string, Property> =>
   );
 
 /**
- * What a provider of one's own takes. Without defaults: an SDK would write them into the stack, the token from the
- * environment in clear text (Node.js), and take a 0 for nothing. The provider reads the environment itself.
+ * The arguments of an explicit provider. Without defaults: an SDK would write the environment's token into the stack in
+ * plain text (Node.js), and ignore a 0. The provider reads the environment itself.
  */
 const providerInputs = (): Record<string, Property> =>
   Object.fromEntries(
@@ -265,6 +283,10 @@ const providerInputs = (): Record<string, Property> =>
     ]),
   );
 
+/** An input of which a program may give one or a list. */
+const orList = ({ type, ...rest }: Property): Property =>
+  type === undefined ? rest : { oneOf: [{ type }, { type: "array", items: { type } }], ...rest };
+
 /** What a type is, in the words of the property that is of it. */
 function described([first, ...others]: readonly Use[]): { description?: string } {
   if (first?.description === undefined) return {};
@@ -273,7 +295,7 @@ function described([first, ...others]: readonly Use[]): { description?: string }
   return { description: `One of ${places.join(", ")}. ${first.description}` };
 }
 
-/** Marks the properties inside an input whose change replaces the resource; those at the top are marked already. */
+/** Marks nested input properties whose change replaces the resource; top-level ones are marked already. */
 function markReplacing(types: Record<string, TypeSpec>, specs: Record<string, ResourceSpec>): void {
   const at = (property: Property | undefined, name: string): Property | undefined =>
     name === "*"
@@ -288,8 +310,8 @@ function markReplacing(types: Record<string, TypeSpec>, specs: Record<string, Re
   }
 }
 
-/** The description with the documented default of a field of the wire. */
-function describe({ meta: { description, wireDefault } }: Field): string {
-  const text = description ?? "";
-  return wireDefault === undefined ? text : `${text} Default: \`${JSON.stringify(wireDefault)}\`.`;
+/** The description with the default. Pulumi's generators write no other word about it. */
+function describe({ default: standard, meta: { description = "", wireDefault } }: Field): string {
+  const shown = JSON.stringify(standard ?? wireDefault);
+  return shown === undefined || shown === "{}" ? description : `${description} Default: \`${shown}\`.`;
 }

@@ -1,10 +1,10 @@
-// docs/service-coverage.md: every operation of the contract, what it answers, and which tests ask it.
+// docs/service-coverage.md: every operation of the contract, its answers, and the tests that request it.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { contract } from "../../api/index.ts";
 import type { Operation } from "../../api/operation.ts";
 
-/** A request as a test spells it: the segments of its path from the end, `undefined` where a value stands. */
+/** A request in a test: the segments of its path from the end, `undefined` for a variable part. */
 interface Asked {
   readonly method: string;
   readonly segments: readonly (string | undefined)[];
@@ -12,7 +12,7 @@ interface Asked {
 
 const call = /\(\s*"(GET|POST|PUT|PATCH|DELETE)",\s*(?:"([^"]*)"|`([^`]*)`|(\w+)\b)/g;
 
-/** Paths of lists by the name a variable has that stands for one. */
+/** Paths of lists by the name of the variable that stands for one. */
 type Lists = ReadonlyMap<string, string>;
 
 /** `${machines}/${id}/stop` as segments. */
@@ -27,7 +27,7 @@ function segmentsOf(path: string, lists: Lists): (string | undefined)[] {
     .map((segment) => (segment.includes("\0") ? undefined : segment));
 }
 
-/** Those that ask every operation. */
+/** Tests that request every operation. */
 const asksAll = new Set(["openapi.test.ts", "schemathesis.test.ts"]);
 
 function askedIn(text: string, lists: Lists): Asked[] {
@@ -37,7 +37,7 @@ function askedIn(text: string, lists: Lists): Asked[] {
   }));
 }
 
-/** Whether a request is one of that operation, as far as its spelling tells. */
+/** Whether a request is one of that operation, as far as its text shows. */
 function asks({ method, segments }: Asked, row: Operation): boolean {
   const wanted = row.path.split("/").filter((segment) => segment !== "" && segment !== "v1");
   const open = segments[0] === undefined || segments.length < wanted.length;

@@ -1,8 +1,8 @@
-// docs/service-differences.md: an introduction kept by hand, and every choice that is marked in the code.
+// docs/service-differences.md: an introduction written by hand, and every assumption that is marked in the code.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** Headings by the beginning of a file's path, in the order they have on the page; the first that fits counts. */
+/** Headings by path prefix, in the order of the page; the first match counts. */
 const areas: readonly (readonly [title: string, ...paths: string[]])[] = [
   ["Requests", "service/http/", "service/validation/", "service/service.ts"],
   ["Names and identifiers", "api/", "service/ids.ts", "service/store/", "service/local/"],
@@ -42,7 +42,7 @@ const areas: readonly (readonly [title: string, ...paths: string[]])[] = [
   ["Other choices", "service/"],
 ];
 
-/** What a mark says: from the mark to the end of its comment, or to the next mark in it. */
+/** The text of a mark: from the mark to the end of its comment, or to its next mark. */
 export function marksIn(source: string): string[] {
   const comments = source.match(/\/\*\*?[\s\S]*?\*\/|(?:^[ \t]*\/\/.*\n)+|\/\/.*$/gm) ?? [];
   return comments.flatMap((comment) => {
@@ -54,7 +54,7 @@ export function marksIn(source: string): string[] {
   });
 }
 
-/** A mark as a bullet: without references to sections, with a capital and a full stop. */
+/** A mark as a bullet: without references to sections, with a capital letter and a full stop. */
 function sentence(mark: string): string {
   const plain = mark
     .replace(/ \(docs\/interface\.md#[^)]*\)/g, "")

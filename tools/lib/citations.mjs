@@ -1,15 +1,16 @@
-// Citations lead somewhere: sections of docs/interface.md, faults (F41) of docs/faults.md, rules (R11) of docs/how-it-works.md.
+// Checks that citations are valid: sections of docs/interface.md, faults (F41) of docs/faults.md, rules (R11) of
+// docs/how-it-works.md.
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import { inRoot } from "./paths.mjs";
 
-/** Files that say nothing of ours, or repeat what another file says. */
+/** Files of others, and files that repeat the content of another file. */
 const IGNORED = /^(?:package-lock\.json|test\/upgrade\/[^/]+\/|tools\/pulumi\/)/;
 const READ = /\.(?:[cm]?[jt]s|md|json|py|go|ya?ml|toml)$/;
-/** What users have without the repository: a path of the repository means nothing there. */
+/** Files that are published without the repository, where a path of the repository has no meaning. */
 const PUBLISHED = /^(?:provider\/schema\.json$|sdk\/)/;
 
-// A comment may break its line inside of a citation.
+// A comment may break its line inside a citation.
 const GAP = String.raw`(?:[ \t]+|[ \t]*\n[ \t]*(?:\/\/|\*)?[ \t]*)`;
 const forms = [
   { of: "section", pattern: /\binterface\.md#([\w-]+)/g, page: "docs/interface.md" },
@@ -18,7 +19,7 @@ const forms = [
 ];
 const numbered = new RegExp(String.raw`\b(?:spec|specification|bodies)${GAP}(?:sections?${GAP})?\d+(?:\.\d+)*`, "gi");
 
-/** Names that GitHub gives to the headings of a page. */
+/** The anchors that GitHub gives to the headings of a page. */
 export function anchorsOf(page) {
   const seen = new Map();
   const headings = page.replaceAll(/^```.*?^```/gms, "").matchAll(/^#+ +(.+?) *$/gm);
@@ -36,7 +37,7 @@ export function anchorsOf(page) {
   );
 }
 
-/** What may be cited, as the pages say it. */
+/** The valid targets of citations, according to the pages. */
 export function citable() {
   const page = (path) => fs.readFileSync(inRoot(path), "utf8");
   const rows = (path, letter) =>
@@ -48,7 +49,7 @@ export function citable() {
   };
 }
 
-/** What is wrong with the citations of one file, as sentences that begin with its name and line. */
+/** The invalid citations of one file, as sentences that begin with its name and line. */
 export function wrongCitations(file, text, known) {
   const at = (index) => `${file}:${text.slice(0, index).split("\n").length}`;
   const unknown = forms.flatMap(({ of, pattern, page }) =>

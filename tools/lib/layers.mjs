@@ -1,4 +1,4 @@
-// Imports only go down: a file imports from its own layer and from the layers below it.
+// Checks that imports only go down: a file imports from its own layer and from lower layers.
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
@@ -18,7 +18,7 @@ export const layers = {
     ["main"],
   ],
   service: [
-    ["refusal", "ids", "requireNode"],
+    ["refusal", "ids", "requireNode", "version"],
     ["states", "crypto"],
     ["store"],
     ["time"],
@@ -39,11 +39,11 @@ export const layers = {
 /** The layer of a path below a folder. */
 const layerOf = (file) => file.split("/")[0].replace(/\.ts$/, "");
 
-/** The path below a folder; undefined if it lies elsewhere. */
+/** The path below a folder; undefined if it is elsewhere. */
 const below = (folder, file) =>
   folder === "" ? file : file.startsWith(`${folder}/`) ? file.slice(folder.length + 1) : undefined;
 
-/** The imports of one file that go up, as sentences that begin with its path from the root of the repository. */
+/** The upward imports of one file, as sentences that begin with its path from the root of the repository. */
 export function upwardImports(file, text) {
   const targets = [...text.matchAll(/^(?:import|export|\}).*?(?: from )?"(\.[^"]+)";$/gm)].map(([, target]) =>
     path.posix.join(path.posix.dirname(file), target),

@@ -1,12 +1,12 @@
-// One at a time, across processes: a lock file that holds its owner's pid and is taken over when the owner is gone.
+// A lock between processes: a file that contains its owner's pid, and is taken over when the owner is gone.
 import fs from "node:fs";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { heartbeat, say } from "./process.mjs";
 
-const STALE = 60_000; // an owner touches its lock every 5 s; a pid alone could have been given to another process
+const STALE = 60_000; // an owner touches its lock every 5 s, because its pid could be reused
 
-/** Whether a process of that id runs. One that has ended and is only waiting to be noticed by its parent does not. */
+/** Whether a process of that id runs. One that has exited and was not reaped by its parent does not. */
 export function isAlive(pid) {
   try {
     process.kill(pid, 0);
@@ -24,10 +24,10 @@ function isZombie(pid) {
   }
 }
 
-/** Takes the lock if it is free; otherwise the pid of its owner. */
+/** Acquires the lock if it is free; otherwise returns the pid of its owner. */
 export function tryLock(file) {
   fs.mkdirSync(path.dirname(file), { recursive: true });
-  const mine = `${file}.${process.pid}`; // written aside and linked into place, so that a lock is never seen empty
+  const mine = `${file}.${process.pid}`; // written separately and linked into place, so that a lock is never empty
   fs.writeFileSync(mine, `${process.pid}`);
   try {
     fs.linkSync(mine, file);
@@ -35,7 +35,7 @@ export function tryLock(file) {
     if (error.code !== "EEXIST") throw error;
     const owner = currentOwner(file);
     if (owner !== undefined) return { owner };
-    // Gone: move the old lock away. Should somebody else have taken it over in between, put theirs back.
+    // Gone: move the old lock away. If another process has taken it over in between, restore its lock.
     const old = `${file}.old-${process.pid}`;
     try {
       fs.renameSync(file, old);
@@ -79,7 +79,7 @@ function currentOwner(file) {
   }
 }
 
-/** Runs `work` while holding the lock, waiting for whoever has it. */
+/** Runs `work` while holding the lock, after waiting for its owner. */
 export async function withLock(file, what, work) {
   let lock = tryLock(file);
   if (lock.owner !== undefined) {

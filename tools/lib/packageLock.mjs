@@ -1,12 +1,12 @@
-// Completes package-lock.json. A registry mirror that does not (yet) offer a package for every platform makes npm leave
-// those platforms out of the lock, and `npm ci` then refuses the lock on every platform. Name and version are known
-// from the package that wants them; what is lacking is only the checksum, which npm does without.
+// Completes package-lock.json. If a registry mirror lacks a package for some platform, npm omits that platform from the
+// lock, and `npm ci` then refuses the lock on every platform. The dependent package has the name and version; only the
+// checksum is missing, which npm does not need.
 import fs from "node:fs";
 
 const PLATFORM =
   /(?:^|[/-])(android|darwin|freebsd|linux|openharmony|win32)-(arm64|arm|x64|ia32|ppc64|riscv64|s390x)(?:-(\w+))?$/;
 
-/** Names the optional platform packages that the lock lacks; adds them if `write` is set. */
+/** Lists the optional platform packages that the lock lacks; adds them if `write` is set. */
 export function completeLock(file, { write }) {
   const lock = JSON.parse(fs.readFileSync(file, "utf8"));
   const { "": project, ...packages } = lock.packages;
@@ -36,7 +36,7 @@ export function completeLock(file, { write }) {
   return names;
 }
 
-/** Looks where Node would: in the package's own node_modules, then in those of the directories above. */
+/** Searches like Node.js: in the package's own node_modules, then in those of its parent directories. */
 function isLocked(packages, from, name) {
   for (let dir = from; ; dir = dir.slice(0, Math.max(0, dir.lastIndexOf("/node_modules/")))) {
     if (`${dir === "" ? "" : `${dir}/`}node_modules/${name}` in packages) return true;

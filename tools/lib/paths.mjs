@@ -1,4 +1,4 @@
-// Where things are in this clone.
+// The paths of this clone.
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 

@@ -1,14 +1,14 @@
-// Starting other programs: quietly with signs of life, or in the foreground with ^C handled; and saying things.
+// Runs other programs: silently with progress messages, or in the foreground with ^C handled; and prints messages.
 import { spawn } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** A failure the user can act on: printed as one sentence, without a stack. */
+/** A failure that the user can correct: printed as one sentence, without a stack. */
 export class Stop extends Error {}
 
-/** A short line about what is going on; stderr, because stdout belongs to what was asked for. */
+/** A short progress message on stderr, because stdout is for results. */
 export const say = (line) => process.stderr.write(`${line}\n`);
 
-/** Runs a script's main function: a Stop becomes its sentence, and exit code 1. */
+/** Runs a script's main function: a Stop is printed as its sentence, with exit code 1. */
 export async function main(run) {
   try {
     process.exitCode = (await run()) ?? 0;
@@ -21,14 +21,14 @@ export async function main(run) {
 
 const seconds = (since) => `${Math.round((Date.now() - since) / 1000)} s`;
 
-/** Says `line()` with the time gone by every 30 s, so that a long step can be seen to be alive. Returns what ends it. */
+/** Prints `line()` with the elapsed time every 30 s, so that a long step visibly runs. Returns a function that ends it. */
 export function heartbeat(line) {
   const since = Date.now();
   const timer = setInterval(() => say(`  ${line()}, ${seconds(since)}`), 30_000);
   return () => clearInterval(timer);
 }
 
-/** Runs a program and collects what it prints; `alive` is what is said every 30 s (a function gets the output so far). */
+/** Runs a program and collects its output; `alive` is printed every 30 s (a function gets the output so far). */
 export async function quiet(command, args, { alive, timeout, input, ...options } = {}) {
   let stdout = "";
   let stderr = "";
@@ -42,7 +42,7 @@ export async function quiet(command, args, { alive, timeout, input, ...options }
     });
     child.stdout.on("data", (chunk) => (stdout += chunk));
     child.stderr.on("data", (chunk) => (stderr += chunk));
-    child.stdin?.on("error", () => {}); // it ended without reading: its exit code tells
+    child.stdin?.on("error", () => {}); // it exited without reading; its exit code decides
     child.stdin?.end(input);
     const code = await new Promise((resolve) => {
       child.on("error", (error) => {
@@ -57,7 +57,7 @@ export async function quiet(command, args, { alive, timeout, input, ...options }
   }
 }
 
-/** The last lines of a program's output, indented: what explains a failure. */
+/** The last lines of a program's output, indented, to explain a failure. */
 export const tail = (output, lines = 15) =>
   output
     .trim()
@@ -67,9 +67,9 @@ export const tail = (output, lines = 15) =>
     .join("\n");
 
 /**
- * Runs a program on our terminal and waits for it, whatever signals arrive. ^C reaches the whole process group, the
- * child too, and a second signal would make the Pulumi CLI give up without cleaning up; a signal sent to us alone must
- * be handed on. Which of the two it was shows in a process of the same group that does nothing but die of a signal.
+ * Runs a program on our terminal and waits for it, whatever signals arrive. ^C reaches the whole process group, including
+ * the child, and a second signal would make the Pulumi CLI exit without cleaning up. A signal sent to us alone must be
+ * passed on. A process of the same group that only dies of signals shows which of the two it was.
  */
 export async function foreground(command, args, options = {}) {
   const canary = spawn("cat", [], { stdio: ["pipe", "ignore", "ignore"] }); // ends with us: its input closes

@@ -1,4 +1,4 @@
-// Requests that Schemathesis makes up from the service's own description, sent to a service in this process.
+// Requests that Schemathesis generates from the service's description, sent to a service in this process.
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
@@ -6,27 +6,28 @@ import { inPythonEnvironment, pythonEnvironment } from "../setup/python.mjs";
 import { inRoot } from "./paths.mjs";
 import { quiet } from "./process.mjs";
 
-// What a run costs, measured: the bounds of every parameter one by one, and then some for each case an operation is given.
+// The measured cost of a run: the limits of every parameter, plus some requests for each case of an operation.
 const COVERAGE = 7600;
 const EXAMPLES = 300;
 const PER_CASE = 105;
 
-// Left out, because the interface is meant to be otherwise: a body may be of the right form and still be refused, what was
-// deleted is shown for a while, and what was made need not have a lease.
+// Excluded, because the interface intends otherwise: a well-formed body may be refused, a deleted object is shown for a
+// while, and a created object need not have a lease.
 const NOT_CHECKED = ["positive_data_acceptance", "use_after_free", "ensure_resource_availability"];
 
-/** Environment of Schemathesis, or why there is none. */
+/** Environment of Schemathesis, or the reason why there is none. */
 export const schemathesisEnvironment = (env) => pythonEnvironment(env, inRoot("tools/python/schemathesis.txt"));
 
 /**
  * Tests a service that runs in this process and listens at `url`, with about `max` requests.
- * @returns {Promise<{ code: number, output: string, requests: number }>} what it found is in the output; code 0 when nothing
+ * @returns {Promise<{ code: number, output: string, requests: number }>} the output has the findings; code 0 when there are
+ * none
  */
 export async function runSchemathesis({ dir, env, service, url, max, seed }) {
   const covers = max >= COVERAGE + EXAMPLES + PER_CASE;
   const cases = Math.max(1, Math.round((max - EXAMPLES - (covers ? COVERAGE : 0)) / PER_CASE));
   const work = fs.mkdtempSync(path.join(os.tmpdir(), "schemathesis-"));
-  // Requests that wait for something are answered in a moment when time passes quickly.
+  // Long polls are answered soon if the clock is fast.
   const hurry = setInterval(() => service.context.clock.advance(5000), 100);
   const before = service.audit.last;
   try {

@@ -1,5 +1,5 @@
-// Checks of the SDKs that Pulumi's generators write: whether they compile, and the programs of their READMEs and of the
-// examples with them. A check whose language is not there is left out, with the reason.
+// Checks that the SDKs of Pulumi's generators compile, together with the programs of their READMEs and the examples. A
+// check whose language is missing is skipped with the reason.
 import fs from "node:fs";
 import path from "node:path";
 import { goEnvironment, goProblem, isOffline } from "../setup/sdkGenerator.mjs";
@@ -9,7 +9,7 @@ import { quiet } from "./process.mjs";
 
 const GO_SDK = "sdk/go/machines";
 
-/** By name; each answers how it ended (`code`, `output`) or why it was left out (`reason`). */
+/** By name; each returns its result (`code`, `output`) or why it was skipped (`reason`). */
 export const sdkChecks = { "SDK for Go": checkGo, "SDK for Python": checkPython, "SDK of the plugin": checkPlugin };
 
 async function checkGo(env) {
@@ -28,7 +28,7 @@ async function checkGo(env) {
   const { code, output } = await inTurn([
     () => go(sdk, "vet", "./..."),
     () => go(sdk, "build", "./..."),
-    () => go(program, "vet", "-mod=mod", "./..."), // what it needs, beyond what it names, go adds itself
+    () => go(program, "vet", "-mod=mod", "./..."), // go adds indirect requirements itself
     ...examplesWith("go.mod").map((dir) => () => go(dir, "vet", "./...")),
   ]);
   if (code !== 0 && isOffline(output))
@@ -43,7 +43,7 @@ async function checkPython(env) {
   const config = ["--config-file", inRoot("tools/python/mypy.ini"), "--cache-dir", path.join(cache, "mypy")];
   const mypy = (...args) =>
     quiet(path.join(dir, "bin/mypy"), [...config, ...args], { cwd: inRoot("."), env: inPythonEnvironment(dir, env) });
-  // Programs are all called __main__, and two of a name cannot be checked at once.
+  // All programs are called __main__, and two of one name cannot be checked together.
   const programs = [program, ...examplesWith("__main__.py")].map((at) => path.join(at, "__main__.py"));
   return inTurn([() => mypy("-p", "pulumi_machines"), ...programs.map((file) => () => mypy(file))]);
 }
@@ -65,7 +65,7 @@ async function checkPlugin(env) {
   ]);
 }
 
-/** One after the other, up to the first that fails. */
+/** In sequence, up to the first that fails. */
 async function inTurn(steps) {
   for (const step of steps) {
     const result = await step();
@@ -74,7 +74,7 @@ async function inTurn(steps) {
   return { code: 0, output: "" };
 }
 
-/** A folder of our own with these files; what else is in it is kept. */
+/** A folder with these files; other files in it are kept. */
 function scratch(name, files) {
   const dir = path.join(cache, "readme", name);
   fs.mkdirSync(dir, { recursive: true });
@@ -82,7 +82,7 @@ function scratch(name, files) {
   return dir;
 }
 
-/** The code of a language that a document shows, block by block. */
+/** The code blocks of a language in a document. */
 function blocksOf(file, language) {
   const blocks = fs.readFileSync(inRoot(file), "utf8").matchAll(/^```(\w+)\n(.*?)^```$/gms);
   return [...blocks].flatMap(([, found, code]) => (found === language ? [code] : []));
@@ -90,7 +90,7 @@ function blocksOf(file, language) {
 
 const codeOf = (file, language) => blocksOf(file, language).join("\n");
 
-/** The TypeScript of documents whose blocks are parts of programs: what they leave out is the same for all of them. */
+/** The TypeScript of documents whose blocks are parts of programs; all omit the same declarations. */
 function snippets(...files) {
   const start = `import * as pulumi from "@pulumi/pulumi";\nimport * as machines from "pulumi-machines-plugin";\n
 export const config = new pulumi.Config();\n`;

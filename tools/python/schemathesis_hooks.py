@@ -11,7 +11,7 @@ FIXED = {
 }
 numbers = itertools.count()
 
-# It takes org_slug for the identifier of something nothing makes, and would never begin with what makes everything else.
+# It would treat org_slug as the id of an object that no operation creates, and never begin with the creating operations.
 stateful.is_likely_root_transition = lambda operation, node, produced: operation.label in FIXED
 
 

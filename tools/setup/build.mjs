@@ -6,7 +6,7 @@ import { withLock } from "../lib/lock.mjs";
 import { bin, cache, inRoot, state } from "../lib/paths.mjs";
 import { quiet, say, Stop, tail } from "../lib/process.mjs";
 
-const SOURCES = ["api", "provider", "sdk/nodejs", "sdk/nodejs-plugin", "service", "policy"];
+const SOURCES = ["api", "provider", "cli", "sdk/nodejs", "sdk/nodejs-plugin", "service", "policy"];
 const PROJECTS = ["sdk/nodejs", "sdk/nodejs-plugin", "service", "policy"];
 const OUTPUTS = new Set(["dist", "node_modules"]);
 const PLUGIN = "provider/dist/main.js";
@@ -47,7 +47,7 @@ const isBuilt = (hash) =>
   fs.existsSync(MARKER) &&
   fs.readFileSync(MARKER, "utf8") === hash;
 
-/** Content, not times: switching branches back and forth builds nothing. */
+/** By content, not times, so that switching branches back and forth builds nothing. */
 function fingerprint() {
   const hash = createHash("sha256");
   const add = (file) =>
@@ -76,7 +76,7 @@ function fingerprint() {
   return hash.digest("hex");
 }
 
-/** What an earlier build wrote and this one did not comes from sources that are gone; it must not be published. */
+/** Files that only an earlier build wrote come from removed sources; they must not be published. */
 function removeOlder(dir, time) {
   for (const entry of fs.readdirSync(dir, { withFileTypes: true, recursive: true })) {
     const file = path.join(entry.parentPath ?? entry.path, entry.name);

@@ -1,7 +1,7 @@
-// Bundles both bindings, because one file, or two, start several times faster than hundreds: the dynamic one in place of what
-// the compiler made of it, beside it the client for scripts, which has its code from the same file, so that a process has one
-// of it; the plugin with the schema beside it, in the layout that the clone, the npm package and the release archive share.
-// Run by the build, after the compiler, with our own node.
+// Bundles both bindings, because one or two files start several times faster than hundreds. The dynamic binding replaces
+// the compiled one. The client for scripts is beside it and shares its file, so that a process loads the code once. The
+// plugin has the schema beside it, in the layout shared by the clone, the npm package and the release archive. The build
+// runs this after the compiler, with our own node.
 import fs from "node:fs";
 import path from "node:path";
 import { rolldown } from "rolldown";
@@ -33,24 +33,27 @@ const bundles = await bundle(
     chunkFileNames: "[name].js",
   },
 );
-// The command is a process of its own, which a program that loads the others never pays for.
+// The command is a process of its own, which a program that loads the others never pays for. Its executable is a file of its own,
+// because what the rest requires may be missing in the Node.js that it refuses.
+const command = { external: ["undici", /^@pulumi\//], codeSplitting: false, minify: true };
 bundles.push(
+  ...(await bundle({ command: inRoot("cli/command.ts") }, path.join(sdk, "cli"), command)),
   ...(await bundle({ main: inRoot("cli/main.ts") }, path.join(sdk, "cli"), {
-    external: ["undici", /^@pulumi\//],
-    codeSplitting: false,
-    minify: true,
+    ...command,
+    external: [/\/command\.ts$/],
+    paths: (id) => (id.endsWith("/command.ts") ? "./command.js" : id),
   })),
 );
 fs.chmodSync(path.join(sdk, "cli/main.js"), 0o755);
 for (const folder of ["api", "provider"]) {
   for (const entry of fs.readdirSync(path.join(sdk, folder), { recursive: true, withFileTypes: true })) {
     const file = path.join(entry.parentPath, entry.name);
-    // Types stay; the code is in the bundle.
+    // Types stay; the bundle has the code.
     if (file.endsWith(".js") && !bundles.includes(file)) fs.rmSync(file);
   }
 }
 
-// Of what it is compiled from, the types of the package itself are all that anybody reads.
+// Only the types of the package itself are used by others.
 const policy = inRoot("policy/dist");
 const policyBundles = await bundle(
   { index: inRoot("policy/index.ts"), main: inRoot("policy/main.ts") },
@@ -69,15 +72,16 @@ for (const folder of ["api", "provider"]) fs.rmSync(path.join(policy, folder), {
 
 const dist = inRoot("provider/dist");
 fs.rmSync(dist, { recursive: true, force: true });
-// The entry is a file of its own, because a file that switches the compile cache on is not in it; so is undici, which a run
-// without a request never reads. @grpc/proto-loader is read by a diagnostic service of grpc-js that nobody starts.
+// The entry is a separate file, because the compile cache never includes the file that enables it; undici is separate
+// because a run without a request never loads it. @grpc/proto-loader is only used by a diagnostic service of grpc-js that
+// is never started.
 const plugged = await bundle({ main: inRoot("provider/main.ts") }, dist, {
   external: ["@grpc/proto-loader"],
   alias: { undici$: inRoot("tools/setup/undici.cjs") },
   chunkFileNames: "[name].js",
   minify: true,
 });
-// A single letter beyond ASCII makes V8 keep the whole text in twice the memory.
+// A single non-ASCII character makes V8 use twice the memory for the whole text.
 for (const file of plugged) {
   const ascii = fs
     .readFileSync(file, "utf8")
@@ -86,14 +90,13 @@ for (const file of plugged) {
 }
 fs.copyFileSync(inRoot("provider/schema.json"), path.join(dist, "schema.json"));
 
-// What a machine needs that has nothing but Node.js: published in pulumi-machines-plugin, and packed for `pulumi plugin install`.
+// All that a computer with only Node.js needs: published in pulumi-machines-plugin, and packed for `pulumi plugin install`.
 const plugin = inRoot("sdk/nodejs-plugin/plugin");
 const { version, license } = JSON.parse(fs.readFileSync(inRoot("sdk/nodejs/package.json"), "utf8"));
 fs.rmSync(plugin, { recursive: true, force: true });
 for (const file of ["pulumi-resource-machines", "PulumiPlugin.yaml", "LICENSE", "provider/dist"])
   fs.cpSync(inRoot(file), path.join(plugin, file), { recursive: true }); // with its mode
-// The bundle needs no package. But Pulumi runs a folder that it is told to take as the plugin by means of the @pulumi/pulumi
-// in it, which it installs first.
+// The bundle needs no package. But Pulumi runs a plugin folder with the folder's @pulumi/pulumi, which it installs first.
 const { dependencies } = JSON.parse(fs.readFileSync(inRoot("sdk/nodejs-plugin/package.json"), "utf8"));
 const manifest = {
   name: "pulumi-resource-machines",

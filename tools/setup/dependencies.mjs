@@ -1,4 +1,4 @@
-// npm dependencies: `npm ci` unless node_modules holds exactly what package-lock.json says.
+// npm dependencies: runs `npm ci` unless node_modules matches package-lock.json.
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
@@ -7,7 +7,7 @@ import { withLock } from "../lib/lock.mjs";
 import { bin, inRoot, state } from "../lib/paths.mjs";
 import { quiet, say, Stop, tail } from "../lib/process.mjs";
 
-const NODE = 22; // what @pulumi/pulumi and most else here need; npm's `node` package brings it
+const NODE = 22; // required by @pulumi/pulumi and most other packages here; npm's `node` package provides it
 
 export async function installDependencies() {
   if (!isInstalled())
@@ -51,8 +51,8 @@ async function install() {
 }
 
 /**
- * npm writes node_modules/.package-lock.json when an installation is complete, and only then; what it lists is compared
- * with package-lock.json. Packages for other platforms are in the second only.
+ * npm writes node_modules/.package-lock.json only when an installation is complete; this is compared with
+ * package-lock.json. Only the second has packages for other platforms.
  */
 function isInstalled() {
   try {
@@ -88,7 +88,7 @@ const dependenciesOf = ({ dependencies, devDependencies, optionalDependencies, p
   peerDependencies,
 });
 
-/** The npm that runs us, on the node that runs it; otherwise the one on PATH. */
+/** The npm that runs us, with its node; otherwise the one on PATH. */
 function npm() {
   const script = process.env.npm_execpath ?? "";
   if (path.basename(script) !== "npm-cli.js") return { command: "npm", args: [] };

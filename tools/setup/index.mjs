@@ -1,4 +1,4 @@
-// Makes a clone ready for work: dependencies, the Pulumi CLI, the build. Does only what is missing.
+// Prepares a clone: dependencies, the Pulumi CLI, the build. Does only what is missing.
 import path from "node:path";
 import { Stop } from "../lib/process.mjs";
 import { bin } from "../lib/paths.mjs";
@@ -6,7 +6,9 @@ import { build } from "./build.mjs";
 import { installDependencies } from "./dependencies.mjs";
 import { findPulumi } from "./pulumi.mjs";
 
-/** Brings the clone up to date and returns the environment to run its programs in: our node and pulumi first on PATH. */
+/**
+ * Prepares the clone and returns the environment for its programs, with the folders of our node and pulumi first on PATH.
+ */
 export async function setup({ pulumi: wantsPulumi = false, build: wantsBuild = true, force = false } = {}) {
   if (process.platform === "win32")
     throw new Stop("These scripts need Linux or macOS; on Windows, run them inside WSL.");
@@ -20,11 +22,11 @@ export async function setup({ pulumi: wantsPulumi = false, build: wantsBuild = t
     wantsPulumi ? findPulumi(env) : Promise.resolve(),
     wantsBuild ? build(env, { force }) : Promise.resolve(),
   ];
-  const results = await Promise.allSettled(both); // both to their end: neither is left running behind a failure
+  const results = await Promise.allSettled(both); // both until their end, so that neither keeps running after a failure
   const failed = results.find((result) => result.status === "rejected");
   if (failed) throw failed.reason;
   const pulumiDir = results[0].value;
-  if (pulumiDir !== undefined)
-    env.PATH = [bin, pulumiDir, ...others.filter((dir) => dir !== pulumiDir)].join(path.delimiter);
-  return { env };
+  const folders = [...new Set(pulumiDir === undefined ? [bin] : [bin, pulumiDir])];
+  env.PATH = [...folders, ...others.filter((dir) => !folders.includes(dir))].join(path.delimiter);
+  return { env, folders };
 }

@@ -1,4 +1,4 @@
-// Finds a Pulumi CLI with a Node.js language host, or brings one: from PATH, from the per-user cache, by Pulumi's own
+// Finds or installs a Pulumi CLI with a Node.js language host: from PATH, from the per-user cache, with Pulumi's own
 // installer, or built from its Go modules. Returns the directory to put on PATH.
 import { createHash } from "node:crypto";
 import fs from "node:fs";
@@ -18,16 +18,16 @@ const PYTHON_EXECUTOR = `python/cmd/${PYTHON_HOST}-exec`; // a script: `go insta
 const VERSION_VARIABLE = "github.com/pulumi/pulumi/sdk/v3/go/common/version.Version";
 
 /**
- * Pulumi runs this as the provider of dynamic resources, in the project's directory: it uses the @pulumi/pulumi that
- * the project has installed, wherever the project is. The one Pulumi ships starts node twice.
+ * Pulumi runs this as the provider of dynamic resources, in the project's directory: it uses the project's own
+ * @pulumi/pulumi, wherever the project is. Pulumi's own script starts node twice.
  */
 const DYNAMIC_PROVIDER = `#!/bin/sh
 exec node -e 'process.argv.splice(1, 0, "pulumi"); require("@pulumi/pulumi/cmd/dynamic-provider")' -- "$@"
 `;
 
 /**
- * Starts the language host for Python that is built. It knows a project's virtual environment only as an option of its
- * own, which the CLI does not hand on any more.
+ * Starts the built language host for Python. The host accepts a project's virtual environment only as its own option, which
+ * the CLI no longer passes on.
  */
 const PYTHON_STARTER = `#!/bin/sh
 venv=$(sed -n "s/^[^#]*virtualenv: *['\\"]\\{0,1\\}\\([^'\\"#,} ]*\\).*/\\1/p" Pulumi.yaml 2>/dev/null | head -n 1)
@@ -59,13 +59,13 @@ export async function findPulumi(env) {
   return path.join(dir, "bin");
 }
 
-/** What is wrong with the pulumi in this directory, if anything. */
+/** The problem with the pulumi in this directory, or undefined. */
 async function examine(dir, env) {
   const pulumi = path.join(dir, "pulumi");
   if (!isExecutable(pulumi)) return { problem: `there is no pulumi in ${dir}` };
   const { code, stdout, output } = await quiet(pulumi, ["version"], {
     env: { ...env, PULUMI_SKIP_UPDATE_CHECK: "true" },
-    timeout: 120_000, // less than that is a busy computer, and no reason to bring another
+    timeout: 120_000, // a shorter timeout would fail on a busy computer, and another pulumi would be installed
   });
   const version = /^v?(\d+)\.(\d+)\.\S+/.exec(stdout.trim());
   if (code !== 0 || version === null)
@@ -80,7 +80,7 @@ async function examine(dir, env) {
   return missing ? { problem: `${missing}, which runs Node.js programs, is neither beside it nor on PATH` } : {};
 }
 
-const STAMP = "stamp.json"; // written last: without it, what is there was interrupted
+const STAMP = "stamp.json"; // written last: without it, the installation was interrupted
 
 async function isComplete(dir, env) {
   try {
@@ -88,12 +88,12 @@ async function isComplete(dir, env) {
     const same = Object.entries(sizes).every(([name, size]) => fs.statSync(path.join(dir, "bin", name)).size === size);
     if (same && !(await examine(path.join(dir, "bin"), env)).problem) return true;
   } catch {
-    // not there, or not to its end
+    // missing or incomplete
   }
   return false;
 }
 
-/** Makes everything in a directory beside, then moves it into place: nobody ever sees half of it. */
+/** Creates everything in a temporary directory, then moves it into place, so that it is never incomplete. */
 async function bring(dir, source, env) {
   const parent = path.dirname(dir);
   const prefix = `${path.basename(dir)}.tmp-`;
@@ -115,7 +115,7 @@ async function bring(dir, source, env) {
   }
 }
 
-/** Pulumi's own installer; false where its site cannot be reached. */
+/** Pulumi's own installer; false if its site cannot be reached. */
 async function download(dir, { version }, env) {
   try {
     const answer = await fetch("https://get.pulumi.com/install.sh", {
@@ -147,7 +147,7 @@ async function download(dir, { version }, env) {
 async function goBuild(target, { version, needsGo }, env) {
   const go = await quiet("go", ["version"], { env });
   const [, major, minor] = /go(\d+)\.(\d+)/.exec(go.stdout) ?? [];
-  // From 1.21 on, go fetches the toolchain that a module asks for.
+  // From 1.21 on, go downloads the toolchain that a module requires.
   if (major === undefined || (Number(major) === 1 && Number(minor) < 21)) {
     const why =
       major === undefined
@@ -172,8 +172,8 @@ async function goBuild(target, { version, needsGo }, env) {
   for (const [name, text] of Object.entries(scripts)) fs.writeFileSync(path.join(target, name), text, { mode: 0o755 });
 
   function goIn(module, args, options) {
-    // Whatever the user has set for other work with Go must not leak in: workspaces, other platforms, vendoring; and
-    // without cgo, no C compiler is needed.
+    // The user's other Go settings must not apply: workspaces, other platforms, vendoring; and without cgo, no C compiler
+    // is needed.
     const { GOOS: _os, GOARCH: _arch, ...rest } = env;
     const settings = { GOBIN: target, GOWORK: "off", GO111MODULE: "on", CGO_ENABLED: "0" };
     return quiet("go", args, { cwd: inRoot("tools/pulumi", module), env: { ...rest, ...settings }, ...options });
@@ -201,9 +201,9 @@ async function goBuild(target, { version, needsGo }, env) {
   }
 }
 
-const isPackage = (line) => line !== "" && !line.includes(" "); // what `go install -v` prints for each
+const isPackage = (line) => line !== "" && !line.includes(" "); // the lines that `go install -v` prints
 
-/** The version that is built, the Go it needs, and a name for exactly this build. */
+/** The built version, the Go it requires, and a unique name for this build. */
 function readSource() {
   const hash = createHash("sha256").update(`${os.platform()} ${os.arch()}\n${DYNAMIC_PROVIDER}${PYTHON_STARTER}`);
   const files = ["cli/go.mod", "cli/go.sum", "language-hosts/go.mod", "language-hosts/go.sum"];

@@ -1,4 +1,4 @@
-// A virtual environment with what Python programs need, once in the per-user cache.
+// A virtual environment with the packages for Python programs, once in the per-user cache.
 import { createHash } from "node:crypto";
 import fs from "node:fs";
 import os from "node:os";
@@ -9,11 +9,11 @@ import { quiet, say, Stop, tail } from "../lib/process.mjs";
 import { userCache } from "./userCache.mjs";
 
 const REQUIREMENTS = inRoot("tools/python/requirements.txt");
-const MINIMUM = [3, 10]; // what the pulumi of the requirements needs
-const STAMP = "complete"; // written last: without it, what is there was interrupted
+const MINIMUM = [3, 10]; // the minimum for the pulumi of the requirements
+const STAMP = "complete"; // written last: without it, the installation was interrupted
 
 /**
- * The directory of the environment, its programs in `bin`; or why there is none: not everybody who works here needs Python.
+ * The directory of the environment, its programs in `bin`; or the reason why there is none: Python is optional.
  * @returns {Promise<{ dir: string, reason?: undefined } | { dir?: undefined, reason: string }>}
  */
 export async function pythonEnvironment(env, requirements = REQUIREMENTS) {
@@ -30,17 +30,17 @@ export async function pythonEnvironment(env, requirements = REQUIREMENTS) {
   });
 }
 
-/** The environment to run its programs in. */
+/** The environment for its programs. */
 export function inPythonEnvironment(dir, { PYTHONHOME: _home, PYTHONPATH: _path, ...env }) {
   return { ...env, VIRTUAL_ENV: dir, PATH: [path.join(dir, "bin"), env.PATH].join(path.delimiter) };
 }
 
-/** The Python whose environment it is can be gone as well: the environment only links to it. */
+/** The Python of the environment may also be gone: the environment only links to it. */
 const isComplete = (dir) => fs.existsSync(path.join(dir, STAMP)) && fs.existsSync(path.join(dir, "bin/python"));
 
 async function findPython(env) {
   const wanted = `Python ${MINIMUM.join(".")} or newer with venv (https://www.python.org/downloads/)`;
-  // On some systems venv is a package of its own, and ensurepip is what it lacks then.
+  // On some systems venv is a separate package, and then ensurepip is missing.
   const script = "import ensurepip, sys, venv; print(sys.executable); print('.'.join(map(str, sys.version_info[:3])))";
   let reason = `it needs ${wanted}`;
   for (const name of ["python3", "python"]) {
@@ -54,7 +54,7 @@ async function findPython(env) {
   return { reason };
 }
 
-/** In its place from the start, for the programs of an environment know where they are. Returns why it cannot be made here. */
+/** Created in its final place, because the programs of an environment contain its path. Returns the reason if it fails. */
 async function make(dir, python, env, requirements) {
   const clean = inPythonEnvironment(dir, env);
   fs.rmSync(dir, { recursive: true, force: true, maxRetries: 3 });

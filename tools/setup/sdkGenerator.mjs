@@ -1,4 +1,4 @@
-// Builds tools/pulumi/sdk-generator, which makes the SDKs for Python, Go and the plugin, once into the per-user cache.
+// Builds tools/pulumi/sdk-generator, which generates the SDKs for Python, Go and the plugin, once into the per-user cache.
 import { createHash } from "node:crypto";
 import fs from "node:fs";
 import os from "node:os";
@@ -12,7 +12,7 @@ const SOURCE = "tools/pulumi/sdk-generator";
 const PROGRAM = "sdk-generator";
 
 /**
- * The generator's program; or why there is none: not everybody who works here needs Go.
+ * The generator's program; or the reason why there is none: Go is optional.
  * @returns {Promise<{ program: string, reason?: undefined } | { program?: undefined, reason: string }>}
  */
 export async function sdkGenerator(env) {
@@ -28,27 +28,27 @@ export async function sdkGenerator(env) {
   });
 }
 
-/** Why Go cannot be used, if it cannot. */
+/** Why Go cannot be used, or undefined. */
 export async function goProblem(env) {
   const { stdout } = await quiet("go", ["version"], { env });
   const [, major, minor] = /go(\d+)\.(\d+)/.exec(stdout) ?? [];
-  // From 1.21 on, go fetches the toolchain that a module asks for.
+  // From 1.21 on, go downloads the toolchain that a module requires.
   if (Number(major) > 1 || Number(minor) >= 21) return undefined;
   return `it needs Go 1.21 or newer (https://go.dev/dl/)${major === undefined ? "" : `; this is ${stdout.trim()}`}`;
 }
 
-/** Whatever the user has set for other work with Go must not leak in; and without cgo, no C compiler is needed. */
+/** The user's other Go settings must not apply; and without cgo, no C compiler is needed. */
 export function goEnvironment({ GOOS: _os, GOARCH: _arch, GOFLAGS: _flags, ...env }) {
   return { ...env, GOWORK: "off", GO111MODULE: "on", CGO_ENABLED: "0" };
 }
 
-/** Whether what a program printed says that the network is at fault. */
+/** Whether a program's output shows that the network failed. */
 export const isOffline = (output) =>
   /dial tcp|no such host|i\/o timeout|connection refused|TLS handshake|proxyconnect|unreachable|EOF|GOPROXY=off|reading https?:/.test(
     output,
   );
 
-/** Builds in a directory beside, then moves it into place. Returns why that cannot be done here, if it cannot. */
+/** Builds in a temporary directory, then moves it into place. Returns the reason if that fails. */
 async function build(dir, env) {
   const prefix = `${dir}.tmp-`;
   for (const name of fs.readdirSync(path.dirname(dir)))
@@ -72,7 +72,7 @@ async function build(dir, env) {
   }
 }
 
-/** A name for exactly this build. */
+/** A unique name for this build. */
 function sourceHash() {
   const hash = createHash("sha256").update(`${os.platform()} ${os.arch()}\n`);
   for (const name of ["go.mod", "go.sum", "main.go"]) hash.update(fs.readFileSync(inRoot(SOURCE, name)));

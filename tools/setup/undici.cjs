@@ -1,8 +1,8 @@
-// What the plugin's bundle holds in place of undici's own index, which loads fetch, WebSockets, caches and mocks as well: about
-// three quarters of the time and of the memory that loading it takes.
+// Replaces undici's own index in the plugin's bundle, which also loads fetch, WebSockets, caches and mocks: about three
+// quarters of its load time and memory.
 const Dispatcher = require("undici/lib/dispatcher/dispatcher.js");
 
-// As the index does it: requests are made with these, and tunnels through a proxy.
+// As in the index: requests and proxy tunnels use these.
 Object.assign(Dispatcher.prototype, require("undici/lib/api/index.js"));
 
 exports.Agent = require("undici/lib/dispatcher/agent.js");

@@ -1,5 +1,5 @@
 // The floor of the plugin binding: a provider that answers at once, with the inputs and outputs a real resource has.
-// Messages are made once or passed on as they came: less than this no provider in Node.js can do.
+// Messages are created once or passed on unchanged: no provider in Node.js can do less.
 const fs = require("node:fs");
 const grpc = require("@grpc/grpc-js");
 const { Empty } = require("google-protobuf/google/protobuf/empty_pb.js");

@@ -1,4 +1,4 @@
-// A pack with as many policies as ours, which look at nothing: what Pulumi itself takes to run a pack.
+// A pack with as many policies as ours, which check nothing: the time that Pulumi itself needs to run a pack.
 const { PolicyPack } = require("@pulumi/policy");
 
 process.chdir(__dirname);

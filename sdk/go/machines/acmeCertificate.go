@@ -35,6 +35,10 @@ type AcmeCertificate struct {
 }
 
 // NewAcmeCertificate registers a new resource with the given unique name, arguments, and options.
+//
+// A certificate of a hostname that the platform has issued and renews.
+//
+// It is issued once the DNS is as `dnsRecords` says; creating it does not wait for that, a CertificateValidation does. A hostname may have a CustomCertificate besides, which then wins. The hostname is removed with its last certificate.
 func NewAcmeCertificate(ctx *pulumi.Context,
 	name string, args *AcmeCertificateArgs, opts ...pulumi.ResourceOption) (*AcmeCertificate, error) {
 	if args == nil {

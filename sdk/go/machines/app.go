@@ -17,7 +17,7 @@ type App struct {
 
 	// Opaque identifier within the platform.
 	AppId pulumi.StringPtrOutput `pulumi:"appId"`
-	// Lets the deletion of the App take along Machines and volumes it still holds.
+	// Lets the deletion of the App take along Machines and volumes it still holds. Default: `false`.
 	ForceDestroy pulumi.BoolOutput `pulumi:"forceDestroy"`
 	// Name of the App.
 	Name pulumi.StringOutput `pulumi:"name"`
@@ -28,6 +28,8 @@ type App struct {
 }
 
 // NewApp registers a new resource with the given unique name, arguments, and options.
+//
+// A named group of Machines, volumes, addresses, certificates and secrets.
 func NewApp(ctx *pulumi.Context,
 	name string, args *AppArgs, opts ...pulumi.ResourceOption) (*App, error) {
 	if args == nil {
@@ -76,7 +78,7 @@ func (AppState) ElementType() reflect.Type {
 }
 
 type appArgs struct {
-	// Lets the deletion of the App take along Machines and volumes it still holds.
+	// Lets the deletion of the App take along Machines and volumes it still holds. Default: `false`.
 	ForceDestroy *bool `pulumi:"forceDestroy"`
 	// Name, 1 to 62 of `a-z`, `0-9` and `-`, unique on the whole platform. Generated from the resource's name when left out. Changing it replaces the App.
 	Name *string `pulumi:"name"`
@@ -88,7 +90,7 @@ type appArgs struct {
 
 // The set of arguments for constructing a App resource.
 type AppArgs struct {
-	// Lets the deletion of the App take along Machines and volumes it still holds.
+	// Lets the deletion of the App take along Machines and volumes it still holds. Default: `false`.
 	ForceDestroy pulumi.BoolPtrInput
 	// Name, 1 to 62 of `a-z`, `0-9` and `-`, unique on the whole platform. Generated from the resource's name when left out. Changing it replaces the App.
 	Name pulumi.StringPtrInput
@@ -190,7 +192,7 @@ func (o AppOutput) AppId() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *App) pulumi.StringPtrOutput { return v.AppId }).(pulumi.StringPtrOutput)
 }
 
-// Lets the deletion of the App take along Machines and volumes it still holds.
+// Lets the deletion of the App take along Machines and volumes it still holds. Default: `false`.
 func (o AppOutput) ForceDestroy() pulumi.BoolOutput {
 	return o.ApplyT(func(v *App) pulumi.BoolOutput { return v.ForceDestroy }).(pulumi.BoolOutput)
 }

@@ -31,6 +31,10 @@ type AppSecrets struct {
 }
 
 // NewAppSecrets registers a new resource with the given unique name, arguments, and options.
+//
+// Secrets of an App, by name, written together.
+//
+// Every change is one request, whatever it sets and unsets. Machines get new values with their next update. Values never come back from the service. A refresh compares digests to find secrets that others changed or unset, and the next up writes exactly these again. A name that exists already is overwritten, with a warning. A name that this resource no longer lists stays set, with a warning, if another resource of the program claims it or something else has written it since. A claimant whose value this one overwrote gets it back. An import knows the App alone: the next up writes all values.
 func NewAppSecrets(ctx *pulumi.Context,
 	name string, args *AppSecretsArgs, opts ...pulumi.ResourceOption) (*AppSecrets, error) {
 	if args == nil {

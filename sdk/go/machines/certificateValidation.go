@@ -31,6 +31,10 @@ type CertificateValidation struct {
 }
 
 // NewCertificateValidation registers a new resource with the given unique name, arguments, and options.
+//
+// Waits until the certificate of a hostname is valid.
+//
+// Its creation has the DNS checked at intervals until the hostname is `active`. It creates nothing on the service, and deleting it sends nothing. It waits 30 minutes unless `customTimeouts` says otherwise. When a refresh finds the hostname no longer active, the validation is gone, and the next up waits again.
 func NewCertificateValidation(ctx *pulumi.Context,
 	name string, args *CertificateValidationArgs, opts ...pulumi.ResourceOption) (*CertificateValidation, error) {
 	if args == nil {

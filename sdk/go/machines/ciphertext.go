@@ -37,6 +37,10 @@ type Ciphertext struct {
 }
 
 // NewCiphertext registers a new resource with the given unique name, arguments, and options.
+//
+// Data encrypted with a secret key.
+//
+// Encrypting twice gives two ciphertexts: this one is kept until the data or the key changes. It exists in the state alone: deleting it asks the service for nothing.
 func NewCiphertext(ctx *pulumi.Context,
 	name string, args *CiphertextArgs, opts ...pulumi.ResourceOption) (*Ciphertext, error) {
 	if args == nil {

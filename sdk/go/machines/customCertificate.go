@@ -43,6 +43,10 @@ type CustomCertificate struct {
 }
 
 // NewCustomCertificate registers a new resource with the given unique name, arguments, and options.
+//
+// A certificate of a hostname that you bring yourself.
+//
+// It serves once the DNS has the TXT record of `dnsRecords`, which proves who owns the hostname; a CertificateValidation waits for that. A hostname may have an AcmeCertificate besides; the custom one wins. The hostname is removed with its last certificate. The private key never comes back from the service: an import leaves chain and key to the program, and the next up uploads them.
 func NewCustomCertificate(ctx *pulumi.Context,
 	name string, args *CustomCertificateArgs, opts ...pulumi.ResourceOption) (*CustomCertificate, error) {
 	if args == nil {

@@ -33,6 +33,10 @@ type DeployToken struct {
 }
 
 // NewDeployToken registers a new resource with the given unique name, arguments, and options.
+//
+// An access token that is good for one App alone.
+//
+// The service has no operation that shows, lists or revokes a token. It is created again when an input changes; an old one, also one whose resource is deleted, works until it expires: choose a short `expiry`. After `expiresAt`, a refresh reports it as gone, and the next up creates a new one; without a refresh (`pulumi up --refresh`) the expiry goes unnoticed.
 func NewDeployToken(ctx *pulumi.Context,
 	name string, args *DeployTokenArgs, opts ...pulumi.ResourceOption) (*DeployToken, error) {
 	if args == nil {

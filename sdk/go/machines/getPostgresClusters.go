@@ -23,7 +23,7 @@ func GetPostgresClusters(ctx *pulumi.Context, args *GetPostgresClustersArgs, opt
 }
 
 type GetPostgresClustersArgs struct {
-	// Whether deleted clusters are listed too.
+	// Whether deleted clusters are listed too. Default: `false`.
 	IncludeDeleted *bool `pulumi:"includeDeleted"`
 	// Slug of the organization; the provider's `organization` when left out.
 	Organization *string `pulumi:"organization"`
@@ -58,7 +58,7 @@ func GetPostgresClustersOutput(ctx *pulumi.Context, args GetPostgresClustersOutp
 }
 
 type GetPostgresClustersOutputArgs struct {
-	// Whether deleted clusters are listed too.
+	// Whether deleted clusters are listed too. Default: `false`.
 	IncludeDeleted pulumi.BoolPtrInput `pulumi:"includeDeleted"`
 	// Slug of the organization; the provider's `organization` when left out.
 	Organization pulumi.StringPtrInput `pulumi:"organization"`

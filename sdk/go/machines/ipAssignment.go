@@ -43,6 +43,8 @@ type IpAssignment struct {
 }
 
 // NewIpAssignment registers a new resource with the given unique name, arguments, and options.
+//
+// An IP address of an App, or a pair of them.
 func NewIpAssignment(ctx *pulumi.Context,
 	name string, args *IpAssignmentArgs, opts ...pulumi.ResourceOption) (*IpAssignment, error) {
 	if args == nil {

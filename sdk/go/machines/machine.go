@@ -20,13 +20,13 @@ type Machine struct {
 	App pulumi.StringOutput `pulumi:"app"`
 	// Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine.
 	Config MachineConfigOutput `pulumi:"config"`
-	// Whether the platform's proxy leaves the Machine out.
+	// Whether the platform's proxy leaves the Machine out. Default: `false`.
 	Cordoned pulumi.BoolOutput `pulumi:"cordoned"`
 	// RFC 3339 time of creation.
 	CreatedAt pulumi.StringPtrOutput `pulumi:"createdAt"`
 	// Regions to try in this order when `region` has no room for the Machine. A Machine stays in the region in which it was created, which is `placedRegion`.
 	FallbackRegions pulumi.StringArrayOutput `pulumi:"fallbackRegions"`
-	// Lets the deletion kill the Machine when stopping it fails.
+	// Lets the deletion kill the Machine when stopping it fails. Default: `false`.
 	ForceDestroy pulumi.BoolOutput `pulumi:"forceDestroy"`
 	// Status of the host: `ok`, `unknown` or `unreachable`.
 	HostStatus pulumi.StringPtrOutput `pulumi:"hostStatus"`
@@ -36,17 +36,17 @@ type Machine struct {
 	MachineId pulumi.StringOutput `pulumi:"machineId"`
 	// Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is left alone.
 	MemoryLimitMb pulumi.IntPtrOutput `pulumi:"memoryLimitMb"`
-	// Version of the App's secrets that the Machine must see at least: the `version` of AppSecrets. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
+	// Version of the App's secrets that the Machine must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
 	MinSecretsVersion pulumi.IntPtrOutput `pulumi:"minSecretsVersion"`
 	// Name of the Machine.
 	Name pulumi.StringOutput `pulumi:"name"`
-	// What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way.
+	// What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way. Default: `"keep"`.
 	OnUpdateFailure MachineOnUpdateFailureOutput `pulumi:"onUpdateFailure"`
 	// Region the Machine runs in.
 	PlacedRegion pulumi.StringPtrOutput `pulumi:"placedRegion"`
 	// IPv6 address on the private network.
 	PrivateIp pulumi.StringPtrOutput `pulumi:"privateIp"`
-	// Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done.
+	// Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done. Default: `false`.
 	Recreate pulumi.BoolOutput `pulumi:"recreate"`
 	// Region the Machine runs in.
 	Region pulumi.StringPtrOutput `pulumi:"region"`
@@ -65,6 +65,8 @@ type Machine struct {
 }
 
 // NewMachine registers a new resource with the given unique name, arguments, and options.
+//
+// A small VM that runs a container image under a versioned configuration.
 func NewMachine(ctx *pulumi.Context,
 	name string, args *MachineArgs, opts ...pulumi.ResourceOption) (*Machine, error) {
 	if args == nil {
@@ -132,21 +134,21 @@ type machineArgs struct {
 	App string `pulumi:"app"`
 	// Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine.
 	Config MachineConfig `pulumi:"config"`
-	// Whether the platform's proxy leaves the Machine out.
+	// Whether the platform's proxy leaves the Machine out. Default: `false`.
 	Cordoned *bool `pulumi:"cordoned"`
 	// Regions to try in this order when `region` has no room for the Machine. A Machine stays in the region in which it was created, which is `placedRegion`.
 	FallbackRegions []string `pulumi:"fallbackRegions"`
-	// Lets the deletion kill the Machine when stopping it fails.
+	// Lets the deletion kill the Machine when stopping it fails. Default: `false`.
 	ForceDestroy *bool `pulumi:"forceDestroy"`
 	// Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is left alone.
 	MemoryLimitMb *int `pulumi:"memoryLimitMb"`
-	// Version of the App's secrets that the Machine must see at least: the `version` of AppSecrets. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
-	MinSecretsVersion *int `pulumi:"minSecretsVersion"`
+	// Version of the App's secrets that the Machine must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
+	MinSecretsVersion interface{} `pulumi:"minSecretsVersion"`
 	// Name, 1 to 63 of `a-z`, `0-9` and `-`, unique among the App's Machines. Generated from the resource's name when left out. Changing it replaces the Machine.
 	Name *string `pulumi:"name"`
-	// What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way.
+	// What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way. Default: `"keep"`.
 	OnUpdateFailure *MachineOnUpdateFailure `pulumi:"onUpdateFailure"`
-	// Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done.
+	// Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done. Default: `false`.
 	Recreate *bool `pulumi:"recreate"`
 	// Region code, for example `ams`; the service picks one when left out. Changing it replaces the Machine.
 	Region *string `pulumi:"region"`
@@ -166,21 +168,21 @@ type MachineArgs struct {
 	App pulumi.StringInput
 	// Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine.
 	Config MachineConfigInput
-	// Whether the platform's proxy leaves the Machine out.
+	// Whether the platform's proxy leaves the Machine out. Default: `false`.
 	Cordoned pulumi.BoolPtrInput
 	// Regions to try in this order when `region` has no room for the Machine. A Machine stays in the region in which it was created, which is `placedRegion`.
 	FallbackRegions pulumi.StringArrayInput
-	// Lets the deletion kill the Machine when stopping it fails.
+	// Lets the deletion kill the Machine when stopping it fails. Default: `false`.
 	ForceDestroy pulumi.BoolPtrInput
 	// Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is left alone.
 	MemoryLimitMb pulumi.IntPtrInput
-	// Version of the App's secrets that the Machine must see at least: the `version` of AppSecrets. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
-	MinSecretsVersion pulumi.IntPtrInput
+	// Version of the App's secrets that the Machine must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
+	MinSecretsVersion pulumi.Input
 	// Name, 1 to 63 of `a-z`, `0-9` and `-`, unique among the App's Machines. Generated from the resource's name when left out. Changing it replaces the Machine.
 	Name pulumi.StringPtrInput
-	// What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way.
+	// What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way. Default: `"keep"`.
 	OnUpdateFailure MachineOnUpdateFailurePtrInput
-	// Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done.
+	// Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done. Default: `false`.
 	Recreate pulumi.BoolPtrInput
 	// Region code, for example `ams`; the service picks one when left out. Changing it replaces the Machine.
 	Region pulumi.StringPtrInput
@@ -291,7 +293,7 @@ func (o MachineOutput) Config() MachineConfigOutput {
 	return o.ApplyT(func(v *Machine) MachineConfigOutput { return v.Config }).(MachineConfigOutput)
 }
 
-// Whether the platform's proxy leaves the Machine out.
+// Whether the platform's proxy leaves the Machine out. Default: `false`.
 func (o MachineOutput) Cordoned() pulumi.BoolOutput {
 	return o.ApplyT(func(v *Machine) pulumi.BoolOutput { return v.Cordoned }).(pulumi.BoolOutput)
 }
@@ -306,7 +308,7 @@ func (o MachineOutput) FallbackRegions() pulumi.StringArrayOutput {
 	return o.ApplyT(func(v *Machine) pulumi.StringArrayOutput { return v.FallbackRegions }).(pulumi.StringArrayOutput)
 }
 
-// Lets the deletion kill the Machine when stopping it fails.
+// Lets the deletion kill the Machine when stopping it fails. Default: `false`.
 func (o MachineOutput) ForceDestroy() pulumi.BoolOutput {
 	return o.ApplyT(func(v *Machine) pulumi.BoolOutput { return v.ForceDestroy }).(pulumi.BoolOutput)
 }
@@ -331,7 +333,7 @@ func (o MachineOutput) MemoryLimitMb() pulumi.IntPtrOutput {
 	return o.ApplyT(func(v *Machine) pulumi.IntPtrOutput { return v.MemoryLimitMb }).(pulumi.IntPtrOutput)
 }
 
-// Version of the App's secrets that the Machine must see at least: the `version` of AppSecrets. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
+// Version of the App's secrets that the Machine must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
 func (o MachineOutput) MinSecretsVersion() pulumi.IntPtrOutput {
 	return o.ApplyT(func(v *Machine) pulumi.IntPtrOutput { return v.MinSecretsVersion }).(pulumi.IntPtrOutput)
 }
@@ -341,7 +343,7 @@ func (o MachineOutput) Name() pulumi.StringOutput {
 	return o.ApplyT(func(v *Machine) pulumi.StringOutput { return v.Name }).(pulumi.StringOutput)
 }
 
-// What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way.
+// What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way. Default: `"keep"`.
 func (o MachineOutput) OnUpdateFailure() MachineOnUpdateFailureOutput {
 	return o.ApplyT(func(v *Machine) MachineOnUpdateFailureOutput { return v.OnUpdateFailure }).(MachineOnUpdateFailureOutput)
 }
@@ -356,7 +358,7 @@ func (o MachineOutput) PrivateIp() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Machine) pulumi.StringPtrOutput { return v.PrivateIp }).(pulumi.StringPtrOutput)
 }
 
-// Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done.
+// Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done. Default: `false`.
 func (o MachineOutput) Recreate() pulumi.BoolOutput {
 	return o.ApplyT(func(v *Machine) pulumi.BoolOutput { return v.Recreate }).(pulumi.BoolOutput)
 }

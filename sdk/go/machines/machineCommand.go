@@ -49,6 +49,10 @@ type MachineCommand struct {
 }
 
 // NewMachineCommand registers a new resource with the given unique name, arguments, and options.
+//
+// Commands that are run in a Machine when this is created, changed and deleted.
+//
+// A command that ends with another exit code than 0 fails the operation with the end of its output. One whose answer is lost is never run a second time by itself. There is nothing that could be imported.
 func NewMachineCommand(ctx *pulumi.Context,
 	name string, args *MachineCommandArgs, opts ...pulumi.ResourceOption) (*MachineCommand, error) {
 	if args == nil {

@@ -18,7 +18,7 @@ import (
 type MachineMetadata struct {
 	pulumi.CustomResourceState
 
-	// Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise.
+	// Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise. Default: `false`.
 	Adopt pulumi.BoolOutput `pulumi:"adopt"`
 	// App of the Machine: the `id` of an App. Changing it replaces the MachineMetadata.
 	App pulumi.StringOutput `pulumi:"app"`
@@ -31,6 +31,10 @@ type MachineMetadata struct {
 }
 
 // NewMachineMetadata registers a new resource with the given unique name, arguments, and options.
+//
+// Metadata keys on a Machine that is managed elsewhere.
+//
+// It owns only its keys, and creates no new version of the Machine. A Machine resource leaves keys alone that it does not set itself.
 func NewMachineMetadata(ctx *pulumi.Context,
 	name string, args *MachineMetadataArgs, opts ...pulumi.ResourceOption) (*MachineMetadata, error) {
 	if args == nil {
@@ -88,7 +92,7 @@ func (MachineMetadataState) ElementType() reflect.Type {
 }
 
 type machineMetadataArgs struct {
-	// Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise.
+	// Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise. Default: `false`.
 	Adopt *bool `pulumi:"adopt"`
 	// App of the Machine: the `id` of an App. Changing it replaces the MachineMetadata.
 	App string `pulumi:"app"`
@@ -100,7 +104,7 @@ type machineMetadataArgs struct {
 
 // The set of arguments for constructing a MachineMetadata resource.
 type MachineMetadataArgs struct {
-	// Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise.
+	// Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise. Default: `false`.
 	Adopt pulumi.BoolPtrInput
 	// App of the Machine: the `id` of an App. Changing it replaces the MachineMetadata.
 	App pulumi.StringInput
@@ -197,7 +201,7 @@ func (o MachineMetadataOutput) ToMachineMetadataOutputWithContext(ctx context.Co
 	return o
 }
 
-// Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise.
+// Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise. Default: `false`.
 func (o MachineMetadataOutput) Adopt() pulumi.BoolOutput {
 	return o.ApplyT(func(v *MachineMetadata) pulumi.BoolOutput { return v.Adopt }).(pulumi.BoolOutput)
 }

@@ -43,6 +43,10 @@ type PostgresAttachment struct {
 }
 
 // NewPostgresAttachment registers a new resource with the given unique name, arguments, and options.
+//
+// Attaches a Postgres cluster to an App, and can set a secret of the App to its connection URI.
+//
+// An attachment that exists already is adopted, because it is only a record. The secret is set through the connection pool; a Machine sees it from its next update on. An existing secret of that name is overwritten, with a warning.
 func NewPostgresAttachment(ctx *pulumi.Context,
 	name string, args *PostgresAttachmentArgs, opts ...pulumi.ResourceOption) (*PostgresAttachment, error) {
 	if args == nil {

@@ -34,11 +34,15 @@ type PostgresBackup struct {
 	Status pulumi.StringPtrOutput `pulumi:"status"`
 	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is created.
 	Triggers pulumi.StringMapOutput `pulumi:"triggers"`
-	// `full`, `incr` (changes since the last backup) or `diff` (changes since the last full one). Changing it creates another backup.
+	// `full`, `incr` (changes since the last backup) or `diff` (changes since the last full one). Changing it creates another backup. Default: `"full"`.
 	Type PostgresBackupTypeOutput `pulumi:"type"`
 }
 
 // NewPostgresBackup registers a new resource with the given unique name, arguments, and options.
+//
+// A backup of a Postgres cluster, taken when the resource is created.
+//
+// The service keeps a backup for as long as it sees fit: deleting the resource leaves it there, and one that has gone shows as `expired`.
 func NewPostgresBackup(ctx *pulumi.Context,
 	name string, args *PostgresBackupArgs, opts ...pulumi.ResourceOption) (*PostgresBackup, error) {
 	if args == nil {
@@ -94,7 +98,7 @@ type postgresBackupArgs struct {
 	Cluster string `pulumi:"cluster"`
 	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is created.
 	Triggers map[string]string `pulumi:"triggers"`
-	// `full`, `incr` (changes since the last backup) or `diff` (changes since the last full one). Changing it creates another backup.
+	// `full`, `incr` (changes since the last backup) or `diff` (changes since the last full one). Changing it creates another backup. Default: `"full"`.
 	Type *PostgresBackupType `pulumi:"type"`
 }
 
@@ -104,7 +108,7 @@ type PostgresBackupArgs struct {
 	Cluster pulumi.StringInput
 	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is created.
 	Triggers pulumi.StringMapInput
-	// `full`, `incr` (changes since the last backup) or `diff` (changes since the last full one). Changing it creates another backup.
+	// `full`, `incr` (changes since the last backup) or `diff` (changes since the last full one). Changing it creates another backup. Default: `"full"`.
 	Type PostgresBackupTypePtrInput
 }
 
@@ -235,7 +239,7 @@ func (o PostgresBackupOutput) Triggers() pulumi.StringMapOutput {
 	return o.ApplyT(func(v *PostgresBackup) pulumi.StringMapOutput { return v.Triggers }).(pulumi.StringMapOutput)
 }
 
-// `full`, `incr` (changes since the last backup) or `diff` (changes since the last full one). Changing it creates another backup.
+// `full`, `incr` (changes since the last backup) or `diff` (changes since the last full one). Changing it creates another backup. Default: `"full"`.
 func (o PostgresBackupOutput) Type() PostgresBackupTypeOutput {
 	return o.ApplyT(func(v *PostgresBackup) PostgresBackupTypeOutput { return v.Type }).(PostgresBackupTypeOutput)
 }

@@ -25,7 +25,7 @@ type PostgresCluster struct {
 	Cpus pulumi.IntPtrOutput `pulumi:"cpus"`
 	// RFC 3339 time of creation.
 	CreatedAt pulumi.StringPtrOutput `pulumi:"createdAt"`
-	// Whether the cluster can be neither deleted nor replaced. To do either, set this to false first.
+	// Whether the cluster can be neither deleted nor replaced. To do either, set this to false first. Default: `true`.
 	DeletionProtection pulumi.BoolOutput `pulumi:"deletionProtection"`
 	// Host name of the primary.
 	DirectHost pulumi.StringPtrOutput `pulumi:"directHost"`
@@ -72,6 +72,10 @@ type PostgresCluster struct {
 }
 
 // NewPostgresCluster registers a new resource with the given unique name, arguments, and options.
+//
+// A managed Postgres cluster: empty, restored from a backup, or a copy of another one.
+//
+// No setting of a cluster can be changed in place, so every change replaces it, and with it all data: `deletionProtection` has to be switched off first.
 func NewPostgresCluster(ctx *pulumi.Context,
 	name string, args *PostgresClusterArgs, opts ...pulumi.ResourceOption) (*PostgresCluster, error) {
 	if args == nil {
@@ -126,7 +130,7 @@ func (PostgresClusterState) ElementType() reflect.Type {
 }
 
 type postgresClusterArgs struct {
-	// Whether the cluster can be neither deleted nor replaced. To do either, set this to false first.
+	// Whether the cluster can be neither deleted nor replaced. To do either, set this to false first. Default: `true`.
 	DeletionProtection *bool `pulumi:"deletionProtection"`
 	// Disk in GB, 10 to 1000; 10 when left out. Changing it replaces the cluster.
 	DiskSizeGb *int `pulumi:"diskSizeGb"`
@@ -152,7 +156,7 @@ type postgresClusterArgs struct {
 
 // The set of arguments for constructing a PostgresCluster resource.
 type PostgresClusterArgs struct {
-	// Whether the cluster can be neither deleted nor replaced. To do either, set this to false first.
+	// Whether the cluster can be neither deleted nor replaced. To do either, set this to false first. Default: `true`.
 	DeletionProtection pulumi.BoolPtrInput
 	// Disk in GB, 10 to 1000; 10 when left out. Changing it replaces the cluster.
 	DiskSizeGb pulumi.IntPtrInput
@@ -283,7 +287,7 @@ func (o PostgresClusterOutput) CreatedAt() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *PostgresCluster) pulumi.StringPtrOutput { return v.CreatedAt }).(pulumi.StringPtrOutput)
 }
 
-// Whether the cluster can be neither deleted nor replaced. To do either, set this to false first.
+// Whether the cluster can be neither deleted nor replaced. To do either, set this to false first. Default: `true`.
 func (o PostgresClusterOutput) DeletionProtection() pulumi.BoolOutput {
 	return o.ApplyT(func(v *PostgresCluster) pulumi.BoolOutput { return v.DeletionProtection }).(pulumi.BoolOutput)
 }

@@ -18,21 +18,23 @@ type PostgresExtension struct {
 
 	// Cluster the database is in: the `id` of a PostgresCluster. Changing it replaces the extension.
 	Cluster pulumi.StringOutput `pulumi:"cluster"`
-	// Whether to create the schema if it does not exist; used at creation.
+	// Whether to create the schema if it does not exist; used at creation. Default: `false`.
 	CreateSchema pulumi.BoolOutput `pulumi:"createSchema"`
 	// Database to install the extension in: the `id` of a PostgresDatabase, or a name. Changing it replaces the extension.
 	Database pulumi.StringOutput `pulumi:"database"`
-	// Lets the removal of the extension also remove everything that depends on it, tables' columns included.
+	// Lets the removal of the extension also remove everything that depends on it, tables' columns included. Default: `false`.
 	ForceDestroy pulumi.BoolOutput `pulumi:"forceDestroy"`
 	// Name of the extension, for example `vector`. Changing it replaces the extension.
 	Name pulumi.StringOutput `pulumi:"name"`
-	// Schema to install it in. Changing it replaces the extension.
+	// Schema to install it in. Changing it replaces the extension. Default: `"public"`.
 	Schema pulumi.StringOutput `pulumi:"schema"`
 	// Version that is installed.
 	Version pulumi.StringPtrOutput `pulumi:"version"`
 }
 
 // NewPostgresExtension registers a new resource with the given unique name, arguments, and options.
+//
+// An extension installed in a database of a Postgres cluster.
 func NewPostgresExtension(ctx *pulumi.Context,
 	name string, args *PostgresExtensionArgs, opts ...pulumi.ResourceOption) (*PostgresExtension, error) {
 	if args == nil {
@@ -98,15 +100,15 @@ func (PostgresExtensionState) ElementType() reflect.Type {
 type postgresExtensionArgs struct {
 	// Cluster the database is in: the `id` of a PostgresCluster. Changing it replaces the extension.
 	Cluster string `pulumi:"cluster"`
-	// Whether to create the schema if it does not exist; used at creation.
+	// Whether to create the schema if it does not exist; used at creation. Default: `false`.
 	CreateSchema *bool `pulumi:"createSchema"`
 	// Database to install the extension in: the `id` of a PostgresDatabase, or a name. Changing it replaces the extension.
 	Database string `pulumi:"database"`
-	// Lets the removal of the extension also remove everything that depends on it, tables' columns included.
+	// Lets the removal of the extension also remove everything that depends on it, tables' columns included. Default: `false`.
 	ForceDestroy *bool `pulumi:"forceDestroy"`
 	// Name of the extension, for example `vector`. Changing it replaces the extension.
 	Name string `pulumi:"name"`
-	// Schema to install it in. Changing it replaces the extension.
+	// Schema to install it in. Changing it replaces the extension. Default: `"public"`.
 	Schema *string `pulumi:"schema"`
 }
 
@@ -114,15 +116,15 @@ type postgresExtensionArgs struct {
 type PostgresExtensionArgs struct {
 	// Cluster the database is in: the `id` of a PostgresCluster. Changing it replaces the extension.
 	Cluster pulumi.StringInput
-	// Whether to create the schema if it does not exist; used at creation.
+	// Whether to create the schema if it does not exist; used at creation. Default: `false`.
 	CreateSchema pulumi.BoolPtrInput
 	// Database to install the extension in: the `id` of a PostgresDatabase, or a name. Changing it replaces the extension.
 	Database pulumi.StringInput
-	// Lets the removal of the extension also remove everything that depends on it, tables' columns included.
+	// Lets the removal of the extension also remove everything that depends on it, tables' columns included. Default: `false`.
 	ForceDestroy pulumi.BoolPtrInput
 	// Name of the extension, for example `vector`. Changing it replaces the extension.
 	Name pulumi.StringInput
-	// Schema to install it in. Changing it replaces the extension.
+	// Schema to install it in. Changing it replaces the extension. Default: `"public"`.
 	Schema pulumi.StringPtrInput
 }
 
@@ -218,7 +220,7 @@ func (o PostgresExtensionOutput) Cluster() pulumi.StringOutput {
 	return o.ApplyT(func(v *PostgresExtension) pulumi.StringOutput { return v.Cluster }).(pulumi.StringOutput)
 }
 
-// Whether to create the schema if it does not exist; used at creation.
+// Whether to create the schema if it does not exist; used at creation. Default: `false`.
 func (o PostgresExtensionOutput) CreateSchema() pulumi.BoolOutput {
 	return o.ApplyT(func(v *PostgresExtension) pulumi.BoolOutput { return v.CreateSchema }).(pulumi.BoolOutput)
 }
@@ -228,7 +230,7 @@ func (o PostgresExtensionOutput) Database() pulumi.StringOutput {
 	return o.ApplyT(func(v *PostgresExtension) pulumi.StringOutput { return v.Database }).(pulumi.StringOutput)
 }
 
-// Lets the removal of the extension also remove everything that depends on it, tables' columns included.
+// Lets the removal of the extension also remove everything that depends on it, tables' columns included. Default: `false`.
 func (o PostgresExtensionOutput) ForceDestroy() pulumi.BoolOutput {
 	return o.ApplyT(func(v *PostgresExtension) pulumi.BoolOutput { return v.ForceDestroy }).(pulumi.BoolOutput)
 }
@@ -238,7 +240,7 @@ func (o PostgresExtensionOutput) Name() pulumi.StringOutput {
 	return o.ApplyT(func(v *PostgresExtension) pulumi.StringOutput { return v.Name }).(pulumi.StringOutput)
 }
 
-// Schema to install it in. Changing it replaces the extension.
+// Schema to install it in. Changing it replaces the extension. Default: `"public"`.
 func (o PostgresExtensionOutput) Schema() pulumi.StringOutput {
 	return o.ApplyT(func(v *PostgresExtension) pulumi.StringOutput { return v.Schema }).(pulumi.StringOutput)
 }

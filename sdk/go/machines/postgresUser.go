@@ -18,7 +18,7 @@ type PostgresUser struct {
 
 	// Cluster the user is in: the `id` of a PostgresCluster. Changing it replaces the user.
 	Cluster pulumi.StringOutput `pulumi:"cluster"`
-	// Whether a new password ends the sessions the user has open.
+	// Whether a new password ends the sessions the user has open. Default: `false`.
 	KillSessions pulumi.BoolOutput `pulumi:"killSessions"`
 	// The password, drawn by the service.
 	Password pulumi.StringOutput `pulumi:"password"`
@@ -31,6 +31,8 @@ type PostgresUser struct {
 }
 
 // NewPostgresUser registers a new resource with the given unique name, arguments, and options.
+//
+// A user of a Postgres cluster, with a password that the service draws.
 func NewPostgresUser(ctx *pulumi.Context,
 	name string, args *PostgresUserArgs, opts ...pulumi.ResourceOption) (*PostgresUser, error) {
 	if args == nil {
@@ -94,7 +96,7 @@ func (PostgresUserState) ElementType() reflect.Type {
 type postgresUserArgs struct {
 	// Cluster the user is in: the `id` of a PostgresCluster. Changing it replaces the user.
 	Cluster string `pulumi:"cluster"`
-	// Whether a new password ends the sessions the user has open.
+	// Whether a new password ends the sessions the user has open. Default: `false`.
 	KillSessions *bool `pulumi:"killSessions"`
 	// Rights of the user: `schema_admin` (all, also changes of tables), `writer` (read and write) or `reader`.
 	Role PostgresUserRole `pulumi:"role"`
@@ -108,7 +110,7 @@ type postgresUserArgs struct {
 type PostgresUserArgs struct {
 	// Cluster the user is in: the `id` of a PostgresCluster. Changing it replaces the user.
 	Cluster pulumi.StringInput
-	// Whether a new password ends the sessions the user has open.
+	// Whether a new password ends the sessions the user has open. Default: `false`.
 	KillSessions pulumi.BoolPtrInput
 	// Rights of the user: `schema_admin` (all, also changes of tables), `writer` (read and write) or `reader`.
 	Role PostgresUserRoleInput
@@ -210,7 +212,7 @@ func (o PostgresUserOutput) Cluster() pulumi.StringOutput {
 	return o.ApplyT(func(v *PostgresUser) pulumi.StringOutput { return v.Cluster }).(pulumi.StringOutput)
 }
 
-// Whether a new password ends the sessions the user has open.
+// Whether a new password ends the sessions the user has open. Default: `false`.
 func (o PostgresUserOutput) KillSessions() pulumi.BoolOutput {
 	return o.ApplyT(func(v *PostgresUser) pulumi.BoolOutput { return v.KillSessions }).(pulumi.BoolOutput)
 }

@@ -42,8 +42,12 @@ type providerArgs struct {
 	Endpoint *string `pulumi:"endpoint"`
 	// Name of the header that carries a lease's nonce; some platforms spell it their own way. Environment: `MACHINES_LEASE_HEADER`. Default: `svc-machine-lease-nonce`.
 	LeaseHeader *string `pulumi:"leaseHeader"`
+	// How many Machines of an App an `up` may take down at a time: a number, or a percentage such as `25%`; at least one. A third when not set; `100%` updates all at once. Environment: `MACHINES_MAX_UNAVAILABLE`.
+	MaxUnavailable *string `pulumi:"maxUnavailable"`
 	// Slug of the organization Apps are created in. Environment: `MACHINES_ORGANIZATION`. Default: `personal`.
 	Organization *string `pulumi:"organization"`
+	// Fail a preview when the service does not answer. Otherwise the preview warns that it has not checked names, regions, capacity and organization. Set it in CI. Environment: `MACHINES_PREVIEW_REQUIRES_SERVICE`. Default: `false`.
+	PreviewRequiresService *bool `pulumi:"previewRequiresService"`
 	// Seconds until an answer must have come, 1 to 600. Environment: `MACHINES_REQUEST_TIMEOUT_SECONDS`. Default: `30`.
 	RequestTimeoutSeconds *int `pulumi:"requestTimeoutSeconds"`
 	// Times a request is repeated after a failure that allows it, 0 to 20. Environment: `MACHINES_RETRIES`. Default: `5`.
@@ -60,8 +64,12 @@ type ProviderArgs struct {
 	Endpoint pulumi.StringPtrInput
 	// Name of the header that carries a lease's nonce; some platforms spell it their own way. Environment: `MACHINES_LEASE_HEADER`. Default: `svc-machine-lease-nonce`.
 	LeaseHeader pulumi.StringPtrInput
+	// How many Machines of an App an `up` may take down at a time: a number, or a percentage such as `25%`; at least one. A third when not set; `100%` updates all at once. Environment: `MACHINES_MAX_UNAVAILABLE`.
+	MaxUnavailable pulumi.StringPtrInput
 	// Slug of the organization Apps are created in. Environment: `MACHINES_ORGANIZATION`. Default: `personal`.
 	Organization pulumi.StringPtrInput
+	// Fail a preview when the service does not answer. Otherwise the preview warns that it has not checked names, regions, capacity and organization. Set it in CI. Environment: `MACHINES_PREVIEW_REQUIRES_SERVICE`. Default: `false`.
+	PreviewRequiresService pulumi.BoolPtrInput
 	// Seconds until an answer must have come, 1 to 600. Environment: `MACHINES_REQUEST_TIMEOUT_SECONDS`. Default: `30`.
 	RequestTimeoutSeconds pulumi.IntPtrInput
 	// Times a request is repeated after a failure that allows it, 0 to 20. Environment: `MACHINES_RETRIES`. Default: `5`.

@@ -2687,6 +2687,176 @@ func (in *machineGuestCpuKindPtr) ToMachineGuestCpuKindPtrOutputWithContext(ctx 
 	return pulumi.ToOutputWithContext(ctx, in).(MachineGuestCpuKindPtrOutput)
 }
 
+// Kind of GPU: `a10`, `l40s`, `a100-pcie-40gb` or `a100-sxm4-80gb`.
+type MachineGuestGpuKind string
+
+const (
+	MachineGuestGpuKindA10            = MachineGuestGpuKind("a10")
+	MachineGuestGpuKindL40s           = MachineGuestGpuKind("l40s")
+	MachineGuestGpuKindA100Pcie40gb   = MachineGuestGpuKind("a100-pcie-40gb")
+	MachineGuestGpuKind_A100Sxm4_80gb = MachineGuestGpuKind("a100-sxm4-80gb")
+)
+
+func (MachineGuestGpuKind) ElementType() reflect.Type {
+	return reflect.TypeOf((*MachineGuestGpuKind)(nil)).Elem()
+}
+
+func (e MachineGuestGpuKind) ToMachineGuestGpuKindOutput() MachineGuestGpuKindOutput {
+	return pulumi.ToOutput(e).(MachineGuestGpuKindOutput)
+}
+
+func (e MachineGuestGpuKind) ToMachineGuestGpuKindOutputWithContext(ctx context.Context) MachineGuestGpuKindOutput {
+	return pulumi.ToOutputWithContext(ctx, e).(MachineGuestGpuKindOutput)
+}
+
+func (e MachineGuestGpuKind) ToMachineGuestGpuKindPtrOutput() MachineGuestGpuKindPtrOutput {
+	return e.ToMachineGuestGpuKindPtrOutputWithContext(context.Background())
+}
+
+func (e MachineGuestGpuKind) ToMachineGuestGpuKindPtrOutputWithContext(ctx context.Context) MachineGuestGpuKindPtrOutput {
+	return MachineGuestGpuKind(e).ToMachineGuestGpuKindOutputWithContext(ctx).ToMachineGuestGpuKindPtrOutputWithContext(ctx)
+}
+
+func (e MachineGuestGpuKind) ToStringOutput() pulumi.StringOutput {
+	return pulumi.ToOutput(pulumi.String(e)).(pulumi.StringOutput)
+}
+
+func (e MachineGuestGpuKind) ToStringOutputWithContext(ctx context.Context) pulumi.StringOutput {
+	return pulumi.ToOutputWithContext(ctx, pulumi.String(e)).(pulumi.StringOutput)
+}
+
+func (e MachineGuestGpuKind) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return pulumi.String(e).ToStringPtrOutputWithContext(context.Background())
+}
+
+func (e MachineGuestGpuKind) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return pulumi.String(e).ToStringOutputWithContext(ctx).ToStringPtrOutputWithContext(ctx)
+}
+
+type MachineGuestGpuKindOutput struct{ *pulumi.OutputState }
+
+func (MachineGuestGpuKindOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*MachineGuestGpuKind)(nil)).Elem()
+}
+
+func (o MachineGuestGpuKindOutput) ToMachineGuestGpuKindOutput() MachineGuestGpuKindOutput {
+	return o
+}
+
+func (o MachineGuestGpuKindOutput) ToMachineGuestGpuKindOutputWithContext(ctx context.Context) MachineGuestGpuKindOutput {
+	return o
+}
+
+func (o MachineGuestGpuKindOutput) ToMachineGuestGpuKindPtrOutput() MachineGuestGpuKindPtrOutput {
+	return o.ToMachineGuestGpuKindPtrOutputWithContext(context.Background())
+}
+
+func (o MachineGuestGpuKindOutput) ToMachineGuestGpuKindPtrOutputWithContext(ctx context.Context) MachineGuestGpuKindPtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, v MachineGuestGpuKind) *MachineGuestGpuKind {
+		return &v
+	}).(MachineGuestGpuKindPtrOutput)
+}
+
+func (o MachineGuestGpuKindOutput) ToStringOutput() pulumi.StringOutput {
+	return o.ToStringOutputWithContext(context.Background())
+}
+
+func (o MachineGuestGpuKindOutput) ToStringOutputWithContext(ctx context.Context) pulumi.StringOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e MachineGuestGpuKind) string {
+		return string(e)
+	}).(pulumi.StringOutput)
+}
+
+func (o MachineGuestGpuKindOutput) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return o.ToStringPtrOutputWithContext(context.Background())
+}
+
+func (o MachineGuestGpuKindOutput) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e MachineGuestGpuKind) *string {
+		v := string(e)
+		return &v
+	}).(pulumi.StringPtrOutput)
+}
+
+type MachineGuestGpuKindPtrOutput struct{ *pulumi.OutputState }
+
+func (MachineGuestGpuKindPtrOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((**MachineGuestGpuKind)(nil)).Elem()
+}
+
+func (o MachineGuestGpuKindPtrOutput) ToMachineGuestGpuKindPtrOutput() MachineGuestGpuKindPtrOutput {
+	return o
+}
+
+func (o MachineGuestGpuKindPtrOutput) ToMachineGuestGpuKindPtrOutputWithContext(ctx context.Context) MachineGuestGpuKindPtrOutput {
+	return o
+}
+
+func (o MachineGuestGpuKindPtrOutput) Elem() MachineGuestGpuKindOutput {
+	return o.ApplyT(func(v *MachineGuestGpuKind) MachineGuestGpuKind {
+		if v != nil {
+			return *v
+		}
+		var ret MachineGuestGpuKind
+		return ret
+	}).(MachineGuestGpuKindOutput)
+}
+
+func (o MachineGuestGpuKindPtrOutput) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return o.ToStringPtrOutputWithContext(context.Background())
+}
+
+func (o MachineGuestGpuKindPtrOutput) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e *MachineGuestGpuKind) *string {
+		if e == nil {
+			return nil
+		}
+		v := string(*e)
+		return &v
+	}).(pulumi.StringPtrOutput)
+}
+
+// MachineGuestGpuKindInput is an input type that accepts values of the MachineGuestGpuKind enum
+// A concrete instance of `MachineGuestGpuKindInput` can be one of the following:
+//
+//	MachineGuestGpuKindA10
+//	MachineGuestGpuKindL40s
+//	MachineGuestGpuKindA100Pcie40gb
+//	MachineGuestGpuKind_A100Sxm4_80gb
+type MachineGuestGpuKindInput interface {
+	pulumi.Input
+
+	ToMachineGuestGpuKindOutput() MachineGuestGpuKindOutput
+	ToMachineGuestGpuKindOutputWithContext(context.Context) MachineGuestGpuKindOutput
+}
+
+var machineGuestGpuKindPtrType = reflect.TypeOf((**MachineGuestGpuKind)(nil)).Elem()
+
+type MachineGuestGpuKindPtrInput interface {
+	pulumi.Input
+
+	ToMachineGuestGpuKindPtrOutput() MachineGuestGpuKindPtrOutput
+	ToMachineGuestGpuKindPtrOutputWithContext(context.Context) MachineGuestGpuKindPtrOutput
+}
+
+type machineGuestGpuKindPtr string
+
+func MachineGuestGpuKindPtr(v string) MachineGuestGpuKindPtrInput {
+	return (*machineGuestGpuKindPtr)(&v)
+}
+
+func (*machineGuestGpuKindPtr) ElementType() reflect.Type {
+	return machineGuestGpuKindPtrType
+}
+
+func (in *machineGuestGpuKindPtr) ToMachineGuestGpuKindPtrOutput() MachineGuestGpuKindPtrOutput {
+	return pulumi.ToOutput(in).(MachineGuestGpuKindPtrOutput)
+}
+
+func (in *machineGuestGpuKindPtr) ToMachineGuestGpuKindPtrOutputWithContext(ctx context.Context) MachineGuestGpuKindPtrOutput {
+	return pulumi.ToOutputWithContext(ctx, in).(MachineGuestGpuKindPtrOutput)
+}
+
 // Whether the root file system outlives the Machine's runs.
 type MachineGuestPersistRootfs string
 
@@ -5631,6 +5801,178 @@ func (in *postgresClusterPgMajorVersionPtr) ToPostgresClusterPgMajorVersionPtrOu
 	return pulumi.ToOutputWithContext(ctx, in).(PostgresClusterPgMajorVersionPtrOutput)
 }
 
+// Size, in any case: `basic` (2 shared CPUs, 1 GB), `starter` (2 shared CPUs, 2 GB), `launch` (2 CPUs, 8 GB), `scale` (4 CPUs, 32 GB) or `Performance` (8 CPUs, 64 GB). Required to create an empty cluster. Changing it replaces the cluster.
+type PostgresClusterPlan string
+
+const (
+	PostgresClusterPlanBasic       = PostgresClusterPlan("basic")
+	PostgresClusterPlanStarter     = PostgresClusterPlan("starter")
+	PostgresClusterPlanLaunch      = PostgresClusterPlan("launch")
+	PostgresClusterPlanScale       = PostgresClusterPlan("scale")
+	PostgresClusterPlanPerformance = PostgresClusterPlan("Performance")
+)
+
+func (PostgresClusterPlan) ElementType() reflect.Type {
+	return reflect.TypeOf((*PostgresClusterPlan)(nil)).Elem()
+}
+
+func (e PostgresClusterPlan) ToPostgresClusterPlanOutput() PostgresClusterPlanOutput {
+	return pulumi.ToOutput(e).(PostgresClusterPlanOutput)
+}
+
+func (e PostgresClusterPlan) ToPostgresClusterPlanOutputWithContext(ctx context.Context) PostgresClusterPlanOutput {
+	return pulumi.ToOutputWithContext(ctx, e).(PostgresClusterPlanOutput)
+}
+
+func (e PostgresClusterPlan) ToPostgresClusterPlanPtrOutput() PostgresClusterPlanPtrOutput {
+	return e.ToPostgresClusterPlanPtrOutputWithContext(context.Background())
+}
+
+func (e PostgresClusterPlan) ToPostgresClusterPlanPtrOutputWithContext(ctx context.Context) PostgresClusterPlanPtrOutput {
+	return PostgresClusterPlan(e).ToPostgresClusterPlanOutputWithContext(ctx).ToPostgresClusterPlanPtrOutputWithContext(ctx)
+}
+
+func (e PostgresClusterPlan) ToStringOutput() pulumi.StringOutput {
+	return pulumi.ToOutput(pulumi.String(e)).(pulumi.StringOutput)
+}
+
+func (e PostgresClusterPlan) ToStringOutputWithContext(ctx context.Context) pulumi.StringOutput {
+	return pulumi.ToOutputWithContext(ctx, pulumi.String(e)).(pulumi.StringOutput)
+}
+
+func (e PostgresClusterPlan) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return pulumi.String(e).ToStringPtrOutputWithContext(context.Background())
+}
+
+func (e PostgresClusterPlan) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return pulumi.String(e).ToStringOutputWithContext(ctx).ToStringPtrOutputWithContext(ctx)
+}
+
+type PostgresClusterPlanOutput struct{ *pulumi.OutputState }
+
+func (PostgresClusterPlanOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*PostgresClusterPlan)(nil)).Elem()
+}
+
+func (o PostgresClusterPlanOutput) ToPostgresClusterPlanOutput() PostgresClusterPlanOutput {
+	return o
+}
+
+func (o PostgresClusterPlanOutput) ToPostgresClusterPlanOutputWithContext(ctx context.Context) PostgresClusterPlanOutput {
+	return o
+}
+
+func (o PostgresClusterPlanOutput) ToPostgresClusterPlanPtrOutput() PostgresClusterPlanPtrOutput {
+	return o.ToPostgresClusterPlanPtrOutputWithContext(context.Background())
+}
+
+func (o PostgresClusterPlanOutput) ToPostgresClusterPlanPtrOutputWithContext(ctx context.Context) PostgresClusterPlanPtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, v PostgresClusterPlan) *PostgresClusterPlan {
+		return &v
+	}).(PostgresClusterPlanPtrOutput)
+}
+
+func (o PostgresClusterPlanOutput) ToStringOutput() pulumi.StringOutput {
+	return o.ToStringOutputWithContext(context.Background())
+}
+
+func (o PostgresClusterPlanOutput) ToStringOutputWithContext(ctx context.Context) pulumi.StringOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e PostgresClusterPlan) string {
+		return string(e)
+	}).(pulumi.StringOutput)
+}
+
+func (o PostgresClusterPlanOutput) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return o.ToStringPtrOutputWithContext(context.Background())
+}
+
+func (o PostgresClusterPlanOutput) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e PostgresClusterPlan) *string {
+		v := string(e)
+		return &v
+	}).(pulumi.StringPtrOutput)
+}
+
+type PostgresClusterPlanPtrOutput struct{ *pulumi.OutputState }
+
+func (PostgresClusterPlanPtrOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((**PostgresClusterPlan)(nil)).Elem()
+}
+
+func (o PostgresClusterPlanPtrOutput) ToPostgresClusterPlanPtrOutput() PostgresClusterPlanPtrOutput {
+	return o
+}
+
+func (o PostgresClusterPlanPtrOutput) ToPostgresClusterPlanPtrOutputWithContext(ctx context.Context) PostgresClusterPlanPtrOutput {
+	return o
+}
+
+func (o PostgresClusterPlanPtrOutput) Elem() PostgresClusterPlanOutput {
+	return o.ApplyT(func(v *PostgresClusterPlan) PostgresClusterPlan {
+		if v != nil {
+			return *v
+		}
+		var ret PostgresClusterPlan
+		return ret
+	}).(PostgresClusterPlanOutput)
+}
+
+func (o PostgresClusterPlanPtrOutput) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return o.ToStringPtrOutputWithContext(context.Background())
+}
+
+func (o PostgresClusterPlanPtrOutput) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e *PostgresClusterPlan) *string {
+		if e == nil {
+			return nil
+		}
+		v := string(*e)
+		return &v
+	}).(pulumi.StringPtrOutput)
+}
+
+// PostgresClusterPlanInput is an input type that accepts values of the PostgresClusterPlan enum
+// A concrete instance of `PostgresClusterPlanInput` can be one of the following:
+//
+//	PostgresClusterPlanBasic
+//	PostgresClusterPlanStarter
+//	PostgresClusterPlanLaunch
+//	PostgresClusterPlanScale
+//	PostgresClusterPlanPerformance
+type PostgresClusterPlanInput interface {
+	pulumi.Input
+
+	ToPostgresClusterPlanOutput() PostgresClusterPlanOutput
+	ToPostgresClusterPlanOutputWithContext(context.Context) PostgresClusterPlanOutput
+}
+
+var postgresClusterPlanPtrType = reflect.TypeOf((**PostgresClusterPlan)(nil)).Elem()
+
+type PostgresClusterPlanPtrInput interface {
+	pulumi.Input
+
+	ToPostgresClusterPlanPtrOutput() PostgresClusterPlanPtrOutput
+	ToPostgresClusterPlanPtrOutputWithContext(context.Context) PostgresClusterPlanPtrOutput
+}
+
+type postgresClusterPlanPtr string
+
+func PostgresClusterPlanPtr(v string) PostgresClusterPlanPtrInput {
+	return (*postgresClusterPlanPtr)(&v)
+}
+
+func (*postgresClusterPlanPtr) ElementType() reflect.Type {
+	return postgresClusterPlanPtrType
+}
+
+func (in *postgresClusterPlanPtr) ToPostgresClusterPlanPtrOutput() PostgresClusterPlanPtrOutput {
+	return pulumi.ToOutput(in).(PostgresClusterPlanPtrOutput)
+}
+
+func (in *postgresClusterPlanPtr) ToPostgresClusterPlanPtrOutputWithContext(ctx context.Context) PostgresClusterPlanPtrOutput {
+	return pulumi.ToOutputWithContext(ctx, in).(PostgresClusterPlanPtrOutput)
+}
+
 // When the pool reuses a connection: `session` or `transaction`. The service does not return it. Changing it replaces the cluster.
 type PostgresClusterPoolMode string
 
@@ -5963,6 +6305,204 @@ func (in *postgresUserRolePtr) ToPostgresUserRolePtrOutput() PostgresUserRolePtr
 
 func (in *postgresUserRolePtr) ToPostgresUserRolePtrOutputWithContext(ctx context.Context) PostgresUserRolePtrOutput {
 	return pulumi.ToOutputWithContext(ctx, in).(PostgresUserRolePtrOutput)
+}
+
+// Region the address leads to; `global` when left out. Changing it replaces the address.
+type Region string
+
+const (
+	RegionAms = Region("ams")
+	RegionArn = Region("arn")
+	RegionBom = Region("bom")
+	RegionCdg = Region("cdg")
+	RegionDfw = Region("dfw")
+	RegionEwr = Region("ewr")
+	RegionFra = Region("fra")
+	RegionGru = Region("gru")
+	RegionIad = Region("iad")
+	RegionJnb = Region("jnb")
+	RegionLax = Region("lax")
+	RegionLhr = Region("lhr")
+	RegionNrt = Region("nrt")
+	RegionOrd = Region("ord")
+	RegionSin = Region("sin")
+	RegionSjc = Region("sjc")
+	RegionSyd = Region("syd")
+	RegionYyz = Region("yyz")
+)
+
+func (Region) ElementType() reflect.Type {
+	return reflect.TypeOf((*Region)(nil)).Elem()
+}
+
+func (e Region) ToRegionOutput() RegionOutput {
+	return pulumi.ToOutput(e).(RegionOutput)
+}
+
+func (e Region) ToRegionOutputWithContext(ctx context.Context) RegionOutput {
+	return pulumi.ToOutputWithContext(ctx, e).(RegionOutput)
+}
+
+func (e Region) ToRegionPtrOutput() RegionPtrOutput {
+	return e.ToRegionPtrOutputWithContext(context.Background())
+}
+
+func (e Region) ToRegionPtrOutputWithContext(ctx context.Context) RegionPtrOutput {
+	return Region(e).ToRegionOutputWithContext(ctx).ToRegionPtrOutputWithContext(ctx)
+}
+
+func (e Region) ToStringOutput() pulumi.StringOutput {
+	return pulumi.ToOutput(pulumi.String(e)).(pulumi.StringOutput)
+}
+
+func (e Region) ToStringOutputWithContext(ctx context.Context) pulumi.StringOutput {
+	return pulumi.ToOutputWithContext(ctx, pulumi.String(e)).(pulumi.StringOutput)
+}
+
+func (e Region) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return pulumi.String(e).ToStringPtrOutputWithContext(context.Background())
+}
+
+func (e Region) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return pulumi.String(e).ToStringOutputWithContext(ctx).ToStringPtrOutputWithContext(ctx)
+}
+
+type RegionOutput struct{ *pulumi.OutputState }
+
+func (RegionOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*Region)(nil)).Elem()
+}
+
+func (o RegionOutput) ToRegionOutput() RegionOutput {
+	return o
+}
+
+func (o RegionOutput) ToRegionOutputWithContext(ctx context.Context) RegionOutput {
+	return o
+}
+
+func (o RegionOutput) ToRegionPtrOutput() RegionPtrOutput {
+	return o.ToRegionPtrOutputWithContext(context.Background())
+}
+
+func (o RegionOutput) ToRegionPtrOutputWithContext(ctx context.Context) RegionPtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, v Region) *Region {
+		return &v
+	}).(RegionPtrOutput)
+}
+
+func (o RegionOutput) ToStringOutput() pulumi.StringOutput {
+	return o.ToStringOutputWithContext(context.Background())
+}
+
+func (o RegionOutput) ToStringOutputWithContext(ctx context.Context) pulumi.StringOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e Region) string {
+		return string(e)
+	}).(pulumi.StringOutput)
+}
+
+func (o RegionOutput) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return o.ToStringPtrOutputWithContext(context.Background())
+}
+
+func (o RegionOutput) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e Region) *string {
+		v := string(e)
+		return &v
+	}).(pulumi.StringPtrOutput)
+}
+
+type RegionPtrOutput struct{ *pulumi.OutputState }
+
+func (RegionPtrOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((**Region)(nil)).Elem()
+}
+
+func (o RegionPtrOutput) ToRegionPtrOutput() RegionPtrOutput {
+	return o
+}
+
+func (o RegionPtrOutput) ToRegionPtrOutputWithContext(ctx context.Context) RegionPtrOutput {
+	return o
+}
+
+func (o RegionPtrOutput) Elem() RegionOutput {
+	return o.ApplyT(func(v *Region) Region {
+		if v != nil {
+			return *v
+		}
+		var ret Region
+		return ret
+	}).(RegionOutput)
+}
+
+func (o RegionPtrOutput) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return o.ToStringPtrOutputWithContext(context.Background())
+}
+
+func (o RegionPtrOutput) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e *Region) *string {
+		if e == nil {
+			return nil
+		}
+		v := string(*e)
+		return &v
+	}).(pulumi.StringPtrOutput)
+}
+
+// RegionInput is an input type that accepts values of the Region enum
+// A concrete instance of `RegionInput` can be one of the following:
+//
+//	RegionAms
+//	RegionArn
+//	RegionBom
+//	RegionCdg
+//	RegionDfw
+//	RegionEwr
+//	RegionFra
+//	RegionGru
+//	RegionIad
+//	RegionJnb
+//	RegionLax
+//	RegionLhr
+//	RegionNrt
+//	RegionOrd
+//	RegionSin
+//	RegionSjc
+//	RegionSyd
+//	RegionYyz
+type RegionInput interface {
+	pulumi.Input
+
+	ToRegionOutput() RegionOutput
+	ToRegionOutputWithContext(context.Context) RegionOutput
+}
+
+var regionPtrType = reflect.TypeOf((**Region)(nil)).Elem()
+
+type RegionPtrInput interface {
+	pulumi.Input
+
+	ToRegionPtrOutput() RegionPtrOutput
+	ToRegionPtrOutputWithContext(context.Context) RegionPtrOutput
+}
+
+type regionPtr string
+
+func RegionPtr(v string) RegionPtrInput {
+	return (*regionPtr)(&v)
+}
+
+func (*regionPtr) ElementType() reflect.Type {
+	return regionPtrType
+}
+
+func (in *regionPtr) ToRegionPtrOutput() RegionPtrOutput {
+	return pulumi.ToOutput(in).(RegionPtrOutput)
+}
+
+func (in *regionPtr) ToRegionPtrOutputWithContext(ctx context.Context) RegionPtrOutput {
+	return pulumi.ToOutputWithContext(ctx, in).(RegionPtrOutput)
 }
 
 // Signal for the main process; SIGHUP when left out.
@@ -6711,6 +7251,8 @@ func init() {
 	pulumi.RegisterInputType(reflect.TypeOf((*MachineContainerHealthcheckUnhealthyPtrInput)(nil)).Elem(), MachineContainerHealthcheckUnhealthy("stop"))
 	pulumi.RegisterInputType(reflect.TypeOf((*MachineGuestCpuKindInput)(nil)).Elem(), MachineGuestCpuKind("shared"))
 	pulumi.RegisterInputType(reflect.TypeOf((*MachineGuestCpuKindPtrInput)(nil)).Elem(), MachineGuestCpuKind("shared"))
+	pulumi.RegisterInputType(reflect.TypeOf((*MachineGuestGpuKindInput)(nil)).Elem(), MachineGuestGpuKind("a10"))
+	pulumi.RegisterInputType(reflect.TypeOf((*MachineGuestGpuKindPtrInput)(nil)).Elem(), MachineGuestGpuKind("a10"))
 	pulumi.RegisterInputType(reflect.TypeOf((*MachineGuestPersistRootfsInput)(nil)).Elem(), MachineGuestPersistRootfs("never"))
 	pulumi.RegisterInputType(reflect.TypeOf((*MachineGuestPersistRootfsPtrInput)(nil)).Elem(), MachineGuestPersistRootfs("never"))
 	pulumi.RegisterInputType(reflect.TypeOf((*MachineOnUpdateFailureInput)(nil)).Elem(), MachineOnUpdateFailure("keep"))
@@ -6747,10 +7289,14 @@ func init() {
 	pulumi.RegisterInputType(reflect.TypeOf((*PostgresBackupTypePtrInput)(nil)).Elem(), PostgresBackupType("full"))
 	pulumi.RegisterInputType(reflect.TypeOf((*PostgresClusterPgMajorVersionInput)(nil)).Elem(), PostgresClusterPgMajorVersion("16"))
 	pulumi.RegisterInputType(reflect.TypeOf((*PostgresClusterPgMajorVersionPtrInput)(nil)).Elem(), PostgresClusterPgMajorVersion("16"))
+	pulumi.RegisterInputType(reflect.TypeOf((*PostgresClusterPlanInput)(nil)).Elem(), PostgresClusterPlan("basic"))
+	pulumi.RegisterInputType(reflect.TypeOf((*PostgresClusterPlanPtrInput)(nil)).Elem(), PostgresClusterPlan("basic"))
 	pulumi.RegisterInputType(reflect.TypeOf((*PostgresClusterPoolModeInput)(nil)).Elem(), PostgresClusterPoolMode("session"))
 	pulumi.RegisterInputType(reflect.TypeOf((*PostgresClusterPoolModePtrInput)(nil)).Elem(), PostgresClusterPoolMode("session"))
 	pulumi.RegisterInputType(reflect.TypeOf((*PostgresUserRoleInput)(nil)).Elem(), PostgresUserRole("schema_admin"))
 	pulumi.RegisterInputType(reflect.TypeOf((*PostgresUserRolePtrInput)(nil)).Elem(), PostgresUserRole("schema_admin"))
+	pulumi.RegisterInputType(reflect.TypeOf((*RegionInput)(nil)).Elem(), Region("ams"))
+	pulumi.RegisterInputType(reflect.TypeOf((*RegionPtrInput)(nil)).Elem(), Region("ams"))
 	pulumi.RegisterInputType(reflect.TypeOf((*ReloadTriggersSignalInput)(nil)).Elem(), ReloadTriggersSignal("SIGHUP"))
 	pulumi.RegisterInputType(reflect.TypeOf((*ReloadTriggersSignalPtrInput)(nil)).Elem(), ReloadTriggersSignal("SIGHUP"))
 	pulumi.RegisterInputType(reflect.TypeOf((*RestartTriggersSignalInput)(nil)).Elem(), RestartTriggersSignal("SIGHUP"))
@@ -6792,6 +7338,8 @@ func init() {
 	pulumi.RegisterOutputType(MachineContainerHealthcheckUnhealthyPtrOutput{})
 	pulumi.RegisterOutputType(MachineGuestCpuKindOutput{})
 	pulumi.RegisterOutputType(MachineGuestCpuKindPtrOutput{})
+	pulumi.RegisterOutputType(MachineGuestGpuKindOutput{})
+	pulumi.RegisterOutputType(MachineGuestGpuKindPtrOutput{})
 	pulumi.RegisterOutputType(MachineGuestPersistRootfsOutput{})
 	pulumi.RegisterOutputType(MachineGuestPersistRootfsPtrOutput{})
 	pulumi.RegisterOutputType(MachineOnUpdateFailureOutput{})
@@ -6828,10 +7376,14 @@ func init() {
 	pulumi.RegisterOutputType(PostgresBackupTypePtrOutput{})
 	pulumi.RegisterOutputType(PostgresClusterPgMajorVersionOutput{})
 	pulumi.RegisterOutputType(PostgresClusterPgMajorVersionPtrOutput{})
+	pulumi.RegisterOutputType(PostgresClusterPlanOutput{})
+	pulumi.RegisterOutputType(PostgresClusterPlanPtrOutput{})
 	pulumi.RegisterOutputType(PostgresClusterPoolModeOutput{})
 	pulumi.RegisterOutputType(PostgresClusterPoolModePtrOutput{})
 	pulumi.RegisterOutputType(PostgresUserRoleOutput{})
 	pulumi.RegisterOutputType(PostgresUserRolePtrOutput{})
+	pulumi.RegisterOutputType(RegionOutput{})
+	pulumi.RegisterOutputType(RegionPtrOutput{})
 	pulumi.RegisterOutputType(ReloadTriggersSignalOutput{})
 	pulumi.RegisterOutputType(ReloadTriggersSignalPtrOutput{})
 	pulumi.RegisterOutputType(RestartTriggersSignalOutput{})

@@ -18,7 +18,7 @@ import (
 type SecretKey struct {
 	pulumi.CustomResourceState
 
-	// Lets a change that replaces the key make all data unusable that was encrypted or signed with it.
+	// Lets a change that replaces the key make all data unusable that was encrypted or signed with it. Default: `false`.
 	AllowDataLoss pulumi.BoolOutput `pulumi:"allowDataLoss"`
 	// App that gets the key: the `id` of an App. Changing it replaces the key.
 	App pulumi.StringOutput `pulumi:"app"`
@@ -37,6 +37,10 @@ type SecretKey struct {
 }
 
 // NewSecretKey registers a new resource with the given unique name, arguments, and options.
+//
+// A key of an App that never leaves the service and is used by name.
+//
+// An existing key of the name is never overwritten: import it. An import knows everything but the value: leave `value` out of the program, and the key stays as it is. When others give the name another key, a refresh notices: a `value` in the program then shows as changed, and putting it back takes `allowDataLoss`, for it destroys the other key.
 func NewSecretKey(ctx *pulumi.Context,
 	name string, args *SecretKeyArgs, opts ...pulumi.ResourceOption) (*SecretKey, error) {
 	if args == nil {
@@ -101,7 +105,7 @@ func (SecretKeyState) ElementType() reflect.Type {
 }
 
 type secretKeyArgs struct {
-	// Lets a change that replaces the key make all data unusable that was encrypted or signed with it.
+	// Lets a change that replaces the key make all data unusable that was encrypted or signed with it. Default: `false`.
 	AllowDataLoss *bool `pulumi:"allowDataLoss"`
 	// App that gets the key: the `id` of an App. Changing it replaces the key.
 	App string `pulumi:"app"`
@@ -115,7 +119,7 @@ type secretKeyArgs struct {
 
 // The set of arguments for constructing a SecretKey resource.
 type SecretKeyArgs struct {
-	// Lets a change that replaces the key make all data unusable that was encrypted or signed with it.
+	// Lets a change that replaces the key make all data unusable that was encrypted or signed with it. Default: `false`.
 	AllowDataLoss pulumi.BoolPtrInput
 	// App that gets the key: the `id` of an App. Changing it replaces the key.
 	App pulumi.StringInput
@@ -214,7 +218,7 @@ func (o SecretKeyOutput) ToSecretKeyOutputWithContext(ctx context.Context) Secre
 	return o
 }
 
-// Lets a change that replaces the key make all data unusable that was encrypted or signed with it.
+// Lets a change that replaces the key make all data unusable that was encrypted or signed with it. Default: `false`.
 func (o SecretKeyOutput) AllowDataLoss() pulumi.BoolOutput {
 	return o.ApplyT(func(v *SecretKey) pulumi.BoolOutput { return v.AllowDataLoss }).(pulumi.BoolOutput)
 }

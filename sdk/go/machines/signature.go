@@ -35,6 +35,10 @@ type Signature struct {
 }
 
 // NewSignature registers a new resource with the given unique name, arguments, and options.
+//
+// The signature of data by a secret key.
+//
+// It is kept until the data or the key changes. It exists in the state alone: deleting it asks the service for nothing.
 func NewSignature(ctx *pulumi.Context,
 	name string, args *SignatureArgs, opts ...pulumi.ResourceOption) (*Signature, error) {
 	if args == nil {

@@ -16,13 +16,13 @@ import (
 type Volume struct {
 	pulumi.CustomResourceState
 
-	// Lets a change that replaces the volume destroy its data.
+	// Lets a change that replaces the volume destroy its data. Default: `false`.
 	AllowDataLoss pulumi.BoolOutput `pulumi:"allowDataLoss"`
 	// App that owns the volume: the `id` of an App. Changing it replaces the volume.
 	App pulumi.StringOutput `pulumi:"app"`
 	// Machine that mounts the volume, if any.
 	AttachedMachineId pulumi.StringPtrOutput `pulumi:"attachedMachineId"`
-	// Whether snapshots are taken every day.
+	// Whether snapshots are taken every day. Default: `true`.
 	AutoBackupEnabled pulumi.BoolOutput `pulumi:"autoBackupEnabled"`
 	// CPU and memory of the Machine that will mount the volume: it is placed where such a Machine fits; used at creation.
 	Compute MachineGuestPtrOutput `pulumi:"compute"`
@@ -32,11 +32,11 @@ type Volume struct {
 	CreatedAt pulumi.StringPtrOutput `pulumi:"createdAt"`
 	// Size now in GB; larger than asked for when the platform extended the volume.
 	CurrentSizeGb pulumi.IntPtrOutput `pulumi:"currentSizeGb"`
-	// Whether the volume is encrypted. Changing it replaces the volume.
+	// Whether the volume is encrypted. Changing it replaces the volume. Default: `true`.
 	Encrypted pulumi.BoolOutput `pulumi:"encrypted"`
-	// Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`.
+	// Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`. Default: `false`.
 	FinalSnapshot pulumi.BoolOutput `pulumi:"finalSnapshot"`
-	// File system. Changing it replaces the volume.
+	// File system. Changing it replaces the volume. Default: `"ext4"`.
 	Fstype VolumeFstypeOutput `pulumi:"fstype"`
 	// Name of the volume.
 	Name pulumi.StringOutput `pulumi:"name"`
@@ -44,21 +44,21 @@ type Volume struct {
 	NeedsRestart pulumi.BoolOutput `pulumi:"needsRestart"`
 	// Region the volume is in.
 	Region pulumi.StringPtrOutput `pulumi:"region"`
-	// Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation.
+	// Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation. Default: `true`.
 	RequireUniqueZone pulumi.BoolOutput `pulumi:"requireUniqueZone"`
-	// Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then.
+	// Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then. Default: `false`.
 	RestartOnExtend pulumi.BoolOutput `pulumi:"restartOnExtend"`
-	// Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size.
+	// Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size. Default: `3`.
 	SizeGb pulumi.IntOutput `pulumi:"sizeGb"`
 	// Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `sourceVolumeId`.
 	SnapshotId pulumi.StringPtrOutput `pulumi:"snapshotId"`
-	// Days a snapshot is kept, 1 to 60.
+	// Days a snapshot is kept, 1 to 60. Default: `5`.
 	SnapshotRetention pulumi.IntOutput `pulumi:"snapshotRetention"`
 	// Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `snapshotId`.
 	SourceVolumeId pulumi.StringPtrOutput `pulumi:"sourceVolumeId"`
 	// While `needsRestart` is true: the last start of that Machine before the growth, by the id of the event.
 	StartBeforeGrowth pulumi.StringPtrOutput `pulumi:"startBeforeGrowth"`
-	// Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation.
+	// Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation. Default: `false`.
 	UniqueZoneAppWide pulumi.BoolOutput `pulumi:"uniqueZoneAppWide"`
 	// Identifier within the App.
 	VolumeId pulumi.StringOutput `pulumi:"volumeId"`
@@ -67,6 +67,8 @@ type Volume struct {
 }
 
 // NewVolume registers a new resource with the given unique name, arguments, and options.
+//
+// Block storage that one Machine at a time can mount.
 func NewVolume(ctx *pulumi.Context,
 	name string, args *VolumeArgs, opts ...pulumi.ResourceOption) (*Volume, error) {
 	if args == nil {
@@ -145,77 +147,77 @@ func (VolumeState) ElementType() reflect.Type {
 }
 
 type volumeArgs struct {
-	// Lets a change that replaces the volume destroy its data.
+	// Lets a change that replaces the volume destroy its data. Default: `false`.
 	AllowDataLoss *bool `pulumi:"allowDataLoss"`
 	// App that owns the volume: the `id` of an App. Changing it replaces the volume.
 	App string `pulumi:"app"`
-	// Whether snapshots are taken every day.
+	// Whether snapshots are taken every day. Default: `true`.
 	AutoBackupEnabled *bool `pulumi:"autoBackupEnabled"`
 	// CPU and memory of the Machine that will mount the volume: it is placed where such a Machine fits; used at creation.
 	Compute *MachineGuest `pulumi:"compute"`
 	// Image of that Machine; used at creation.
 	ComputeImage *string `pulumi:"computeImage"`
-	// Whether the volume is encrypted. Changing it replaces the volume.
+	// Whether the volume is encrypted. Changing it replaces the volume. Default: `true`.
 	Encrypted *bool `pulumi:"encrypted"`
-	// Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`.
+	// Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`. Default: `false`.
 	FinalSnapshot *bool `pulumi:"finalSnapshot"`
-	// File system. Changing it replaces the volume.
+	// File system. Changing it replaces the volume. Default: `"ext4"`.
 	Fstype *VolumeFstype `pulumi:"fstype"`
 	// Name, 1 to 30 of `a-z`, `0-9` and `_`; several volumes may share one. Generated from the resource's name when left out. Changing it replaces the volume.
 	Name *string `pulumi:"name"`
 	// Region code, for example `ams`; the service picks one when left out. Changing it replaces the volume.
 	Region *string `pulumi:"region"`
-	// Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation.
+	// Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation. Default: `true`.
 	RequireUniqueZone *bool `pulumi:"requireUniqueZone"`
-	// Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then.
+	// Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then. Default: `false`.
 	RestartOnExtend *bool `pulumi:"restartOnExtend"`
-	// Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size.
+	// Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size. Default: `3`.
 	SizeGb *int `pulumi:"sizeGb"`
 	// Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `sourceVolumeId`.
 	SnapshotId *string `pulumi:"snapshotId"`
-	// Days a snapshot is kept, 1 to 60.
+	// Days a snapshot is kept, 1 to 60. Default: `5`.
 	SnapshotRetention *int `pulumi:"snapshotRetention"`
 	// Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `snapshotId`.
 	SourceVolumeId *string `pulumi:"sourceVolumeId"`
-	// Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation.
+	// Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation. Default: `false`.
 	UniqueZoneAppWide *bool `pulumi:"uniqueZoneAppWide"`
 }
 
 // The set of arguments for constructing a Volume resource.
 type VolumeArgs struct {
-	// Lets a change that replaces the volume destroy its data.
+	// Lets a change that replaces the volume destroy its data. Default: `false`.
 	AllowDataLoss pulumi.BoolPtrInput
 	// App that owns the volume: the `id` of an App. Changing it replaces the volume.
 	App pulumi.StringInput
-	// Whether snapshots are taken every day.
+	// Whether snapshots are taken every day. Default: `true`.
 	AutoBackupEnabled pulumi.BoolPtrInput
 	// CPU and memory of the Machine that will mount the volume: it is placed where such a Machine fits; used at creation.
 	Compute MachineGuestPtrInput
 	// Image of that Machine; used at creation.
 	ComputeImage pulumi.StringPtrInput
-	// Whether the volume is encrypted. Changing it replaces the volume.
+	// Whether the volume is encrypted. Changing it replaces the volume. Default: `true`.
 	Encrypted pulumi.BoolPtrInput
-	// Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`.
+	// Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`. Default: `false`.
 	FinalSnapshot pulumi.BoolPtrInput
-	// File system. Changing it replaces the volume.
+	// File system. Changing it replaces the volume. Default: `"ext4"`.
 	Fstype VolumeFstypePtrInput
 	// Name, 1 to 30 of `a-z`, `0-9` and `_`; several volumes may share one. Generated from the resource's name when left out. Changing it replaces the volume.
 	Name pulumi.StringPtrInput
 	// Region code, for example `ams`; the service picks one when left out. Changing it replaces the volume.
 	Region pulumi.StringPtrInput
-	// Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation.
+	// Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation. Default: `true`.
 	RequireUniqueZone pulumi.BoolPtrInput
-	// Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then.
+	// Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then. Default: `false`.
 	RestartOnExtend pulumi.BoolPtrInput
-	// Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size.
+	// Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size. Default: `3`.
 	SizeGb pulumi.IntPtrInput
 	// Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `sourceVolumeId`.
 	SnapshotId pulumi.StringPtrInput
-	// Days a snapshot is kept, 1 to 60.
+	// Days a snapshot is kept, 1 to 60. Default: `5`.
 	SnapshotRetention pulumi.IntPtrInput
 	// Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `snapshotId`.
 	SourceVolumeId pulumi.StringPtrInput
-	// Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation.
+	// Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation. Default: `false`.
 	UniqueZoneAppWide pulumi.BoolPtrInput
 }
 
@@ -306,7 +308,7 @@ func (o VolumeOutput) ToVolumeOutputWithContext(ctx context.Context) VolumeOutpu
 	return o
 }
 
-// Lets a change that replaces the volume destroy its data.
+// Lets a change that replaces the volume destroy its data. Default: `false`.
 func (o VolumeOutput) AllowDataLoss() pulumi.BoolOutput {
 	return o.ApplyT(func(v *Volume) pulumi.BoolOutput { return v.AllowDataLoss }).(pulumi.BoolOutput)
 }
@@ -321,7 +323,7 @@ func (o VolumeOutput) AttachedMachineId() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Volume) pulumi.StringPtrOutput { return v.AttachedMachineId }).(pulumi.StringPtrOutput)
 }
 
-// Whether snapshots are taken every day.
+// Whether snapshots are taken every day. Default: `true`.
 func (o VolumeOutput) AutoBackupEnabled() pulumi.BoolOutput {
 	return o.ApplyT(func(v *Volume) pulumi.BoolOutput { return v.AutoBackupEnabled }).(pulumi.BoolOutput)
 }
@@ -346,17 +348,17 @@ func (o VolumeOutput) CurrentSizeGb() pulumi.IntPtrOutput {
 	return o.ApplyT(func(v *Volume) pulumi.IntPtrOutput { return v.CurrentSizeGb }).(pulumi.IntPtrOutput)
 }
 
-// Whether the volume is encrypted. Changing it replaces the volume.
+// Whether the volume is encrypted. Changing it replaces the volume. Default: `true`.
 func (o VolumeOutput) Encrypted() pulumi.BoolOutput {
 	return o.ApplyT(func(v *Volume) pulumi.BoolOutput { return v.Encrypted }).(pulumi.BoolOutput)
 }
 
-// Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`.
+// Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`. Default: `false`.
 func (o VolumeOutput) FinalSnapshot() pulumi.BoolOutput {
 	return o.ApplyT(func(v *Volume) pulumi.BoolOutput { return v.FinalSnapshot }).(pulumi.BoolOutput)
 }
 
-// File system. Changing it replaces the volume.
+// File system. Changing it replaces the volume. Default: `"ext4"`.
 func (o VolumeOutput) Fstype() VolumeFstypeOutput {
 	return o.ApplyT(func(v *Volume) VolumeFstypeOutput { return v.Fstype }).(VolumeFstypeOutput)
 }
@@ -376,17 +378,17 @@ func (o VolumeOutput) Region() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Volume) pulumi.StringPtrOutput { return v.Region }).(pulumi.StringPtrOutput)
 }
 
-// Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation.
+// Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation. Default: `true`.
 func (o VolumeOutput) RequireUniqueZone() pulumi.BoolOutput {
 	return o.ApplyT(func(v *Volume) pulumi.BoolOutput { return v.RequireUniqueZone }).(pulumi.BoolOutput)
 }
 
-// Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then.
+// Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then. Default: `false`.
 func (o VolumeOutput) RestartOnExtend() pulumi.BoolOutput {
 	return o.ApplyT(func(v *Volume) pulumi.BoolOutput { return v.RestartOnExtend }).(pulumi.BoolOutput)
 }
 
-// Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size.
+// Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size. Default: `3`.
 func (o VolumeOutput) SizeGb() pulumi.IntOutput {
 	return o.ApplyT(func(v *Volume) pulumi.IntOutput { return v.SizeGb }).(pulumi.IntOutput)
 }
@@ -396,7 +398,7 @@ func (o VolumeOutput) SnapshotId() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Volume) pulumi.StringPtrOutput { return v.SnapshotId }).(pulumi.StringPtrOutput)
 }
 
-// Days a snapshot is kept, 1 to 60.
+// Days a snapshot is kept, 1 to 60. Default: `5`.
 func (o VolumeOutput) SnapshotRetention() pulumi.IntOutput {
 	return o.ApplyT(func(v *Volume) pulumi.IntOutput { return v.SnapshotRetention }).(pulumi.IntOutput)
 }
@@ -411,7 +413,7 @@ func (o VolumeOutput) StartBeforeGrowth() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Volume) pulumi.StringPtrOutput { return v.StartBeforeGrowth }).(pulumi.StringPtrOutput)
 }
 
-// Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation.
+// Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation. Default: `false`.
 func (o VolumeOutput) UniqueZoneAppWide() pulumi.BoolOutput {
 	return o.ApplyT(func(v *Volume) pulumi.BoolOutput { return v.UniqueZoneAppWide }).(pulumi.BoolOutput)
 }

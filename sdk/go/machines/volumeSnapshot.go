@@ -43,6 +43,10 @@ type VolumeSnapshot struct {
 }
 
 // NewVolumeSnapshot registers a new resource with the given unique name, arguments, and options.
+//
+// A snapshot of a Volume, taken when the resource is created.
+//
+// The service has no operation that deletes a snapshot: it expires after the days the volume's `snapshotRetention` said when it was taken. Deleting the resource forgets it.
 func NewVolumeSnapshot(ctx *pulumi.Context,
 	name string, args *VolumeSnapshotArgs, opts ...pulumi.ResourceOption) (*VolumeSnapshot, error) {
 	if args == nil {

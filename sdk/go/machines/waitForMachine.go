@@ -29,7 +29,7 @@ type WaitForMachineArgs struct {
 	Machine string `pulumi:"machine"`
 	// States to wait for: the first that is reached ends the wait. Default: `["started"]`.
 	States []AwaitedMachineState `pulumi:"states"`
-	// Seconds until the wait fails, 1 to 86400.
+	// Seconds until the wait fails, 1 to 86400. Default: `300`.
 	TimeoutSeconds *int `pulumi:"timeoutSeconds"`
 	// Version of the configuration that must have reached the state; any when left out.
 	Version *string `pulumi:"version"`
@@ -72,7 +72,7 @@ type WaitForMachineOutputArgs struct {
 	Machine pulumi.StringInput `pulumi:"machine"`
 	// States to wait for: the first that is reached ends the wait. Default: `["started"]`.
 	States AwaitedMachineStateArrayInput `pulumi:"states"`
-	// Seconds until the wait fails, 1 to 86400.
+	// Seconds until the wait fails, 1 to 86400. Default: `300`.
 	TimeoutSeconds pulumi.IntPtrInput `pulumi:"timeoutSeconds"`
 	// Version of the configuration that must have reached the state; any when left out.
 	Version pulumi.StringPtrInput `pulumi:"version"`

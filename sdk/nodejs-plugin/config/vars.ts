@@ -41,12 +41,34 @@ Object.defineProperty(exports, "leaseHeader", {
 });
 
 /**
+ * How many Machines of an App an `up` may take down at a time: a number, or a percentage such as `25%`; at least one. A third when not set; `100%` updates all at once.
+ */
+export declare const maxUnavailable: string | undefined;
+Object.defineProperty(exports, "maxUnavailable", {
+    get() {
+        return __config.get("maxUnavailable") ?? utilities.getEnv("MACHINES_MAX_UNAVAILABLE");
+    },
+    enumerable: true,
+});
+
+/**
  * Slug of the organization Apps are created in.
  */
 export declare const organization: string;
 Object.defineProperty(exports, "organization", {
     get() {
         return __config.get("organization") ?? (utilities.getEnv("MACHINES_ORGANIZATION") || "personal");
+    },
+    enumerable: true,
+});
+
+/**
+ * Fail a preview when the service does not answer. Otherwise the preview warns that it has not checked names, regions, capacity and organization. Set it in CI.
+ */
+export declare const previewRequiresService: boolean;
+Object.defineProperty(exports, "previewRequiresService", {
+    get() {
+        return __config.getObject<boolean>("previewRequiresService") ?? (utilities.getEnvBoolean("MACHINES_PREVIEW_REQUIRES_SERVICE") || false);
     },
     enumerable: true,
 });

@@ -179,7 +179,7 @@ export interface MachineConfigArgs {
     /**
      * How often the Machine is started.
      */
-    schedule?: pulumi.Input<enums.MachineSchedule | undefined>;
+    schedule?: pulumi.Input<enums.MachineSchedule | (string & {}) | undefined>;
     /**
      * What the platform's proxy makes public.
      */
@@ -513,7 +513,7 @@ export interface MachineGuest {
     /**
      * Kind of GPU: `a10`, `l40s`, `a100-pcie-40gb` or `a100-sxm4-80gb`.
      */
-    gpuKind?: string;
+    gpuKind?: enums.MachineGuestGpuKind | (string & {});
     /**
      * Number of GPUs.
      */
@@ -561,7 +561,7 @@ export interface MachineGuestArgs {
     /**
      * Kind of GPU: `a10`, `l40s`, `a100-pcie-40gb` or `a100-sxm4-80gb`.
      */
-    gpuKind?: pulumi.Input<string | undefined>;
+    gpuKind?: pulumi.Input<enums.MachineGuestGpuKind | (string & {}) | undefined>;
     /**
      * Number of GPUs.
      */
@@ -769,7 +769,7 @@ export interface MachineServiceArgs {
     /**
      * What happens to an idle Machine: `"off"` (or false), `"stop"` (or true), `"suspend"`. Default: `"off"`.
      */
-    autostop?: pulumi.Input<string | boolean | undefined>;
+    autostop?: pulumi.Input<"off" | "stop" | "suspend" | (string & {}) | boolean | undefined>;
     /**
      * Checks of this service.
      */
@@ -887,7 +887,7 @@ export interface MachineServicePortArgs {
     /**
      * What the proxy does with a connection, in order.
      */
-    handlers?: pulumi.Input<pulumi.Input<enums.MachineServicePortHandler>[] | undefined>;
+    handlers?: pulumi.Input<pulumi.Input<enums.MachineServicePortHandler | (string & {})>[] | undefined>;
     /**
      * Options of the `http` handler.
      */

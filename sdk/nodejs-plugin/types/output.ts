@@ -649,7 +649,7 @@ export interface MachineConfig {
     /**
      * How often the Machine is started.
      */
-    schedule?: enums.MachineSchedule;
+    schedule?: enums.MachineSchedule | (string & {});
     /**
      * What the platform's proxy makes public.
      */
@@ -1087,7 +1087,7 @@ export interface MachineGuest {
     /**
      * Kind of GPU: `a10`, `l40s`, `a100-pcie-40gb` or `a100-sxm4-80gb`.
      */
-    gpuKind?: string;
+    gpuKind?: enums.MachineGuestGpuKind | (string & {});
     /**
      * Number of GPUs.
      */
@@ -1317,7 +1317,7 @@ export interface MachineService {
     /**
      * What happens to an idle Machine: `"off"` (or false), `"stop"` (or true), `"suspend"`. Default: `"off"`.
      */
-    autostop?: string | boolean;
+    autostop?: "off" | "stop" | "suspend" | (string & {}) | boolean;
     /**
      * Checks of this service.
      */
@@ -1435,7 +1435,7 @@ export interface MachineServicePort {
     /**
      * What the proxy does with a connection, in order.
      */
-    handlers?: enums.MachineServicePortHandler[];
+    handlers?: (enums.MachineServicePortHandler | (string & {}))[];
     /**
      * Options of the `http` handler.
      */

@@ -338,7 +338,7 @@ export interface MachineConfig {
   /** How the Machine is stopped. */
   stopConfig?: pulumi.Input<MachineStopConfig> | undefined;
   /** How often the Machine is started. */
-  schedule?: pulumi.Input<"hourly" | "daily" | "weekly" | "monthly"> | undefined;
+  schedule?: pulumi.Input<"hourly" | "daily" | "weekly" | "monthly" | (string & {})> | undefined;
   /** Name resolution in the Machine. */
   dns?: pulumi.Input<MachineDns> | undefined;
   /** Containers to run; open to some organizations only. */
@@ -586,7 +586,7 @@ export interface MachineGuest {
   /** Number of GPUs. */
   gpus?: pulumi.Input<number> | undefined;
   /** Kind of GPU: `a10`, `l40s`, `a100-pcie-40gb` or `a100-sxm4-80gb`. */
-  gpuKind?: pulumi.Input<string> | undefined;
+  gpuKind?: pulumi.Input<"a10" | "l40s" | "a100-pcie-40gb" | "a100-sxm4-80gb" | (string & {})> | undefined;
   /** Dedicated host group the Machine is placed in. */
   hostDedicationId?: pulumi.Input<string> | undefined;
   /** Arguments for the guest's kernel. */
@@ -713,7 +713,7 @@ export interface MachineService {
   /** Whether the proxy starts a stopped Machine for a request. */
   autostart?: pulumi.Input<boolean> | undefined;
   /** What happens to an idle Machine: `"off"` (or false), `"stop"` (or true), `"suspend"`. Default: `"off"`. */
-  autostop?: pulumi.Input<string | boolean> | undefined;
+  autostop?: pulumi.Input<"off" | "stop" | "suspend" | (string & {}) | boolean> | undefined;
   /** Machines of the primary region that autostop leaves running. Default: `0`. */
   minMachinesRunning?: pulumi.Input<number> | undefined;
   /** Checks of this service. */
@@ -769,7 +769,7 @@ export interface MachineServicePort {
   /** Last port of a range. */
   endPort?: pulumi.Input<number> | undefined;
   /** What the proxy does with a connection, in order. */
-  handlers?: pulumi.Input<pulumi.Input<"http" | "tls" | "tcp" | "pg_tls" | "proxy_proto">[]> | undefined;
+  handlers?: pulumi.Input<pulumi.Input<"http" | "tls" | "tcp" | "pg_tls" | "proxy_proto" | (string & {})>[]> | undefined;
   /** Whether HTTP is redirected to HTTPS. Default: `false`. */
   forceHttps?: pulumi.Input<boolean> | undefined;
   /** Options of the `http` handler. */

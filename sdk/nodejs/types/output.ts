@@ -337,7 +337,7 @@ export interface MachineConfig {
   /** How the Machine is stopped. */
   stopConfig?: MachineStopConfig | undefined;
   /** How often the Machine is started. */
-  schedule?: "hourly" | "daily" | "weekly" | "monthly" | undefined;
+  schedule?: "hourly" | "daily" | "weekly" | "monthly" | (string & {}) | undefined;
   /** Name resolution in the Machine. */
   dns?: MachineDns | undefined;
   /** Containers to run; open to some organizations only. */
@@ -585,7 +585,7 @@ export interface MachineGuest {
   /** Number of GPUs. */
   gpus?: number | undefined;
   /** Kind of GPU: `a10`, `l40s`, `a100-pcie-40gb` or `a100-sxm4-80gb`. */
-  gpuKind?: string | undefined;
+  gpuKind?: "a10" | "l40s" | "a100-pcie-40gb" | "a100-sxm4-80gb" | (string & {}) | undefined;
   /** Dedicated host group the Machine is placed in. */
   hostDedicationId?: string | undefined;
   /** Arguments for the guest's kernel. */
@@ -712,7 +712,7 @@ export interface MachineService {
   /** Whether the proxy starts a stopped Machine for a request. */
   autostart?: boolean | undefined;
   /** What happens to an idle Machine: `"off"` (or false), `"stop"` (or true), `"suspend"`. Default: `"off"`. */
-  autostop?: string | boolean | undefined;
+  autostop?: "off" | "stop" | "suspend" | (string & {}) | boolean | undefined;
   /** Machines of the primary region that autostop leaves running. Default: `0`. */
   minMachinesRunning?: number | undefined;
   /** Checks of this service. */
@@ -768,7 +768,7 @@ export interface MachineServicePort {
   /** Last port of a range. */
   endPort?: number | undefined;
   /** What the proxy does with a connection, in order. */
-  handlers?: ("http" | "tls" | "tcp" | "pg_tls" | "proxy_proto")[] | undefined;
+  handlers?: ("http" | "tls" | "tcp" | "pg_tls" | "proxy_proto" | (string & {}))[] | undefined;
   /** Whether HTTP is redirected to HTTPS. Default: `false`. */
   forceHttps?: boolean | undefined;
   /** Options of the `http` handler. */

@@ -22,6 +22,7 @@ __all__ = [
     'MachineContainerHealthcheckKind',
     'MachineContainerHealthcheckUnhealthy',
     'MachineGuestCpuKind',
+    'MachineGuestGpuKind',
     'MachineGuestPersistRootfs',
     'MachineOnUpdateFailure',
     'MachinePowerState',
@@ -39,8 +40,10 @@ __all__ = [
     'MachineVolumeTempDirStorageType',
     'PostgresBackupType',
     'PostgresClusterPgMajorVersion',
+    'PostgresClusterPlan',
     'PostgresClusterPoolMode',
     'PostgresUserRole',
+    'Region',
     'ReloadTriggersSignal',
     'RestartTriggersSignal',
     'SecretKeyType',
@@ -207,6 +210,17 @@ class MachineGuestCpuKind(_builtins.str, Enum):
     """
     SHARED = "shared"
     PERFORMANCE = "performance"
+
+
+@pulumi.type_token("machines:index:MachineGuestGpuKind")
+class MachineGuestGpuKind(_builtins.str, Enum):
+    """
+    Kind of GPU: `a10`, `l40s`, `a100-pcie-40gb` or `a100-sxm4-80gb`.
+    """
+    A10 = "a10"
+    L40S = "l40s"
+    A100_PCIE40GB = "a100-pcie-40gb"
+    A100_SXM4_80GB = "a100-sxm4-80gb"
 
 
 @pulumi.type_token("machines:index:MachineGuestPersistRootfs")
@@ -378,6 +392,18 @@ class PostgresClusterPgMajorVersion(_builtins.str, Enum):
     V17 = "17"
 
 
+@pulumi.type_token("machines:index:PostgresClusterPlan")
+class PostgresClusterPlan(_builtins.str, Enum):
+    """
+    Size, in any case: `basic` (2 shared CPUs, 1 GB), `starter` (2 shared CPUs, 2 GB), `launch` (2 CPUs, 8 GB), `scale` (4 CPUs, 32 GB) or `Performance` (8 CPUs, 64 GB). Required to create an empty cluster. Changing it replaces the cluster.
+    """
+    BASIC = "basic"
+    STARTER = "starter"
+    LAUNCH = "launch"
+    SCALE = "scale"
+    PERFORMANCE = "Performance"
+
+
 @pulumi.type_token("machines:index:PostgresClusterPoolMode")
 class PostgresClusterPoolMode(_builtins.str, Enum):
     """
@@ -395,6 +421,31 @@ class PostgresUserRole(_builtins.str, Enum):
     SCHEMA_ADMIN = "schema_admin"
     WRITER = "writer"
     READER = "reader"
+
+
+@pulumi.type_token("machines:index:Region")
+class Region(_builtins.str, Enum):
+    """
+    Region the address leads to; `global` when left out. Changing it replaces the address.
+    """
+    AMS = "ams"
+    ARN = "arn"
+    BOM = "bom"
+    CDG = "cdg"
+    DFW = "dfw"
+    EWR = "ewr"
+    FRA = "fra"
+    GRU = "gru"
+    IAD = "iad"
+    JNB = "jnb"
+    LAX = "lax"
+    LHR = "lhr"
+    NRT = "nrt"
+    ORD = "ord"
+    SIN = "sin"
+    SJC = "sjc"
+    SYD = "syd"
+    YYZ = "yyz"
 
 
 @pulumi.type_token("machines:index:ReloadTriggersSignal")

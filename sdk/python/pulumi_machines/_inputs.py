@@ -2296,7 +2296,7 @@ class MachineGuestDict(TypedDict):
     """
     Number of CPUs: 1, 2, 4, 6 or 8; `performance` also 10, 12, 14 or 16. Default: `1`.
     """
-    gpu_kind: NotRequired[_builtins.str]
+    gpu_kind: NotRequired[Union[_builtins.str, 'MachineGuestGpuKind']]
     """
     Kind of GPU: `a10`, `l40s`, `a100-pcie-40gb` or `a100-sxm4-80gb`.
     """
@@ -2334,7 +2334,7 @@ class MachineGuest:
     def __init__(__self__, *,
                  cpu_kind: Optional[Union[_builtins.str, 'MachineGuestCpuKind']] = None,
                  cpus: Optional[_builtins.int] = None,
-                 gpu_kind: Optional[_builtins.str] = None,
+                 gpu_kind: Optional[Union[_builtins.str, 'MachineGuestGpuKind']] = None,
                  gpus: Optional[_builtins.int] = None,
                  host_dedication_id: Optional[_builtins.str] = None,
                  kernel_args: Optional[Sequence[_builtins.str]] = None,
@@ -2347,7 +2347,7 @@ class MachineGuest:
 
         :param Union[_builtins.str, 'MachineGuestCpuKind'] cpu_kind: Kind of CPU: `shared` or `performance`. Default: `"shared"`.
         :param _builtins.int cpus: Number of CPUs: 1, 2, 4, 6 or 8; `performance` also 10, 12, 14 or 16. Default: `1`.
-        :param _builtins.str gpu_kind: Kind of GPU: `a10`, `l40s`, `a100-pcie-40gb` or `a100-sxm4-80gb`.
+        :param Union[_builtins.str, 'MachineGuestGpuKind'] gpu_kind: Kind of GPU: `a10`, `l40s`, `a100-pcie-40gb` or `a100-sxm4-80gb`.
         :param _builtins.int gpus: Number of GPUs.
         :param _builtins.str host_dedication_id: Dedicated host group the Machine is placed in.
         :param Sequence[_builtins.str] kernel_args: Arguments for the guest's kernel.
@@ -2406,14 +2406,14 @@ class MachineGuest:
 
     @_builtins.property
     @pulumi.getter(name="gpuKind")
-    def gpu_kind(self) -> Optional[_builtins.str]:
+    def gpu_kind(self) -> Optional[Union[_builtins.str, 'MachineGuestGpuKind']]:
         """
         Kind of GPU: `a10`, `l40s`, `a100-pcie-40gb` or `a100-sxm4-80gb`.
         """
         return pulumi.get(self, "gpu_kind")
 
     @gpu_kind.setter
-    def gpu_kind(self, value: Optional[_builtins.str]):
+    def gpu_kind(self, value: Optional[Union[_builtins.str, 'MachineGuestGpuKind']]):
         pulumi.set(self, "gpu_kind", value)
 
     @_builtins.property
@@ -2514,7 +2514,7 @@ class MachineGuestArgsDict(TypedDict):
     """
     Number of CPUs: 1, 2, 4, 6 or 8; `performance` also 10, 12, 14 or 16. Default: `1`.
     """
-    gpu_kind: NotRequired[pulumi.Input[Optional[_builtins.str]]]
+    gpu_kind: NotRequired[pulumi.Input[Optional[Union[_builtins.str, 'MachineGuestGpuKind']]]]
     """
     Kind of GPU: `a10`, `l40s`, `a100-pcie-40gb` or `a100-sxm4-80gb`.
     """
@@ -2552,7 +2552,7 @@ class MachineGuestArgs:
     def __init__(__self__, *,
                  cpu_kind: pulumi.Input[Optional[Union[_builtins.str, 'MachineGuestCpuKind']]] = None,
                  cpus: pulumi.Input[Optional[_builtins.int]] = None,
-                 gpu_kind: pulumi.Input[Optional[_builtins.str]] = None,
+                 gpu_kind: pulumi.Input[Optional[Union[_builtins.str, 'MachineGuestGpuKind']]] = None,
                  gpus: pulumi.Input[Optional[_builtins.int]] = None,
                  host_dedication_id: pulumi.Input[Optional[_builtins.str]] = None,
                  kernel_args: pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]] = None,
@@ -2565,7 +2565,7 @@ class MachineGuestArgs:
 
         :param pulumi.Input[Union[_builtins.str, 'MachineGuestCpuKind']] cpu_kind: Kind of CPU: `shared` or `performance`. Default: `"shared"`.
         :param pulumi.Input[_builtins.int] cpus: Number of CPUs: 1, 2, 4, 6 or 8; `performance` also 10, 12, 14 or 16. Default: `1`.
-        :param pulumi.Input[_builtins.str] gpu_kind: Kind of GPU: `a10`, `l40s`, `a100-pcie-40gb` or `a100-sxm4-80gb`.
+        :param pulumi.Input[Union[_builtins.str, 'MachineGuestGpuKind']] gpu_kind: Kind of GPU: `a10`, `l40s`, `a100-pcie-40gb` or `a100-sxm4-80gb`.
         :param pulumi.Input[_builtins.int] gpus: Number of GPUs.
         :param pulumi.Input[_builtins.str] host_dedication_id: Dedicated host group the Machine is placed in.
         :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] kernel_args: Arguments for the guest's kernel.
@@ -2624,14 +2624,14 @@ class MachineGuestArgs:
 
     @_builtins.property
     @pulumi.getter(name="gpuKind")
-    def gpu_kind(self) -> pulumi.Input[Optional[_builtins.str]]:
+    def gpu_kind(self) -> pulumi.Input[Optional[Union[_builtins.str, 'MachineGuestGpuKind']]]:
         """
         Kind of GPU: `a10`, `l40s`, `a100-pcie-40gb` or `a100-sxm4-80gb`.
         """
         return pulumi.get(self, "gpu_kind")
 
     @gpu_kind.setter
-    def gpu_kind(self, value: pulumi.Input[Optional[_builtins.str]]):
+    def gpu_kind(self, value: pulumi.Input[Optional[Union[_builtins.str, 'MachineGuestGpuKind']]]):
         pulumi.set(self, "gpu_kind", value)
 
     @_builtins.property

@@ -53,7 +53,7 @@ def get_postgres_clusters(include_deleted: Optional[_builtins.bool] = None,
     """
     Lists the Postgres clusters of an organization.
 
-    :param _builtins.bool include_deleted: Whether deleted clusters are listed too.
+    :param _builtins.bool include_deleted: Whether deleted clusters are listed too. Default: `false`.
     :param _builtins.str organization: Slug of the organization; the provider's `organization` when left out.
     """
     __args__ = dict()
@@ -70,7 +70,7 @@ def get_postgres_clusters_output(include_deleted: pulumi.Input[Optional[Optional
     """
     Lists the Postgres clusters of an organization.
 
-    :param _builtins.bool include_deleted: Whether deleted clusters are listed too.
+    :param _builtins.bool include_deleted: Whether deleted clusters are listed too. Default: `false`.
     :param _builtins.str organization: Slug of the organization; the provider's `organization` when left out.
     """
     __args__ = dict()

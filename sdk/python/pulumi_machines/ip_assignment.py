@@ -24,7 +24,7 @@ class IpAssignmentArgs:
                  type: pulumi.Input[Union[_builtins.str, 'IpAssignmentType']],
                  network: pulumi.Input[Optional[_builtins.str]] = None,
                  organization: pulumi.Input[Optional[_builtins.str]] = None,
-                 region: pulumi.Input[Optional[_builtins.str]] = None,
+                 region: pulumi.Input[Optional[Union[_builtins.str, 'Region']]] = None,
                  service_name: pulumi.Input[Optional[_builtins.str]] = None):
         """
         The set of arguments for constructing a IpAssignment resource.
@@ -33,7 +33,7 @@ class IpAssignmentArgs:
         :param pulumi.Input[Union[_builtins.str, 'IpAssignmentType']] type: Kind of address: `v4`, `v6`, `shared_v4` (one an App, shared with others), `private_v6` (on a private network), and for connections the App opens `egress_v4`, `egress_v6` or both at once, `egress_pair`. Changing it replaces the address.
         :param pulumi.Input[_builtins.str] network: For `private_v6`: the private network; the App's own when left out. Changing it replaces the address.
         :param pulumi.Input[_builtins.str] organization: For `private_v6`: slug of the organization that owns the network; your own when left out. Changing it replaces the address.
-        :param pulumi.Input[_builtins.str] region: Region the address leads to; `global` when left out. Changing it replaces the address.
+        :param pulumi.Input[Union[_builtins.str, 'Region']] region: Region the address leads to; `global` when left out. Changing it replaces the address.
         :param pulumi.Input[_builtins.str] service_name: Service the address is for. Changing it replaces the address.
         """
         pulumi.set(__self__, "app", app)
@@ -97,14 +97,14 @@ class IpAssignmentArgs:
 
     @_builtins.property
     @pulumi.getter
-    def region(self) -> pulumi.Input[Optional[_builtins.str]]:
+    def region(self) -> pulumi.Input[Optional[Union[_builtins.str, 'Region']]]:
         """
         Region the address leads to; `global` when left out. Changing it replaces the address.
         """
         return pulumi.get(self, "region")
 
     @region.setter
-    def region(self, value: pulumi.Input[Optional[_builtins.str]]):
+    def region(self, value: pulumi.Input[Optional[Union[_builtins.str, 'Region']]]):
         pulumi.set(self, "region", value)
 
     @_builtins.property
@@ -129,7 +129,7 @@ class IpAssignment(pulumi.CustomResource):
                  app: pulumi.Input[Optional[_builtins.str]] = None,
                  network: pulumi.Input[Optional[_builtins.str]] = None,
                  organization: pulumi.Input[Optional[_builtins.str]] = None,
-                 region: pulumi.Input[Optional[_builtins.str]] = None,
+                 region: pulumi.Input[Optional[Union[_builtins.str, 'Region']]] = None,
                  service_name: pulumi.Input[Optional[_builtins.str]] = None,
                  type: pulumi.Input[Optional[Union[_builtins.str, 'IpAssignmentType']]] = None,
                  __props__=None):
@@ -141,7 +141,7 @@ class IpAssignment(pulumi.CustomResource):
         :param pulumi.Input[_builtins.str] app: App the address leads to: the `id` of an App. Changing it replaces the address.
         :param pulumi.Input[_builtins.str] network: For `private_v6`: the private network; the App's own when left out. Changing it replaces the address.
         :param pulumi.Input[_builtins.str] organization: For `private_v6`: slug of the organization that owns the network; your own when left out. Changing it replaces the address.
-        :param pulumi.Input[_builtins.str] region: Region the address leads to; `global` when left out. Changing it replaces the address.
+        :param pulumi.Input[Union[_builtins.str, 'Region']] region: Region the address leads to; `global` when left out. Changing it replaces the address.
         :param pulumi.Input[_builtins.str] service_name: Service the address is for. Changing it replaces the address.
         :param pulumi.Input[Union[_builtins.str, 'IpAssignmentType']] type: Kind of address: `v4`, `v6`, `shared_v4` (one an App, shared with others), `private_v6` (on a private network), and for connections the App opens `egress_v4`, `egress_v6` or both at once, `egress_pair`. Changing it replaces the address.
         """
@@ -172,7 +172,7 @@ class IpAssignment(pulumi.CustomResource):
                  app: pulumi.Input[Optional[_builtins.str]] = None,
                  network: pulumi.Input[Optional[_builtins.str]] = None,
                  organization: pulumi.Input[Optional[_builtins.str]] = None,
-                 region: pulumi.Input[Optional[_builtins.str]] = None,
+                 region: pulumi.Input[Optional[Union[_builtins.str, 'Region']]] = None,
                  service_name: pulumi.Input[Optional[_builtins.str]] = None,
                  type: pulumi.Input[Optional[Union[_builtins.str, 'IpAssignmentType']]] = None,
                  __props__=None):

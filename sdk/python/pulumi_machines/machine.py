@@ -25,14 +25,14 @@ class MachineArgs:
                  app: pulumi.Input[_builtins.str],
                  config: pulumi.Input['MachineConfigArgs'],
                  cordoned: pulumi.Input[Optional[_builtins.bool]] = None,
-                 fallback_regions: pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]] = None,
+                 fallback_regions: pulumi.Input[Optional[Sequence[pulumi.Input[Union[_builtins.str, 'Region']]]]] = None,
                  force_destroy: pulumi.Input[Optional[_builtins.bool]] = None,
                  memory_limit_mb: pulumi.Input[Optional[_builtins.int]] = None,
-                 min_secrets_version: pulumi.Input[Optional[_builtins.int]] = None,
+                 min_secrets_version: Optional[Any] = None,
                  name: pulumi.Input[Optional[_builtins.str]] = None,
                  on_update_failure: pulumi.Input[Optional[Union[_builtins.str, 'MachineOnUpdateFailure']]] = None,
                  recreate: pulumi.Input[Optional[_builtins.bool]] = None,
-                 region: pulumi.Input[Optional[_builtins.str]] = None,
+                 region: pulumi.Input[Optional[Union[_builtins.str, 'Region']]] = None,
                  reload: pulumi.Input[Optional['ReloadTriggersArgs']] = None,
                  restart: pulumi.Input[Optional['RestartTriggersArgs']] = None,
                  state: pulumi.Input[Optional[Union[_builtins.str, 'MachinePowerState']]] = None,
@@ -42,15 +42,15 @@ class MachineArgs:
 
         :param pulumi.Input[_builtins.str] app: App the Machine runs in: the `id` of an App. Changing it replaces the Machine.
         :param pulumi.Input['MachineConfigArgs'] config: Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine.
-        :param pulumi.Input[_builtins.bool] cordoned: Whether the platform's proxy leaves the Machine out.
-        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] fallback_regions: Regions to try in this order when `region` has no room for the Machine. A Machine stays in the region in which it was created, which is `placedRegion`.
-        :param pulumi.Input[_builtins.bool] force_destroy: Lets the deletion kill the Machine when stopping it fails.
+        :param pulumi.Input[_builtins.bool] cordoned: Whether the platform's proxy leaves the Machine out. Default: `false`.
+        :param pulumi.Input[Sequence[pulumi.Input[Union[_builtins.str, 'Region']]]] fallback_regions: Regions to try in this order when `region` has no room for the Machine. A Machine stays in the region in which it was created, which is `placedRegion`.
+        :param pulumi.Input[_builtins.bool] force_destroy: Lets the deletion kill the Machine when stopping it fails. Default: `false`.
         :param pulumi.Input[_builtins.int] memory_limit_mb: Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is left alone.
-        :param pulumi.Input[_builtins.int] min_secrets_version: Version of the App's secrets that the Machine must see at least: the `version` of AppSecrets. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
+        :param Any min_secrets_version: Version of the App's secrets that the Machine must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
         :param pulumi.Input[_builtins.str] name: Name, 1 to 63 of `a-z`, `0-9` and `-`, unique among the App's Machines. Generated from the resource's name when left out. Changing it replaces the Machine.
-        :param pulumi.Input[Union[_builtins.str, 'MachineOnUpdateFailure']] on_update_failure: What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way.
-        :param pulumi.Input[_builtins.bool] recreate: Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done.
-        :param pulumi.Input[_builtins.str] region: Region code, for example `ams`; the service picks one when left out. Changing it replaces the Machine.
+        :param pulumi.Input[Union[_builtins.str, 'MachineOnUpdateFailure']] on_update_failure: What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way. Default: `"keep"`.
+        :param pulumi.Input[_builtins.bool] recreate: Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done. Default: `false`.
+        :param pulumi.Input[Union[_builtins.str, 'Region']] region: Region code, for example `ams`; the service picks one when left out. Changing it replaces the Machine.
         :param pulumi.Input['ReloadTriggersArgs'] reload: Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none.
         :param pulumi.Input['RestartTriggersArgs'] restart: Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that.
         :param pulumi.Input[Union[_builtins.str, 'MachinePowerState']] state: Power state to keep the Machine in. Left out, it is started once and its power is left alone from then on.
@@ -121,7 +121,7 @@ class MachineArgs:
     @pulumi.getter
     def cordoned(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether the platform's proxy leaves the Machine out.
+        Whether the platform's proxy leaves the Machine out. Default: `false`.
         """
         return pulumi.get(self, "cordoned")
 
@@ -131,21 +131,21 @@ class MachineArgs:
 
     @_builtins.property
     @pulumi.getter(name="fallbackRegions")
-    def fallback_regions(self) -> pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]:
+    def fallback_regions(self) -> pulumi.Input[Optional[Sequence[pulumi.Input[Union[_builtins.str, 'Region']]]]]:
         """
         Regions to try in this order when `region` has no room for the Machine. A Machine stays in the region in which it was created, which is `placedRegion`.
         """
         return pulumi.get(self, "fallback_regions")
 
     @fallback_regions.setter
-    def fallback_regions(self, value: pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]):
+    def fallback_regions(self, value: pulumi.Input[Optional[Sequence[pulumi.Input[Union[_builtins.str, 'Region']]]]]):
         pulumi.set(self, "fallback_regions", value)
 
     @_builtins.property
     @pulumi.getter(name="forceDestroy")
     def force_destroy(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Lets the deletion kill the Machine when stopping it fails.
+        Lets the deletion kill the Machine when stopping it fails. Default: `false`.
         """
         return pulumi.get(self, "force_destroy")
 
@@ -167,14 +167,14 @@ class MachineArgs:
 
     @_builtins.property
     @pulumi.getter(name="minSecretsVersion")
-    def min_secrets_version(self) -> pulumi.Input[Optional[_builtins.int]]:
+    def min_secrets_version(self) -> Optional[Any]:
         """
-        Version of the App's secrets that the Machine must see at least: the `version` of AppSecrets. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
+        Version of the App's secrets that the Machine must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
         """
         return pulumi.get(self, "min_secrets_version")
 
     @min_secrets_version.setter
-    def min_secrets_version(self, value: pulumi.Input[Optional[_builtins.int]]):
+    def min_secrets_version(self, value: Optional[Any]):
         pulumi.set(self, "min_secrets_version", value)
 
     @_builtins.property
@@ -193,7 +193,7 @@ class MachineArgs:
     @pulumi.getter(name="onUpdateFailure")
     def on_update_failure(self) -> pulumi.Input[Optional[Union[_builtins.str, 'MachineOnUpdateFailure']]]:
         """
-        What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way.
+        What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way. Default: `"keep"`.
         """
         return pulumi.get(self, "on_update_failure")
 
@@ -205,7 +205,7 @@ class MachineArgs:
     @pulumi.getter
     def recreate(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done.
+        Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done. Default: `false`.
         """
         return pulumi.get(self, "recreate")
 
@@ -215,14 +215,14 @@ class MachineArgs:
 
     @_builtins.property
     @pulumi.getter
-    def region(self) -> pulumi.Input[Optional[_builtins.str]]:
+    def region(self) -> pulumi.Input[Optional[Union[_builtins.str, 'Region']]]:
         """
         Region code, for example `ams`; the service picks one when left out. Changing it replaces the Machine.
         """
         return pulumi.get(self, "region")
 
     @region.setter
-    def region(self, value: pulumi.Input[Optional[_builtins.str]]):
+    def region(self, value: pulumi.Input[Optional[Union[_builtins.str, 'Region']]]):
         pulumi.set(self, "region", value)
 
     @_builtins.property
@@ -283,14 +283,14 @@ class Machine(pulumi.CustomResource):
                  app: pulumi.Input[Optional[_builtins.str]] = None,
                  config: pulumi.Input[Optional[Union['MachineConfigArgs', 'MachineConfigArgsDict']]] = None,
                  cordoned: pulumi.Input[Optional[_builtins.bool]] = None,
-                 fallback_regions: pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]] = None,
+                 fallback_regions: pulumi.Input[Optional[Sequence[pulumi.Input[Union[_builtins.str, 'Region']]]]] = None,
                  force_destroy: pulumi.Input[Optional[_builtins.bool]] = None,
                  memory_limit_mb: pulumi.Input[Optional[_builtins.int]] = None,
-                 min_secrets_version: pulumi.Input[Optional[_builtins.int]] = None,
+                 min_secrets_version: Optional[Any] = None,
                  name: pulumi.Input[Optional[_builtins.str]] = None,
                  on_update_failure: pulumi.Input[Optional[Union[_builtins.str, 'MachineOnUpdateFailure']]] = None,
                  recreate: pulumi.Input[Optional[_builtins.bool]] = None,
-                 region: pulumi.Input[Optional[_builtins.str]] = None,
+                 region: pulumi.Input[Optional[Union[_builtins.str, 'Region']]] = None,
                  reload: pulumi.Input[Optional[Union['ReloadTriggersArgs', 'ReloadTriggersArgsDict']]] = None,
                  restart: pulumi.Input[Optional[Union['RestartTriggersArgs', 'RestartTriggersArgsDict']]] = None,
                  state: pulumi.Input[Optional[Union[_builtins.str, 'MachinePowerState']]] = None,
@@ -303,15 +303,15 @@ class Machine(pulumi.CustomResource):
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[_builtins.str] app: App the Machine runs in: the `id` of an App. Changing it replaces the Machine.
         :param pulumi.Input[Union['MachineConfigArgs', 'MachineConfigArgsDict']] config: Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine.
-        :param pulumi.Input[_builtins.bool] cordoned: Whether the platform's proxy leaves the Machine out.
-        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] fallback_regions: Regions to try in this order when `region` has no room for the Machine. A Machine stays in the region in which it was created, which is `placedRegion`.
-        :param pulumi.Input[_builtins.bool] force_destroy: Lets the deletion kill the Machine when stopping it fails.
+        :param pulumi.Input[_builtins.bool] cordoned: Whether the platform's proxy leaves the Machine out. Default: `false`.
+        :param pulumi.Input[Sequence[pulumi.Input[Union[_builtins.str, 'Region']]]] fallback_regions: Regions to try in this order when `region` has no room for the Machine. A Machine stays in the region in which it was created, which is `placedRegion`.
+        :param pulumi.Input[_builtins.bool] force_destroy: Lets the deletion kill the Machine when stopping it fails. Default: `false`.
         :param pulumi.Input[_builtins.int] memory_limit_mb: Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is left alone.
-        :param pulumi.Input[_builtins.int] min_secrets_version: Version of the App's secrets that the Machine must see at least: the `version` of AppSecrets. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
+        :param Any min_secrets_version: Version of the App's secrets that the Machine must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
         :param pulumi.Input[_builtins.str] name: Name, 1 to 63 of `a-z`, `0-9` and `-`, unique among the App's Machines. Generated from the resource's name when left out. Changing it replaces the Machine.
-        :param pulumi.Input[Union[_builtins.str, 'MachineOnUpdateFailure']] on_update_failure: What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way.
-        :param pulumi.Input[_builtins.bool] recreate: Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done.
-        :param pulumi.Input[_builtins.str] region: Region code, for example `ams`; the service picks one when left out. Changing it replaces the Machine.
+        :param pulumi.Input[Union[_builtins.str, 'MachineOnUpdateFailure']] on_update_failure: What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way. Default: `"keep"`.
+        :param pulumi.Input[_builtins.bool] recreate: Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done. Default: `false`.
+        :param pulumi.Input[Union[_builtins.str, 'Region']] region: Region code, for example `ams`; the service picks one when left out. Changing it replaces the Machine.
         :param pulumi.Input[Union['ReloadTriggersArgs', 'ReloadTriggersArgsDict']] reload: Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none.
         :param pulumi.Input[Union['RestartTriggersArgs', 'RestartTriggersArgsDict']] restart: Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that.
         :param pulumi.Input[Union[_builtins.str, 'MachinePowerState']] state: Power state to keep the Machine in. Left out, it is started once and its power is left alone from then on.
@@ -344,14 +344,14 @@ class Machine(pulumi.CustomResource):
                  app: pulumi.Input[Optional[_builtins.str]] = None,
                  config: pulumi.Input[Optional[Union['MachineConfigArgs', 'MachineConfigArgsDict']]] = None,
                  cordoned: pulumi.Input[Optional[_builtins.bool]] = None,
-                 fallback_regions: pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]] = None,
+                 fallback_regions: pulumi.Input[Optional[Sequence[pulumi.Input[Union[_builtins.str, 'Region']]]]] = None,
                  force_destroy: pulumi.Input[Optional[_builtins.bool]] = None,
                  memory_limit_mb: pulumi.Input[Optional[_builtins.int]] = None,
-                 min_secrets_version: pulumi.Input[Optional[_builtins.int]] = None,
+                 min_secrets_version: Optional[Any] = None,
                  name: pulumi.Input[Optional[_builtins.str]] = None,
                  on_update_failure: pulumi.Input[Optional[Union[_builtins.str, 'MachineOnUpdateFailure']]] = None,
                  recreate: pulumi.Input[Optional[_builtins.bool]] = None,
-                 region: pulumi.Input[Optional[_builtins.str]] = None,
+                 region: pulumi.Input[Optional[Union[_builtins.str, 'Region']]] = None,
                  reload: pulumi.Input[Optional[Union['ReloadTriggersArgs', 'ReloadTriggersArgsDict']]] = None,
                  restart: pulumi.Input[Optional[Union['RestartTriggersArgs', 'RestartTriggersArgsDict']]] = None,
                  state: pulumi.Input[Optional[Union[_builtins.str, 'MachinePowerState']]] = None,
@@ -469,7 +469,7 @@ class Machine(pulumi.CustomResource):
     @pulumi.getter
     def cordoned(self) -> pulumi.Output[_builtins.bool]:
         """
-        Whether the platform's proxy leaves the Machine out.
+        Whether the platform's proxy leaves the Machine out. Default: `false`.
         """
         return pulumi.get(self, "cordoned")
 
@@ -493,7 +493,7 @@ class Machine(pulumi.CustomResource):
     @pulumi.getter(name="forceDestroy")
     def force_destroy(self) -> pulumi.Output[_builtins.bool]:
         """
-        Lets the deletion kill the Machine when stopping it fails.
+        Lets the deletion kill the Machine when stopping it fails. Default: `false`.
         """
         return pulumi.get(self, "force_destroy")
 
@@ -533,7 +533,7 @@ class Machine(pulumi.CustomResource):
     @pulumi.getter(name="minSecretsVersion")
     def min_secrets_version(self) -> pulumi.Output[Optional[_builtins.int]]:
         """
-        Version of the App's secrets that the Machine must see at least: the `version` of AppSecrets. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
+        Version of the App's secrets that the Machine must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
         """
         return pulumi.get(self, "min_secrets_version")
 
@@ -549,7 +549,7 @@ class Machine(pulumi.CustomResource):
     @pulumi.getter(name="onUpdateFailure")
     def on_update_failure(self) -> pulumi.Output[_builtins.str]:
         """
-        What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way.
+        What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way. Default: `"keep"`.
         """
         return pulumi.get(self, "on_update_failure")
 
@@ -573,7 +573,7 @@ class Machine(pulumi.CustomResource):
     @pulumi.getter
     def recreate(self) -> pulumi.Output[_builtins.bool]:
         """
-        Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done.
+        Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done. Default: `false`.
         """
         return pulumi.get(self, "recreate")
 

@@ -29,7 +29,7 @@ class MachineMetadataArgs:
         :param pulumi.Input[_builtins.str] app: App of the Machine: the `id` of an App. Changing it replaces the MachineMetadata.
         :param pulumi.Input[_builtins.str] machine: The Machine: the `id` of a Machine. Changing it replaces the MachineMetadata.
         :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] values: Values by key, none of them empty. Keys that begin with `pulumi-` or `fly_` are not to be set. Keys that are not named here are left alone.
-        :param pulumi.Input[_builtins.bool] adopt: Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise.
+        :param pulumi.Input[_builtins.bool] adopt: Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise. Default: `false`.
         """
         pulumi.set(__self__, "app", app)
         pulumi.set(__self__, "machine", machine)
@@ -79,7 +79,7 @@ class MachineMetadataArgs:
     @pulumi.getter
     def adopt(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise.
+        Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise. Default: `false`.
         """
         return pulumi.get(self, "adopt")
 
@@ -106,7 +106,7 @@ class MachineMetadata(pulumi.CustomResource):
 
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
-        :param pulumi.Input[_builtins.bool] adopt: Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise.
+        :param pulumi.Input[_builtins.bool] adopt: Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise. Default: `false`.
         :param pulumi.Input[_builtins.str] app: App of the Machine: the `id` of an App. Changing it replaces the MachineMetadata.
         :param pulumi.Input[_builtins.str] machine: The Machine: the `id` of a Machine. Changing it replaces the MachineMetadata.
         :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] values: Values by key, none of them empty. Keys that begin with `pulumi-` or `fly_` are not to be set. Keys that are not named here are left alone.
@@ -198,7 +198,7 @@ class MachineMetadata(pulumi.CustomResource):
     @pulumi.getter
     def adopt(self) -> pulumi.Output[_builtins.bool]:
         """
-        Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise.
+        Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise. Default: `false`.
         """
         return pulumi.get(self, "adopt")
 

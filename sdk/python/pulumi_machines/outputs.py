@@ -3291,7 +3291,7 @@ class MachineGuest(dict):
 
         :param Union[_builtins.str, 'MachineGuestCpuKind'] cpu_kind: Kind of CPU: `shared` or `performance`. Default: `"shared"`.
         :param _builtins.int cpus: Number of CPUs: 1, 2, 4, 6 or 8; `performance` also 10, 12, 14 or 16. Default: `1`.
-        :param _builtins.str gpu_kind: Kind of GPU: `a10`, `l40s`, `a100-pcie-40gb` or `a100-sxm4-80gb`.
+        :param Union[_builtins.str, 'MachineGuestGpuKind'] gpu_kind: Kind of GPU: `a10`, `l40s`, `a100-pcie-40gb` or `a100-sxm4-80gb`.
         :param _builtins.int gpus: Number of GPUs.
         :param _builtins.str host_dedication_id: Dedicated host group the Machine is placed in.
         :param Sequence[_builtins.str] kernel_args: Arguments for the guest's kernel.

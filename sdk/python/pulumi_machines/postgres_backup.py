@@ -28,7 +28,7 @@ class PostgresBackupArgs:
 
         :param pulumi.Input[_builtins.str] cluster: Cluster to back up: the `id` of a PostgresCluster. Changing it creates another backup.
         :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] triggers: Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is created.
-        :param pulumi.Input[Union[_builtins.str, 'PostgresBackupType']] type: `full`, `incr` (changes since the last backup) or `diff` (changes since the last full one). Changing it creates another backup.
+        :param pulumi.Input[Union[_builtins.str, 'PostgresBackupType']] type: `full`, `incr` (changes since the last backup) or `diff` (changes since the last full one). Changing it creates another backup. Default: `"full"`.
         """
         pulumi.set(__self__, "cluster", cluster)
         if triggers is not None:
@@ -66,7 +66,7 @@ class PostgresBackupArgs:
     @pulumi.getter
     def type(self) -> pulumi.Input[Optional[Union[_builtins.str, 'PostgresBackupType']]]:
         """
-        `full`, `incr` (changes since the last backup) or `diff` (changes since the last full one). Changing it creates another backup.
+        `full`, `incr` (changes since the last backup) or `diff` (changes since the last full one). Changing it creates another backup. Default: `"full"`.
         """
         return pulumi.get(self, "type")
 
@@ -94,7 +94,7 @@ class PostgresBackup(pulumi.CustomResource):
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[_builtins.str] cluster: Cluster to back up: the `id` of a PostgresCluster. Changing it creates another backup.
         :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] triggers: Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is created.
-        :param pulumi.Input[Union[_builtins.str, 'PostgresBackupType']] type: `full`, `incr` (changes since the last backup) or `diff` (changes since the last full one). Changing it creates another backup.
+        :param pulumi.Input[Union[_builtins.str, 'PostgresBackupType']] type: `full`, `incr` (changes since the last backup) or `diff` (changes since the last full one). Changing it creates another backup. Default: `"full"`.
         """
         ...
     @overload
@@ -250,7 +250,7 @@ class PostgresBackup(pulumi.CustomResource):
     @pulumi.getter
     def type(self) -> pulumi.Output[_builtins.str]:
         """
-        `full`, `incr` (changes since the last backup) or `diff` (changes since the last full one). Changing it creates another backup.
+        `full`, `incr` (changes since the last backup) or `diff` (changes since the last full one). Changing it creates another backup. Default: `"full"`.
         """
         return pulumi.get(self, "type")
 

@@ -28,24 +28,24 @@ class PostgresClusterArgs:
                  name: pulumi.Input[Optional[_builtins.str]] = None,
                  organization: pulumi.Input[Optional[_builtins.str]] = None,
                  pg_major_version: pulumi.Input[Optional[Union[_builtins.str, 'PostgresClusterPgMajorVersion']]] = None,
-                 plan: pulumi.Input[Optional[_builtins.str]] = None,
+                 plan: pulumi.Input[Optional[Union[_builtins.str, 'PostgresClusterPlan']]] = None,
                  pool_mode: pulumi.Input[Optional[Union[_builtins.str, 'PostgresClusterPoolMode']]] = None,
                  postgis_enabled: pulumi.Input[Optional[_builtins.bool]] = None,
-                 region: pulumi.Input[Optional[_builtins.str]] = None,
+                 region: pulumi.Input[Optional[Union[_builtins.str, 'Region']]] = None,
                  restore: pulumi.Input[Optional['PostgresClusterRestoreArgs']] = None):
         """
         The set of arguments for constructing a PostgresCluster resource.
 
-        :param pulumi.Input[_builtins.bool] deletion_protection: Whether the cluster can be neither deleted nor replaced. To do either, set this to false first.
+        :param pulumi.Input[_builtins.bool] deletion_protection: Whether the cluster can be neither deleted nor replaced. To do either, set this to false first. Default: `true`.
         :param pulumi.Input[_builtins.int] disk_size_gb: Disk in GB, 10 to 1000; 10 when left out. Changing it replaces the cluster.
         :param pulumi.Input['PostgresClusterForkArgs'] fork: Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
         :param pulumi.Input[_builtins.str] name: Name, 1 to 63 of `a-z`, `0-9` and `-`, unique in the organization. Generated from the resource's name when left out. Changing it replaces the cluster.
         :param pulumi.Input[_builtins.str] organization: Slug of the organization that owns the cluster; the provider's `organization` when left out, or that of the cluster it is created from. Changing it replaces the cluster.
         :param pulumi.Input[Union[_builtins.str, 'PostgresClusterPgMajorVersion']] pg_major_version: Major version of Postgres, `16` or `17`; `16` when left out. Changing it replaces the cluster.
-        :param pulumi.Input[_builtins.str] plan: Size, in any case: `basic` (2 shared CPUs, 1 GB), `starter` (2 shared CPUs, 2 GB), `launch` (2 CPUs, 8 GB), `scale` (4 CPUs, 32 GB) or `Performance` (8 CPUs, 64 GB). Required to create an empty cluster. Changing it replaces the cluster.
+        :param pulumi.Input[Union[_builtins.str, 'PostgresClusterPlan']] plan: Size, in any case: `basic` (2 shared CPUs, 1 GB), `starter` (2 shared CPUs, 2 GB), `launch` (2 CPUs, 8 GB), `scale` (4 CPUs, 32 GB) or `Performance` (8 CPUs, 64 GB). Required to create an empty cluster. Changing it replaces the cluster.
         :param pulumi.Input[Union[_builtins.str, 'PostgresClusterPoolMode']] pool_mode: When the pool reuses a connection: `session` or `transaction`. The service does not return it. Changing it replaces the cluster. Default: `"session"`.
         :param pulumi.Input[_builtins.bool] postgis_enabled: Whether the extension PostGIS may be installed later; it may not when left out. Changing it replaces the cluster.
-        :param pulumi.Input[_builtins.str] region: Region code, for example `fra`; it must offer Postgres. Required to create an empty cluster. Changing it replaces the cluster.
+        :param pulumi.Input[Union[_builtins.str, 'Region']] region: Region code, for example `fra`; it must offer Postgres. Required to create an empty cluster. Changing it replaces the cluster.
         :param pulumi.Input['PostgresClusterRestoreArgs'] restore: Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
         """
         if deletion_protection is None:
@@ -77,7 +77,7 @@ class PostgresClusterArgs:
     @pulumi.getter(name="deletionProtection")
     def deletion_protection(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether the cluster can be neither deleted nor replaced. To do either, set this to false first.
+        Whether the cluster can be neither deleted nor replaced. To do either, set this to false first. Default: `true`.
         """
         return pulumi.get(self, "deletion_protection")
 
@@ -147,14 +147,14 @@ class PostgresClusterArgs:
 
     @_builtins.property
     @pulumi.getter
-    def plan(self) -> pulumi.Input[Optional[_builtins.str]]:
+    def plan(self) -> pulumi.Input[Optional[Union[_builtins.str, 'PostgresClusterPlan']]]:
         """
         Size, in any case: `basic` (2 shared CPUs, 1 GB), `starter` (2 shared CPUs, 2 GB), `launch` (2 CPUs, 8 GB), `scale` (4 CPUs, 32 GB) or `Performance` (8 CPUs, 64 GB). Required to create an empty cluster. Changing it replaces the cluster.
         """
         return pulumi.get(self, "plan")
 
     @plan.setter
-    def plan(self, value: pulumi.Input[Optional[_builtins.str]]):
+    def plan(self, value: pulumi.Input[Optional[Union[_builtins.str, 'PostgresClusterPlan']]]):
         pulumi.set(self, "plan", value)
 
     @_builtins.property
@@ -183,14 +183,14 @@ class PostgresClusterArgs:
 
     @_builtins.property
     @pulumi.getter
-    def region(self) -> pulumi.Input[Optional[_builtins.str]]:
+    def region(self) -> pulumi.Input[Optional[Union[_builtins.str, 'Region']]]:
         """
         Region code, for example `fra`; it must offer Postgres. Required to create an empty cluster. Changing it replaces the cluster.
         """
         return pulumi.get(self, "region")
 
     @region.setter
-    def region(self, value: pulumi.Input[Optional[_builtins.str]]):
+    def region(self, value: pulumi.Input[Optional[Union[_builtins.str, 'Region']]]):
         pulumi.set(self, "region", value)
 
     @_builtins.property
@@ -218,10 +218,10 @@ class PostgresCluster(pulumi.CustomResource):
                  name: pulumi.Input[Optional[_builtins.str]] = None,
                  organization: pulumi.Input[Optional[_builtins.str]] = None,
                  pg_major_version: pulumi.Input[Optional[Union[_builtins.str, 'PostgresClusterPgMajorVersion']]] = None,
-                 plan: pulumi.Input[Optional[_builtins.str]] = None,
+                 plan: pulumi.Input[Optional[Union[_builtins.str, 'PostgresClusterPlan']]] = None,
                  pool_mode: pulumi.Input[Optional[Union[_builtins.str, 'PostgresClusterPoolMode']]] = None,
                  postgis_enabled: pulumi.Input[Optional[_builtins.bool]] = None,
-                 region: pulumi.Input[Optional[_builtins.str]] = None,
+                 region: pulumi.Input[Optional[Union[_builtins.str, 'Region']]] = None,
                  restore: pulumi.Input[Optional[Union['PostgresClusterRestoreArgs', 'PostgresClusterRestoreArgsDict']]] = None,
                  __props__=None):
         """
@@ -231,16 +231,16 @@ class PostgresCluster(pulumi.CustomResource):
 
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
-        :param pulumi.Input[_builtins.bool] deletion_protection: Whether the cluster can be neither deleted nor replaced. To do either, set this to false first.
+        :param pulumi.Input[_builtins.bool] deletion_protection: Whether the cluster can be neither deleted nor replaced. To do either, set this to false first. Default: `true`.
         :param pulumi.Input[_builtins.int] disk_size_gb: Disk in GB, 10 to 1000; 10 when left out. Changing it replaces the cluster.
         :param pulumi.Input[Union['PostgresClusterForkArgs', 'PostgresClusterForkArgsDict']] fork: Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
         :param pulumi.Input[_builtins.str] name: Name, 1 to 63 of `a-z`, `0-9` and `-`, unique in the organization. Generated from the resource's name when left out. Changing it replaces the cluster.
         :param pulumi.Input[_builtins.str] organization: Slug of the organization that owns the cluster; the provider's `organization` when left out, or that of the cluster it is created from. Changing it replaces the cluster.
         :param pulumi.Input[Union[_builtins.str, 'PostgresClusterPgMajorVersion']] pg_major_version: Major version of Postgres, `16` or `17`; `16` when left out. Changing it replaces the cluster.
-        :param pulumi.Input[_builtins.str] plan: Size, in any case: `basic` (2 shared CPUs, 1 GB), `starter` (2 shared CPUs, 2 GB), `launch` (2 CPUs, 8 GB), `scale` (4 CPUs, 32 GB) or `Performance` (8 CPUs, 64 GB). Required to create an empty cluster. Changing it replaces the cluster.
+        :param pulumi.Input[Union[_builtins.str, 'PostgresClusterPlan']] plan: Size, in any case: `basic` (2 shared CPUs, 1 GB), `starter` (2 shared CPUs, 2 GB), `launch` (2 CPUs, 8 GB), `scale` (4 CPUs, 32 GB) or `Performance` (8 CPUs, 64 GB). Required to create an empty cluster. Changing it replaces the cluster.
         :param pulumi.Input[Union[_builtins.str, 'PostgresClusterPoolMode']] pool_mode: When the pool reuses a connection: `session` or `transaction`. The service does not return it. Changing it replaces the cluster. Default: `"session"`.
         :param pulumi.Input[_builtins.bool] postgis_enabled: Whether the extension PostGIS may be installed later; it may not when left out. Changing it replaces the cluster.
-        :param pulumi.Input[_builtins.str] region: Region code, for example `fra`; it must offer Postgres. Required to create an empty cluster. Changing it replaces the cluster.
+        :param pulumi.Input[Union[_builtins.str, 'Region']] region: Region code, for example `fra`; it must offer Postgres. Required to create an empty cluster. Changing it replaces the cluster.
         :param pulumi.Input[Union['PostgresClusterRestoreArgs', 'PostgresClusterRestoreArgsDict']] restore: Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
         """
         ...
@@ -275,10 +275,10 @@ class PostgresCluster(pulumi.CustomResource):
                  name: pulumi.Input[Optional[_builtins.str]] = None,
                  organization: pulumi.Input[Optional[_builtins.str]] = None,
                  pg_major_version: pulumi.Input[Optional[Union[_builtins.str, 'PostgresClusterPgMajorVersion']]] = None,
-                 plan: pulumi.Input[Optional[_builtins.str]] = None,
+                 plan: pulumi.Input[Optional[Union[_builtins.str, 'PostgresClusterPlan']]] = None,
                  pool_mode: pulumi.Input[Optional[Union[_builtins.str, 'PostgresClusterPoolMode']]] = None,
                  postgis_enabled: pulumi.Input[Optional[_builtins.bool]] = None,
-                 region: pulumi.Input[Optional[_builtins.str]] = None,
+                 region: pulumi.Input[Optional[Union[_builtins.str, 'Region']]] = None,
                  restore: pulumi.Input[Optional[Union['PostgresClusterRestoreArgs', 'PostgresClusterRestoreArgsDict']]] = None,
                  __props__=None):
         opts = pulumi.ResourceOptions.merge(_utilities.get_resource_opts_defaults(), opts)
@@ -407,7 +407,7 @@ class PostgresCluster(pulumi.CustomResource):
     @pulumi.getter(name="deletionProtection")
     def deletion_protection(self) -> pulumi.Output[_builtins.bool]:
         """
-        Whether the cluster can be neither deleted nor replaced. To do either, set this to false first.
+        Whether the cluster can be neither deleted nor replaced. To do either, set this to false first. Default: `true`.
         """
         return pulumi.get(self, "deletion_protection")
 

@@ -31,9 +31,9 @@ class PostgresExtensionArgs:
         :param pulumi.Input[_builtins.str] cluster: Cluster the database is in: the `id` of a PostgresCluster. Changing it replaces the extension.
         :param pulumi.Input[_builtins.str] database: Database to install the extension in: the `id` of a PostgresDatabase, or a name. Changing it replaces the extension.
         :param pulumi.Input[_builtins.str] name: Name of the extension, for example `vector`. Changing it replaces the extension.
-        :param pulumi.Input[_builtins.bool] create_schema: Whether to create the schema if it does not exist; used at creation.
-        :param pulumi.Input[_builtins.bool] force_destroy: Lets the removal of the extension also remove everything that depends on it, tables' columns included.
-        :param pulumi.Input[_builtins.str] schema: Schema to install it in. Changing it replaces the extension.
+        :param pulumi.Input[_builtins.bool] create_schema: Whether to create the schema if it does not exist; used at creation. Default: `false`.
+        :param pulumi.Input[_builtins.bool] force_destroy: Lets the removal of the extension also remove everything that depends on it, tables' columns included. Default: `false`.
+        :param pulumi.Input[_builtins.str] schema: Schema to install it in. Changing it replaces the extension. Default: `"public"`.
         """
         pulumi.set(__self__, "cluster", cluster)
         pulumi.set(__self__, "database", database)
@@ -91,7 +91,7 @@ class PostgresExtensionArgs:
     @pulumi.getter(name="createSchema")
     def create_schema(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether to create the schema if it does not exist; used at creation.
+        Whether to create the schema if it does not exist; used at creation. Default: `false`.
         """
         return pulumi.get(self, "create_schema")
 
@@ -103,7 +103,7 @@ class PostgresExtensionArgs:
     @pulumi.getter(name="forceDestroy")
     def force_destroy(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Lets the removal of the extension also remove everything that depends on it, tables' columns included.
+        Lets the removal of the extension also remove everything that depends on it, tables' columns included. Default: `false`.
         """
         return pulumi.get(self, "force_destroy")
 
@@ -115,7 +115,7 @@ class PostgresExtensionArgs:
     @pulumi.getter
     def schema(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Schema to install it in. Changing it replaces the extension.
+        Schema to install it in. Changing it replaces the extension. Default: `"public"`.
         """
         return pulumi.get(self, "schema")
 
@@ -143,11 +143,11 @@ class PostgresExtension(pulumi.CustomResource):
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[_builtins.str] cluster: Cluster the database is in: the `id` of a PostgresCluster. Changing it replaces the extension.
-        :param pulumi.Input[_builtins.bool] create_schema: Whether to create the schema if it does not exist; used at creation.
+        :param pulumi.Input[_builtins.bool] create_schema: Whether to create the schema if it does not exist; used at creation. Default: `false`.
         :param pulumi.Input[_builtins.str] database: Database to install the extension in: the `id` of a PostgresDatabase, or a name. Changing it replaces the extension.
-        :param pulumi.Input[_builtins.bool] force_destroy: Lets the removal of the extension also remove everything that depends on it, tables' columns included.
+        :param pulumi.Input[_builtins.bool] force_destroy: Lets the removal of the extension also remove everything that depends on it, tables' columns included. Default: `false`.
         :param pulumi.Input[_builtins.str] name: Name of the extension, for example `vector`. Changing it replaces the extension.
-        :param pulumi.Input[_builtins.str] schema: Schema to install it in. Changing it replaces the extension.
+        :param pulumi.Input[_builtins.str] schema: Schema to install it in. Changing it replaces the extension. Default: `"public"`.
         """
         ...
     @overload
@@ -252,7 +252,7 @@ class PostgresExtension(pulumi.CustomResource):
     @pulumi.getter(name="createSchema")
     def create_schema(self) -> pulumi.Output[_builtins.bool]:
         """
-        Whether to create the schema if it does not exist; used at creation.
+        Whether to create the schema if it does not exist; used at creation. Default: `false`.
         """
         return pulumi.get(self, "create_schema")
 
@@ -268,7 +268,7 @@ class PostgresExtension(pulumi.CustomResource):
     @pulumi.getter(name="forceDestroy")
     def force_destroy(self) -> pulumi.Output[_builtins.bool]:
         """
-        Lets the removal of the extension also remove everything that depends on it, tables' columns included.
+        Lets the removal of the extension also remove everything that depends on it, tables' columns included. Default: `false`.
         """
         return pulumi.get(self, "force_destroy")
 
@@ -284,7 +284,7 @@ class PostgresExtension(pulumi.CustomResource):
     @pulumi.getter
     def schema(self) -> pulumi.Output[_builtins.str]:
         """
-        Schema to install it in. Changing it replaces the extension.
+        Schema to install it in. Changing it replaces the extension. Default: `"public"`.
         """
         return pulumi.get(self, "schema")
 

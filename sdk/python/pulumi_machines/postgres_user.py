@@ -31,7 +31,7 @@ class PostgresUserArgs:
         :param pulumi.Input[_builtins.str] cluster: Cluster the user is in: the `id` of a PostgresCluster. Changing it replaces the user.
         :param pulumi.Input[Union[_builtins.str, 'PostgresUserRole']] role: Rights of the user: `schema_admin` (all, also changes of tables), `writer` (read and write) or `reader`.
         :param pulumi.Input[_builtins.str] username: Name, 1 to 63 lowercase letters, digits, `-` and `_`, unique in the cluster. Changing it replaces the user.
-        :param pulumi.Input[_builtins.bool] kill_sessions: Whether a new password ends the sessions the user has open.
+        :param pulumi.Input[_builtins.bool] kill_sessions: Whether a new password ends the sessions the user has open. Default: `false`.
         :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] rotation_triggers: Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the user gets a new password.
         """
         pulumi.set(__self__, "cluster", cluster)
@@ -84,7 +84,7 @@ class PostgresUserArgs:
     @pulumi.getter(name="killSessions")
     def kill_sessions(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether a new password ends the sessions the user has open.
+        Whether a new password ends the sessions the user has open. Default: `false`.
         """
         return pulumi.get(self, "kill_sessions")
 
@@ -123,7 +123,7 @@ class PostgresUser(pulumi.CustomResource):
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[_builtins.str] cluster: Cluster the user is in: the `id` of a PostgresCluster. Changing it replaces the user.
-        :param pulumi.Input[_builtins.bool] kill_sessions: Whether a new password ends the sessions the user has open.
+        :param pulumi.Input[_builtins.bool] kill_sessions: Whether a new password ends the sessions the user has open. Default: `false`.
         :param pulumi.Input[Union[_builtins.str, 'PostgresUserRole']] role: Rights of the user: `schema_admin` (all, also changes of tables), `writer` (read and write) or `reader`.
         :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] rotation_triggers: Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the user gets a new password.
         :param pulumi.Input[_builtins.str] username: Name, 1 to 63 lowercase letters, digits, `-` and `_`, unique in the cluster. Changing it replaces the user.
@@ -226,7 +226,7 @@ class PostgresUser(pulumi.CustomResource):
     @pulumi.getter(name="killSessions")
     def kill_sessions(self) -> pulumi.Output[_builtins.bool]:
         """
-        Whether a new password ends the sessions the user has open.
+        Whether a new password ends the sessions the user has open. Default: `false`.
         """
         return pulumi.get(self, "kill_sessions")
 

@@ -22,7 +22,9 @@ class ProviderArgs:
                  allow_missing_apps: pulumi.Input[Optional[_builtins.bool]] = None,
                  endpoint: pulumi.Input[Optional[_builtins.str]] = None,
                  lease_header: pulumi.Input[Optional[_builtins.str]] = None,
+                 max_unavailable: pulumi.Input[Optional[_builtins.str]] = None,
                  organization: pulumi.Input[Optional[_builtins.str]] = None,
+                 preview_requires_service: pulumi.Input[Optional[_builtins.bool]] = None,
                  request_timeout_seconds: pulumi.Input[Optional[_builtins.int]] = None,
                  retries: pulumi.Input[Optional[_builtins.int]] = None,
                  token: pulumi.Input[Optional[_builtins.str]] = None):
@@ -32,7 +34,9 @@ class ProviderArgs:
         :param pulumi.Input[_builtins.bool] allow_missing_apps: Forget objects whose App is gone even if no App of the run is found. Set it for one run, after checking that endpoint and organization are right. Environment: `MACHINES_ALLOW_MISSING_APPS`. Default: `false`.
         :param pulumi.Input[_builtins.str] endpoint: Base URL of the Machines Control Service, or `local` for the embedded one. Environment: `MACHINES_ENDPOINT`.
         :param pulumi.Input[_builtins.str] lease_header: Name of the header that carries a lease's nonce; some platforms spell it their own way. Environment: `MACHINES_LEASE_HEADER`. Default: `svc-machine-lease-nonce`.
+        :param pulumi.Input[_builtins.str] max_unavailable: How many Machines of an App an `up` may take down at a time: a number, or a percentage such as `25%`; at least one. A third when not set; `100%` updates all at once. Environment: `MACHINES_MAX_UNAVAILABLE`.
         :param pulumi.Input[_builtins.str] organization: Slug of the organization Apps are created in. Environment: `MACHINES_ORGANIZATION`. Default: `personal`.
+        :param pulumi.Input[_builtins.bool] preview_requires_service: Fail a preview when the service does not answer. Otherwise the preview warns that it has not checked names, regions, capacity and organization. Set it in CI. Environment: `MACHINES_PREVIEW_REQUIRES_SERVICE`. Default: `false`.
         :param pulumi.Input[_builtins.int] request_timeout_seconds: Seconds until an answer must have come, 1 to 600. Environment: `MACHINES_REQUEST_TIMEOUT_SECONDS`. Default: `30`.
         :param pulumi.Input[_builtins.int] retries: Times a request is repeated after a failure that allows it, 0 to 20. Environment: `MACHINES_RETRIES`. Default: `5`.
         :param pulumi.Input[_builtins.str] token: Access token. Not needed with `local`. Environment: `MACHINES_TOKEN`.
@@ -43,8 +47,12 @@ class ProviderArgs:
             pulumi.set(__self__, "endpoint", endpoint)
         if lease_header is not None:
             pulumi.set(__self__, "lease_header", lease_header)
+        if max_unavailable is not None:
+            pulumi.set(__self__, "max_unavailable", max_unavailable)
         if organization is not None:
             pulumi.set(__self__, "organization", organization)
+        if preview_requires_service is not None:
+            pulumi.set(__self__, "preview_requires_service", preview_requires_service)
         if request_timeout_seconds is not None:
             pulumi.set(__self__, "request_timeout_seconds", request_timeout_seconds)
         if retries is not None:
@@ -89,6 +97,18 @@ class ProviderArgs:
         pulumi.set(self, "lease_header", value)
 
     @_builtins.property
+    @pulumi.getter(name="maxUnavailable")
+    def max_unavailable(self) -> pulumi.Input[Optional[_builtins.str]]:
+        """
+        How many Machines of an App an `up` may take down at a time: a number, or a percentage such as `25%`; at least one. A third when not set; `100%` updates all at once. Environment: `MACHINES_MAX_UNAVAILABLE`.
+        """
+        return pulumi.get(self, "max_unavailable")
+
+    @max_unavailable.setter
+    def max_unavailable(self, value: pulumi.Input[Optional[_builtins.str]]):
+        pulumi.set(self, "max_unavailable", value)
+
+    @_builtins.property
     @pulumi.getter
     def organization(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
@@ -99,6 +119,18 @@ class ProviderArgs:
     @organization.setter
     def organization(self, value: pulumi.Input[Optional[_builtins.str]]):
         pulumi.set(self, "organization", value)
+
+    @_builtins.property
+    @pulumi.getter(name="previewRequiresService")
+    def preview_requires_service(self) -> pulumi.Input[Optional[_builtins.bool]]:
+        """
+        Fail a preview when the service does not answer. Otherwise the preview warns that it has not checked names, regions, capacity and organization. Set it in CI. Environment: `MACHINES_PREVIEW_REQUIRES_SERVICE`. Default: `false`.
+        """
+        return pulumi.get(self, "preview_requires_service")
+
+    @preview_requires_service.setter
+    def preview_requires_service(self, value: pulumi.Input[Optional[_builtins.bool]]):
+        pulumi.set(self, "preview_requires_service", value)
 
     @_builtins.property
     @pulumi.getter(name="requestTimeoutSeconds")
@@ -146,7 +178,9 @@ class Provider(pulumi.ProviderResource):
                  allow_missing_apps: pulumi.Input[Optional[_builtins.bool]] = None,
                  endpoint: pulumi.Input[Optional[_builtins.str]] = None,
                  lease_header: pulumi.Input[Optional[_builtins.str]] = None,
+                 max_unavailable: pulumi.Input[Optional[_builtins.str]] = None,
                  organization: pulumi.Input[Optional[_builtins.str]] = None,
+                 preview_requires_service: pulumi.Input[Optional[_builtins.bool]] = None,
                  request_timeout_seconds: pulumi.Input[Optional[_builtins.int]] = None,
                  retries: pulumi.Input[Optional[_builtins.int]] = None,
                  token: pulumi.Input[Optional[_builtins.str]] = None,
@@ -159,7 +193,9 @@ class Provider(pulumi.ProviderResource):
         :param pulumi.Input[_builtins.bool] allow_missing_apps: Forget objects whose App is gone even if no App of the run is found. Set it for one run, after checking that endpoint and organization are right. Environment: `MACHINES_ALLOW_MISSING_APPS`. Default: `false`.
         :param pulumi.Input[_builtins.str] endpoint: Base URL of the Machines Control Service, or `local` for the embedded one. Environment: `MACHINES_ENDPOINT`.
         :param pulumi.Input[_builtins.str] lease_header: Name of the header that carries a lease's nonce; some platforms spell it their own way. Environment: `MACHINES_LEASE_HEADER`. Default: `svc-machine-lease-nonce`.
+        :param pulumi.Input[_builtins.str] max_unavailable: How many Machines of an App an `up` may take down at a time: a number, or a percentage such as `25%`; at least one. A third when not set; `100%` updates all at once. Environment: `MACHINES_MAX_UNAVAILABLE`.
         :param pulumi.Input[_builtins.str] organization: Slug of the organization Apps are created in. Environment: `MACHINES_ORGANIZATION`. Default: `personal`.
+        :param pulumi.Input[_builtins.bool] preview_requires_service: Fail a preview when the service does not answer. Otherwise the preview warns that it has not checked names, regions, capacity and organization. Set it in CI. Environment: `MACHINES_PREVIEW_REQUIRES_SERVICE`. Default: `false`.
         :param pulumi.Input[_builtins.int] request_timeout_seconds: Seconds until an answer must have come, 1 to 600. Environment: `MACHINES_REQUEST_TIMEOUT_SECONDS`. Default: `30`.
         :param pulumi.Input[_builtins.int] retries: Times a request is repeated after a failure that allows it, 0 to 20. Environment: `MACHINES_RETRIES`. Default: `5`.
         :param pulumi.Input[_builtins.str] token: Access token. Not needed with `local`. Environment: `MACHINES_TOKEN`.
@@ -191,7 +227,9 @@ class Provider(pulumi.ProviderResource):
                  allow_missing_apps: pulumi.Input[Optional[_builtins.bool]] = None,
                  endpoint: pulumi.Input[Optional[_builtins.str]] = None,
                  lease_header: pulumi.Input[Optional[_builtins.str]] = None,
+                 max_unavailable: pulumi.Input[Optional[_builtins.str]] = None,
                  organization: pulumi.Input[Optional[_builtins.str]] = None,
+                 preview_requires_service: pulumi.Input[Optional[_builtins.bool]] = None,
                  request_timeout_seconds: pulumi.Input[Optional[_builtins.int]] = None,
                  retries: pulumi.Input[Optional[_builtins.int]] = None,
                  token: pulumi.Input[Optional[_builtins.str]] = None,
@@ -207,7 +245,9 @@ class Provider(pulumi.ProviderResource):
             __props__.__dict__["allow_missing_apps"] = pulumi.Output.from_input(allow_missing_apps).apply(pulumi.runtime.to_json) if allow_missing_apps is not None else None
             __props__.__dict__["endpoint"] = endpoint
             __props__.__dict__["lease_header"] = lease_header
+            __props__.__dict__["max_unavailable"] = max_unavailable
             __props__.__dict__["organization"] = organization
+            __props__.__dict__["preview_requires_service"] = pulumi.Output.from_input(preview_requires_service).apply(pulumi.runtime.to_json) if preview_requires_service is not None else None
             __props__.__dict__["request_timeout_seconds"] = pulumi.Output.from_input(request_timeout_seconds).apply(pulumi.runtime.to_json) if request_timeout_seconds is not None else None
             __props__.__dict__["retries"] = pulumi.Output.from_input(retries).apply(pulumi.runtime.to_json) if retries is not None else None
             __props__.__dict__["token"] = None if token is None else pulumi.Output.secret(token)

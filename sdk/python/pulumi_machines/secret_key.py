@@ -31,7 +31,7 @@ class SecretKeyArgs:
         :param pulumi.Input[_builtins.str] app: App that gets the key: the `id` of an App. Changing it replaces the key.
         :param pulumi.Input[_builtins.str] name: Name, 1 to 255 letters, digits and `_`. Changing it replaces the key.
         :param pulumi.Input[Union[_builtins.str, 'SecretKeyType']] type: Kind of key. `nacl_auth`, `hs256`, `hs384`, `hs512`, `es256` and `nacl_sign` sign; `nacl_secretbox`, `xaes256gcm` and `nacl_box` encrypt. Changing it replaces the key.
-        :param pulumi.Input[_builtins.bool] allow_data_loss: Lets a change that replaces the key make all data unusable that was encrypted or signed with it.
+        :param pulumi.Input[_builtins.bool] allow_data_loss: Lets a change that replaces the key make all data unusable that was encrypted or signed with it. Default: `false`.
         :param pulumi.Input[_builtins.str] value: The key, base64: 32 bytes; of `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. Drawn by the service, and never known elsewhere, when left out. Leave it out after an import too: the service shows no value, so one that is added later is taken for another key. Changing it replaces the key.
         """
         pulumi.set(__self__, "app", app)
@@ -84,7 +84,7 @@ class SecretKeyArgs:
     @pulumi.getter(name="allowDataLoss")
     def allow_data_loss(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Lets a change that replaces the key make all data unusable that was encrypted or signed with it.
+        Lets a change that replaces the key make all data unusable that was encrypted or signed with it. Default: `false`.
         """
         return pulumi.get(self, "allow_data_loss")
 
@@ -124,7 +124,7 @@ class SecretKey(pulumi.CustomResource):
 
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
-        :param pulumi.Input[_builtins.bool] allow_data_loss: Lets a change that replaces the key make all data unusable that was encrypted or signed with it.
+        :param pulumi.Input[_builtins.bool] allow_data_loss: Lets a change that replaces the key make all data unusable that was encrypted or signed with it. Default: `false`.
         :param pulumi.Input[_builtins.str] app: App that gets the key: the `id` of an App. Changing it replaces the key.
         :param pulumi.Input[_builtins.str] name: Name, 1 to 255 letters, digits and `_`. Changing it replaces the key.
         :param pulumi.Input[Union[_builtins.str, 'SecretKeyType']] type: Kind of key. `nacl_auth`, `hs256`, `hs384`, `hs512`, `es256` and `nacl_sign` sign; `nacl_secretbox`, `xaes256gcm` and `nacl_box` encrypt. Changing it replaces the key.
@@ -226,7 +226,7 @@ class SecretKey(pulumi.CustomResource):
     @pulumi.getter(name="allowDataLoss")
     def allow_data_loss(self) -> pulumi.Output[_builtins.bool]:
         """
-        Lets a change that replaces the key make all data unusable that was encrypted or signed with it.
+        Lets a change that replaces the key make all data unusable that was encrypted or signed with it. Default: `false`.
         """
         return pulumi.get(self, "allow_data_loss")
 

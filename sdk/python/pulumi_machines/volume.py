@@ -31,7 +31,7 @@ class VolumeArgs:
                  final_snapshot: pulumi.Input[Optional[_builtins.bool]] = None,
                  fstype: pulumi.Input[Optional[Union[_builtins.str, 'VolumeFstype']]] = None,
                  name: pulumi.Input[Optional[_builtins.str]] = None,
-                 region: pulumi.Input[Optional[_builtins.str]] = None,
+                 region: pulumi.Input[Optional[Union[_builtins.str, 'Region']]] = None,
                  require_unique_zone: pulumi.Input[Optional[_builtins.bool]] = None,
                  restart_on_extend: pulumi.Input[Optional[_builtins.bool]] = None,
                  size_gb: pulumi.Input[Optional[_builtins.int]] = None,
@@ -43,22 +43,22 @@ class VolumeArgs:
         The set of arguments for constructing a Volume resource.
 
         :param pulumi.Input[_builtins.str] app: App that owns the volume: the `id` of an App. Changing it replaces the volume.
-        :param pulumi.Input[_builtins.bool] allow_data_loss: Lets a change that replaces the volume destroy its data.
-        :param pulumi.Input[_builtins.bool] auto_backup_enabled: Whether snapshots are taken every day.
+        :param pulumi.Input[_builtins.bool] allow_data_loss: Lets a change that replaces the volume destroy its data. Default: `false`.
+        :param pulumi.Input[_builtins.bool] auto_backup_enabled: Whether snapshots are taken every day. Default: `true`.
         :param pulumi.Input['MachineGuestArgs'] compute: CPU and memory of the Machine that will mount the volume: it is placed where such a Machine fits; used at creation.
         :param pulumi.Input[_builtins.str] compute_image: Image of that Machine; used at creation.
-        :param pulumi.Input[_builtins.bool] encrypted: Whether the volume is encrypted. Changing it replaces the volume.
-        :param pulumi.Input[_builtins.bool] final_snapshot: Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`.
-        :param pulumi.Input[Union[_builtins.str, 'VolumeFstype']] fstype: File system. Changing it replaces the volume.
+        :param pulumi.Input[_builtins.bool] encrypted: Whether the volume is encrypted. Changing it replaces the volume. Default: `true`.
+        :param pulumi.Input[_builtins.bool] final_snapshot: Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`. Default: `false`.
+        :param pulumi.Input[Union[_builtins.str, 'VolumeFstype']] fstype: File system. Changing it replaces the volume. Default: `"ext4"`.
         :param pulumi.Input[_builtins.str] name: Name, 1 to 30 of `a-z`, `0-9` and `_`; several volumes may share one. Generated from the resource's name when left out. Changing it replaces the volume.
-        :param pulumi.Input[_builtins.str] region: Region code, for example `ams`; the service picks one when left out. Changing it replaces the volume.
-        :param pulumi.Input[_builtins.bool] require_unique_zone: Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation.
-        :param pulumi.Input[_builtins.bool] restart_on_extend: Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then.
-        :param pulumi.Input[_builtins.int] size_gb: Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size.
+        :param pulumi.Input[Union[_builtins.str, 'Region']] region: Region code, for example `ams`; the service picks one when left out. Changing it replaces the volume.
+        :param pulumi.Input[_builtins.bool] require_unique_zone: Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation. Default: `true`.
+        :param pulumi.Input[_builtins.bool] restart_on_extend: Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then. Default: `false`.
+        :param pulumi.Input[_builtins.int] size_gb: Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size. Default: `3`.
         :param pulumi.Input[_builtins.str] snapshot_id: Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `sourceVolumeId`.
-        :param pulumi.Input[_builtins.int] snapshot_retention: Days a snapshot is kept, 1 to 60.
+        :param pulumi.Input[_builtins.int] snapshot_retention: Days a snapshot is kept, 1 to 60. Default: `5`.
         :param pulumi.Input[_builtins.str] source_volume_id: Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `snapshotId`.
-        :param pulumi.Input[_builtins.bool] unique_zone_app_wide: Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation.
+        :param pulumi.Input[_builtins.bool] unique_zone_app_wide: Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation. Default: `false`.
         """
         pulumi.set(__self__, "app", app)
         if allow_data_loss is None:
@@ -130,7 +130,7 @@ class VolumeArgs:
     @pulumi.getter(name="allowDataLoss")
     def allow_data_loss(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Lets a change that replaces the volume destroy its data.
+        Lets a change that replaces the volume destroy its data. Default: `false`.
         """
         return pulumi.get(self, "allow_data_loss")
 
@@ -142,7 +142,7 @@ class VolumeArgs:
     @pulumi.getter(name="autoBackupEnabled")
     def auto_backup_enabled(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether snapshots are taken every day.
+        Whether snapshots are taken every day. Default: `true`.
         """
         return pulumi.get(self, "auto_backup_enabled")
 
@@ -178,7 +178,7 @@ class VolumeArgs:
     @pulumi.getter
     def encrypted(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether the volume is encrypted. Changing it replaces the volume.
+        Whether the volume is encrypted. Changing it replaces the volume. Default: `true`.
         """
         return pulumi.get(self, "encrypted")
 
@@ -190,7 +190,7 @@ class VolumeArgs:
     @pulumi.getter(name="finalSnapshot")
     def final_snapshot(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`.
+        Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`. Default: `false`.
         """
         return pulumi.get(self, "final_snapshot")
 
@@ -202,7 +202,7 @@ class VolumeArgs:
     @pulumi.getter
     def fstype(self) -> pulumi.Input[Optional[Union[_builtins.str, 'VolumeFstype']]]:
         """
-        File system. Changing it replaces the volume.
+        File system. Changing it replaces the volume. Default: `"ext4"`.
         """
         return pulumi.get(self, "fstype")
 
@@ -224,21 +224,21 @@ class VolumeArgs:
 
     @_builtins.property
     @pulumi.getter
-    def region(self) -> pulumi.Input[Optional[_builtins.str]]:
+    def region(self) -> pulumi.Input[Optional[Union[_builtins.str, 'Region']]]:
         """
         Region code, for example `ams`; the service picks one when left out. Changing it replaces the volume.
         """
         return pulumi.get(self, "region")
 
     @region.setter
-    def region(self, value: pulumi.Input[Optional[_builtins.str]]):
+    def region(self, value: pulumi.Input[Optional[Union[_builtins.str, 'Region']]]):
         pulumi.set(self, "region", value)
 
     @_builtins.property
     @pulumi.getter(name="requireUniqueZone")
     def require_unique_zone(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation.
+        Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation. Default: `true`.
         """
         return pulumi.get(self, "require_unique_zone")
 
@@ -250,7 +250,7 @@ class VolumeArgs:
     @pulumi.getter(name="restartOnExtend")
     def restart_on_extend(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then.
+        Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then. Default: `false`.
         """
         return pulumi.get(self, "restart_on_extend")
 
@@ -262,7 +262,7 @@ class VolumeArgs:
     @pulumi.getter(name="sizeGb")
     def size_gb(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size.
+        Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size. Default: `3`.
         """
         return pulumi.get(self, "size_gb")
 
@@ -286,7 +286,7 @@ class VolumeArgs:
     @pulumi.getter(name="snapshotRetention")
     def snapshot_retention(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        Days a snapshot is kept, 1 to 60.
+        Days a snapshot is kept, 1 to 60. Default: `5`.
         """
         return pulumi.get(self, "snapshot_retention")
 
@@ -310,7 +310,7 @@ class VolumeArgs:
     @pulumi.getter(name="uniqueZoneAppWide")
     def unique_zone_app_wide(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation.
+        Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation. Default: `false`.
         """
         return pulumi.get(self, "unique_zone_app_wide")
 
@@ -334,7 +334,7 @@ class Volume(pulumi.CustomResource):
                  final_snapshot: pulumi.Input[Optional[_builtins.bool]] = None,
                  fstype: pulumi.Input[Optional[Union[_builtins.str, 'VolumeFstype']]] = None,
                  name: pulumi.Input[Optional[_builtins.str]] = None,
-                 region: pulumi.Input[Optional[_builtins.str]] = None,
+                 region: pulumi.Input[Optional[Union[_builtins.str, 'Region']]] = None,
                  require_unique_zone: pulumi.Input[Optional[_builtins.bool]] = None,
                  restart_on_extend: pulumi.Input[Optional[_builtins.bool]] = None,
                  size_gb: pulumi.Input[Optional[_builtins.int]] = None,
@@ -348,23 +348,23 @@ class Volume(pulumi.CustomResource):
 
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
-        :param pulumi.Input[_builtins.bool] allow_data_loss: Lets a change that replaces the volume destroy its data.
+        :param pulumi.Input[_builtins.bool] allow_data_loss: Lets a change that replaces the volume destroy its data. Default: `false`.
         :param pulumi.Input[_builtins.str] app: App that owns the volume: the `id` of an App. Changing it replaces the volume.
-        :param pulumi.Input[_builtins.bool] auto_backup_enabled: Whether snapshots are taken every day.
+        :param pulumi.Input[_builtins.bool] auto_backup_enabled: Whether snapshots are taken every day. Default: `true`.
         :param pulumi.Input[Union['MachineGuestArgs', 'MachineGuestArgsDict']] compute: CPU and memory of the Machine that will mount the volume: it is placed where such a Machine fits; used at creation.
         :param pulumi.Input[_builtins.str] compute_image: Image of that Machine; used at creation.
-        :param pulumi.Input[_builtins.bool] encrypted: Whether the volume is encrypted. Changing it replaces the volume.
-        :param pulumi.Input[_builtins.bool] final_snapshot: Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`.
-        :param pulumi.Input[Union[_builtins.str, 'VolumeFstype']] fstype: File system. Changing it replaces the volume.
+        :param pulumi.Input[_builtins.bool] encrypted: Whether the volume is encrypted. Changing it replaces the volume. Default: `true`.
+        :param pulumi.Input[_builtins.bool] final_snapshot: Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`. Default: `false`.
+        :param pulumi.Input[Union[_builtins.str, 'VolumeFstype']] fstype: File system. Changing it replaces the volume. Default: `"ext4"`.
         :param pulumi.Input[_builtins.str] name: Name, 1 to 30 of `a-z`, `0-9` and `_`; several volumes may share one. Generated from the resource's name when left out. Changing it replaces the volume.
-        :param pulumi.Input[_builtins.str] region: Region code, for example `ams`; the service picks one when left out. Changing it replaces the volume.
-        :param pulumi.Input[_builtins.bool] require_unique_zone: Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation.
-        :param pulumi.Input[_builtins.bool] restart_on_extend: Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then.
-        :param pulumi.Input[_builtins.int] size_gb: Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size.
+        :param pulumi.Input[Union[_builtins.str, 'Region']] region: Region code, for example `ams`; the service picks one when left out. Changing it replaces the volume.
+        :param pulumi.Input[_builtins.bool] require_unique_zone: Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation. Default: `true`.
+        :param pulumi.Input[_builtins.bool] restart_on_extend: Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then. Default: `false`.
+        :param pulumi.Input[_builtins.int] size_gb: Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size. Default: `3`.
         :param pulumi.Input[_builtins.str] snapshot_id: Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `sourceVolumeId`.
-        :param pulumi.Input[_builtins.int] snapshot_retention: Days a snapshot is kept, 1 to 60.
+        :param pulumi.Input[_builtins.int] snapshot_retention: Days a snapshot is kept, 1 to 60. Default: `5`.
         :param pulumi.Input[_builtins.str] source_volume_id: Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `snapshotId`.
-        :param pulumi.Input[_builtins.bool] unique_zone_app_wide: Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation.
+        :param pulumi.Input[_builtins.bool] unique_zone_app_wide: Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation. Default: `false`.
         """
         ...
     @overload
@@ -399,7 +399,7 @@ class Volume(pulumi.CustomResource):
                  final_snapshot: pulumi.Input[Optional[_builtins.bool]] = None,
                  fstype: pulumi.Input[Optional[Union[_builtins.str, 'VolumeFstype']]] = None,
                  name: pulumi.Input[Optional[_builtins.str]] = None,
-                 region: pulumi.Input[Optional[_builtins.str]] = None,
+                 region: pulumi.Input[Optional[Union[_builtins.str, 'Region']]] = None,
                  require_unique_zone: pulumi.Input[Optional[_builtins.bool]] = None,
                  restart_on_extend: pulumi.Input[Optional[_builtins.bool]] = None,
                  size_gb: pulumi.Input[Optional[_builtins.int]] = None,
@@ -516,7 +516,7 @@ class Volume(pulumi.CustomResource):
     @pulumi.getter(name="allowDataLoss")
     def allow_data_loss(self) -> pulumi.Output[_builtins.bool]:
         """
-        Lets a change that replaces the volume destroy its data.
+        Lets a change that replaces the volume destroy its data. Default: `false`.
         """
         return pulumi.get(self, "allow_data_loss")
 
@@ -540,7 +540,7 @@ class Volume(pulumi.CustomResource):
     @pulumi.getter(name="autoBackupEnabled")
     def auto_backup_enabled(self) -> pulumi.Output[_builtins.bool]:
         """
-        Whether snapshots are taken every day.
+        Whether snapshots are taken every day. Default: `true`.
         """
         return pulumi.get(self, "auto_backup_enabled")
 
@@ -580,7 +580,7 @@ class Volume(pulumi.CustomResource):
     @pulumi.getter
     def encrypted(self) -> pulumi.Output[_builtins.bool]:
         """
-        Whether the volume is encrypted. Changing it replaces the volume.
+        Whether the volume is encrypted. Changing it replaces the volume. Default: `true`.
         """
         return pulumi.get(self, "encrypted")
 
@@ -588,7 +588,7 @@ class Volume(pulumi.CustomResource):
     @pulumi.getter(name="finalSnapshot")
     def final_snapshot(self) -> pulumi.Output[_builtins.bool]:
         """
-        Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`.
+        Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`. Default: `false`.
         """
         return pulumi.get(self, "final_snapshot")
 
@@ -596,7 +596,7 @@ class Volume(pulumi.CustomResource):
     @pulumi.getter
     def fstype(self) -> pulumi.Output[_builtins.str]:
         """
-        File system. Changing it replaces the volume.
+        File system. Changing it replaces the volume. Default: `"ext4"`.
         """
         return pulumi.get(self, "fstype")
 
@@ -628,7 +628,7 @@ class Volume(pulumi.CustomResource):
     @pulumi.getter(name="requireUniqueZone")
     def require_unique_zone(self) -> pulumi.Output[_builtins.bool]:
         """
-        Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation.
+        Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation. Default: `true`.
         """
         return pulumi.get(self, "require_unique_zone")
 
@@ -636,7 +636,7 @@ class Volume(pulumi.CustomResource):
     @pulumi.getter(name="restartOnExtend")
     def restart_on_extend(self) -> pulumi.Output[_builtins.bool]:
         """
-        Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then.
+        Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then. Default: `false`.
         """
         return pulumi.get(self, "restart_on_extend")
 
@@ -644,7 +644,7 @@ class Volume(pulumi.CustomResource):
     @pulumi.getter(name="sizeGb")
     def size_gb(self) -> pulumi.Output[_builtins.int]:
         """
-        Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size.
+        Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size. Default: `3`.
         """
         return pulumi.get(self, "size_gb")
 
@@ -660,7 +660,7 @@ class Volume(pulumi.CustomResource):
     @pulumi.getter(name="snapshotRetention")
     def snapshot_retention(self) -> pulumi.Output[_builtins.int]:
         """
-        Days a snapshot is kept, 1 to 60.
+        Days a snapshot is kept, 1 to 60. Default: `5`.
         """
         return pulumi.get(self, "snapshot_retention")
 
@@ -684,7 +684,7 @@ class Volume(pulumi.CustomResource):
     @pulumi.getter(name="uniqueZoneAppWide")
     def unique_zone_app_wide(self) -> pulumi.Output[_builtins.bool]:
         """
-        Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation.
+        Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation. Default: `false`.
         """
         return pulumi.get(self, "unique_zone_app_wide")
 

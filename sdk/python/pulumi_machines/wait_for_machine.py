@@ -71,7 +71,7 @@ def wait_for_machine(app: Optional[_builtins.str] = None,
     :param _builtins.str app: App of the Machine: the `id` of an App.
     :param _builtins.str machine: The Machine: the `id` of a Machine.
     :param Sequence['AwaitedMachineState'] states: States to wait for: the first that is reached ends the wait. Default: `["started"]`.
-    :param _builtins.int timeout_seconds: Seconds until the wait fails, 1 to 86400.
+    :param _builtins.int timeout_seconds: Seconds until the wait fails, 1 to 86400. Default: `300`.
     :param _builtins.str version: Version of the configuration that must have reached the state; any when left out.
     """
     __args__ = dict()
@@ -98,7 +98,7 @@ def wait_for_machine_output(app: pulumi.Input[Optional[_builtins.str]] = None,
     :param _builtins.str app: App of the Machine: the `id` of an App.
     :param _builtins.str machine: The Machine: the `id` of a Machine.
     :param Sequence['AwaitedMachineState'] states: States to wait for: the first that is reached ends the wait. Default: `["started"]`.
-    :param _builtins.int timeout_seconds: Seconds until the wait fails, 1 to 86400.
+    :param _builtins.int timeout_seconds: Seconds until the wait fails, 1 to 86400. Default: `300`.
     :param _builtins.str version: Version of the configuration that must have reached the state; any when left out.
     """
     __args__ = dict()

@@ -5,7 +5,7 @@ import { databaseBackups } from "../../../policy/policies/databaseBackups.ts";
 import { restartPolicy } from "../../../policy/policies/restartPolicy.ts";
 import { check, checkStack, repair, typeOf, type CheckOptions } from "../../support/policies.ts";
 
-/** A policy that is not of this pack, and takes no care of exceptions. */
+/** A policy of another pack, which knows nothing of exceptions. */
 const foreign: ResourceValidationPolicy = {
   name: "foreign",
   description: "Nothing is right.",
@@ -17,7 +17,7 @@ const foreign: ResourceValidationPolicy = {
     },
   ],
 };
-/** One that is about a whole stack, with a violation that is about none of its resources. */
+/** A policy about a whole stack, with a violation that is about no single resource. */
 const foreignStack: StackValidationPolicy = {
   name: "foreign-stack",
   description: "No stack is right.",
@@ -27,7 +27,7 @@ const foreignStack: StackValidationPolicy = {
   },
 };
 
-/** The policies with exceptions, by name, and what the policy `exceptions` reports. */
+/** The policies with exceptions, by name, and the report of the policy `exceptions`. */
 function pack(now = "2026-06-15T12:00:00Z", ...more: (ResourceValidationPolicy | StackValidationPolicy)[]) {
   const all = withExceptions([restartPolicy, databaseBackups, foreign, foreignStack, ...more], () => new Date(now));
   const find = (name: string) => {
@@ -69,7 +69,7 @@ describe("an exception", () => {
     ["the URN", urnOf("Machine", "web")],
     ["a pattern of URNs", "urn:*::web"],
     ["a pattern of URNs by type", "*:Machine::*"],
-  ])("holds for a resource by %s, and is told", async (_, resource) => {
+  ])("applies to a resource by %s, and is reported", async (_, resource) => {
     const policies = pack();
     expect(await run(policies, { name: "web", config: config(exception("other"), exception(resource)) })).toEqual({
       violations: [],
@@ -78,7 +78,7 @@ describe("an exception", () => {
   });
 
   test.each(["we", "eb", "Web", "web2", urnOf("Volume", "web"), "Machine::web"])(
-    "does not hold for others: %s",
+    "does not apply to others: %s",
     async (resource) => {
       const policies = pack();
       expect(await run(policies, { name: "web", config: config(exception(resource)) })).toEqual({
@@ -88,14 +88,14 @@ describe("an exception", () => {
     },
   );
 
-  test("holds for a name with colons in it", async () => {
+  test("applies to a name with colons in it", async () => {
     expect(await run(pack(), { name: "a::web", config: config(exception("a::web")) })).toEqual({ violations: [] });
     expect(await run(pack(), { name: "a::web", config: config(exception("web")) })).toMatchObject({
       violations: [expect.any(String)],
     });
   });
 
-  test("holds through its last day (UTC), and is told once it has ended", async () => {
+  test("applies through its last day (UTC), and is reported once it has ended", async () => {
     const how = { config: config(exception("it", "2026-06-15")) };
     for (const now of ["2026-06-15T00:00:00Z", "2026-06-15T23:59:59.999Z", "2026-06-14T23:00:00-02:00"])
       expect(await run(pack(now), how)).toEqual({ violations: [] });
@@ -112,7 +112,7 @@ describe("an exception", () => {
     }
   });
 
-  test("is the one of several that holds longest, or has ended last", async () => {
+  test("is the longest of several that apply, or the last one that ended", async () => {
     const several = config(
       exception("it", "2026-06-20", "b"),
       exception("i*", "2026-06-25", "c"),
@@ -126,7 +126,7 @@ describe("an exception", () => {
     ]);
   });
 
-  test("is told only where it is needed", async () => {
+  test("is reported only if it is needed", async () => {
     const policies = pack();
     const fine = { app: "shop", config: { image: "shop" } };
     expect(
@@ -135,7 +135,7 @@ describe("an exception", () => {
     expect(await policies.used()).toEqual([]);
   });
 
-  test("is told once, though a preview and an update both need it, and once by policy and resource", async () => {
+  test("is reported once, though a preview and an update both need it, and once by policy and resource", async () => {
     const policies = pack();
     const how = { config: config(exception("*")) };
     for (let i = 0; i < 2; i++) {
@@ -150,7 +150,7 @@ describe("an exception", () => {
     ]);
   });
 
-  test("keeps a resource from being repaired, until it has ended", async () => {
+  test("prevents remediation of a resource until it ends", async () => {
     const how = { config: config(exception("it", "2026-06-15")) };
     await expect(repair(pack().resource("restart-policy"), "Machine", machine(), how)).rejects.toThrow(
       "there is an exception",
@@ -164,8 +164,8 @@ describe("an exception", () => {
   });
 });
 
-describe("a policy of others", () => {
-  test("takes exceptions as well, beside what it is configured with", async () => {
+describe("a policy of another pack", () => {
+  test("accepts exceptions in addition to its own configuration", async () => {
     const policies = pack();
     const policy = policies.resource("foreign");
     expect(await check(policy, "Volume", { app: "a" }, { config: { much: 2 } })).toEqual({
@@ -177,12 +177,12 @@ describe("a policy of others", () => {
     expect(await policies.used()).toEqual(["it: foreign does not hold for it until 2026-06-30: TICKET-1"]);
   });
 
-  test("stays not applicable where it is not", async () => {
+  test("remains not applicable", async () => {
     const said = await check(pack().resource("foreign"), "App", {}, { config: config(exception("*")) });
     expect(said).toEqual({ violations: [], notApplicable: "not about Apps" });
   });
 
-  test("that only repairs, or has one check alone, is left as it is", async () => {
+  test("is unchanged if it only remediates, or has a single check", async () => {
     const repairs: ResourceValidationPolicy = { name: "r", description: "R.", remediateResource: ({ props }) => props };
     const one: ResourceValidationPolicy = {
       name: "one",
@@ -193,7 +193,7 @@ describe("a policy of others", () => {
     expect(policies.resource("r").validateResource).toBeUndefined();
     expect(await repair(policies.resource("r"), "App", { name: "a" })).toEqual({ name: "a" });
     expect(policies.resource("one").remediateResource).toBeUndefined();
-    // It is about the resource that it says it is about.
+    // It applies to the resource that the violation names.
     expect(await check(policies.resource("one"), "App", {}, { config: config(exception("it")) })).toEqual({
       violations: ["named: wrong"],
     });
@@ -203,13 +203,13 @@ describe("a policy of others", () => {
   });
 });
 
-describe("a policy of a stack", () => {
+describe("a stack policy", () => {
   const clusters = [
     { type: "PostgresCluster", name: "a", props: { name: "a" } },
     { type: "PostgresCluster", name: "b", props: { name: "b" } },
   ] as const;
 
-  test("takes exceptions by the resource that a violation is about", async () => {
+  test("accepts exceptions for the resource of a violation", async () => {
     const policies = pack();
     const policy = policies.stack("database-backups");
     expect(await checkStack(policy, clusters, { config: config(exception("a")) })).toEqual({
@@ -224,7 +224,7 @@ describe("a policy of a stack", () => {
     });
   });
 
-  test("takes none for a violation that is about no resource", async () => {
+  test("accepts none for a violation without a resource", async () => {
     const policies = pack();
     const said = await checkStack(policies.stack("foreign-stack"), clusters, { config: config(exception("*")) });
     expect(said).toEqual({ violations: ["wrong as a whole"] });
@@ -233,7 +233,7 @@ describe("a policy of a stack", () => {
 });
 
 describe("the pack", () => {
-  test("has the policies in their order, and one that tells of exceptions at the end", () => {
+  test("has the policies in order, and one that reports exceptions at the end", () => {
     expect(pack().all.map(({ name }) => name)).toEqual([
       "restart-policy",
       "database-backups",
@@ -243,14 +243,14 @@ describe("the pack", () => {
     ]);
   });
 
-  test("lets every policy be configured with exceptions, and with what it was before", () => {
+  test("accepts exceptions in every policy's configuration, beside its settings", () => {
     for (const { name, configSchema } of pack().all.slice(0, -1))
       expect(configSchema?.properties, name).toHaveProperty("exceptions");
     expect(pack().resource("foreign").configSchema?.properties).toMatchObject({ much: { type: "number" } });
     expect(foreign.configSchema?.properties).not.toHaveProperty("exceptions");
   });
 
-  test("measures the last day by the clock, where none is handed in", async () => {
+  test("compares the last day with the default clock if none is given", async () => {
     const [policy] = withExceptions([foreign]) as [ResourceValidationPolicy];
     const volume = { app: "a" };
     expect(await check(policy, "Volume", volume, { config: config(exception("it", "9999-12-31")) })).toEqual({

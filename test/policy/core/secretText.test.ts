@@ -6,13 +6,13 @@ import { entropyOf, secretIn } from "../../../policy/core/secretText.ts";
 fc.configureGlobal({ seed: 1 });
 
 const why = (name: string, value: string) => secretIn(name, value, { names: [], entropy: 4.2 });
-/** Bytes as good as random, unlike those that fast-check likes best. */
+/** Evenly distributed bytes, unlike the ones that fast-check prefers. */
 const bytes = fc.string().map((seed) => createHash("sha256").update(seed).digest());
 const digest = "0123456789abcdef".repeat(4);
 const random = "q7Zp2Lw9Xk4Vb8Nc1Md6Rt3Ys5Hg0Jf";
 const jwt = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U";
 
-describe("what is no secret", () => {
+describe("text that is not secret", () => {
   test.each([
     ["PORT", "8080"],
     ["GREETING", "Hello, world! This is a rather long text with 12 words in it."],
@@ -85,7 +85,7 @@ describe("what is no secret", () => {
     expect(why(name, value)).toBeUndefined();
   });
 
-  test("words joined by dashes, dots or underscores, with a number at their ends", () => {
+  test("words joined by dashes, dots or underscores, ending with a number", () => {
     const word = fc.tuple(fc.stringMatching(/^(?:[a-z]{2,12}|[A-Z][a-z]{2,12}|[A-Z]{2,12})$/), fc.nat(999));
     const words = fc.array(
       word.map(([text, number]) => (number < 500 ? text : `${text}${number}`)),
@@ -107,7 +107,7 @@ describe("what is no secret", () => {
   });
 });
 
-describe("what is a secret by its name", () => {
+describe("text that is secret because of its name", () => {
   test.each([
     "DATABASE_PASSWORD",
     "PGPASSWORD",
@@ -136,17 +136,17 @@ describe("what is a secret by its name", () => {
     expect(why(name, "$ecret")).toBe("its name");
   });
 
-  test("one that is named besides, in any case", () => {
+  test("an additional name, in any case", () => {
     const options = { names: ["*_salt", "Pepper"], entropy: 4.2 };
     expect(secretIn("SESSION_SALT", "abc", options)).toBe("its name");
     expect(secretIn("pepper", "abc", options)).toBe("its name");
     expect(secretIn("PEPPERS", "abc", options)).toBeUndefined();
-    // What is plain is no secret by any name.
+    // Plain text is not secret under any name.
     expect(secretIn("PEPPER", "true", options)).toBeUndefined();
   });
 });
 
-describe("what is a secret by its format", () => {
+describe("text that is secret because of its format", () => {
   test.each([
     ["a private key", "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIA==\n-----END PRIVATE KEY-----"],
     ["a private key", "-----BEGIN RSA PRIVATE KEY-----\\nMIIE"],
@@ -173,12 +173,12 @@ describe("what is a secret by its format", () => {
     ["a key of a service", `sk-proj-${"aB3".repeat(12)}`],
   ])("%s: %s", (what, value) => {
     expect(why("VALUE", value)).toBe(`its value, which has the format of ${what}`);
-    // No name makes a secret of this kind harmless.
+    // No name makes such a secret harmless.
     expect(why("PUBLIC_KEY", value)).toBe(`its value, which has the format of ${what}`);
   });
 });
 
-describe("what is a secret because it looks random", () => {
+describe("text that is secret because it looks random", () => {
   test.each([
     random,
     `${random}\n`,
@@ -186,7 +186,7 @@ describe("what is a secret because it looks random", () => {
     "base64:3q2+7wABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhs=",
     "9f86d081884c7d659a2feaa0c55ad015",
     "/k3Qz+Wp8Lx0Vn5Rt1Yb7Mc4Hs9Jd6Fg2Ua=",
-    // Of 16 bytes, and of 20 letters.
+    // 16 bytes, and 20 letters.
     "3q2+78oB1kFz9WxQhT5mLg==",
     "k3Qz8Wp1Lx0Vn5Rt7YbM",
     "k3Qz8Wp1Lx0Vn5Rt33kk",
@@ -214,14 +214,14 @@ describe("what is a secret because it looks random", () => {
     );
   });
 
-  test("more of them where fewer bits are enough", () => {
+  test("more texts with a lower bound of bits", () => {
     const value = "a1b2a1b2a1b2a1b2a1b2z9";
     expect(why("VALUE", value)).toBeUndefined();
     expect(secretIn("VALUE", value, { names: [], entropy: 2 })).toBe("its value, which looks random");
   });
 });
 
-test("the reason never holds the value", () => {
+test("the reason never contains the value", () => {
   fc.assert(
     fc.property(
       fc.string(),
@@ -236,18 +236,18 @@ test("the reason never holds the value", () => {
   );
 });
 
-test("a long text takes no time that grows out of hand", () => {
+test("a long text takes linear time", () => {
   const pairs = 250_000;
   for (const text of ["aa".repeat(pairs), "aB".repeat(pairs), `${"a-".repeat(pairs)}!`, `${"a1".repeat(pairs)}_`]) {
     const start = process.cpuUsage();
     why("VALUE", text);
     why("PASSWORD", `/run/${text}`);
-    // Of the processor, which a busy computer gives in smaller pieces: tenths of a second, or minutes if it got out of hand.
+    // CPU time, because a busy computer runs it slowly: tenths of a second, or minutes if it were not linear.
     expect(process.cpuUsage(start).user / 1e6).toBeLessThan(20);
   }
 });
 
-test("entropy is that of letters, in bits", () => {
+test("entropy is per letter, in bits", () => {
   expect(entropyOf("")).toBe(0);
   expect(entropyOf("aaaa")).toBe(0);
   expect(entropyOf("abab")).toBe(1);

@@ -20,12 +20,12 @@ describe("settings", () => {
     });
   });
 
-  test("are what is set, over the defaults", () => {
+  test("are the configured ones, over the defaults", () => {
     expect(of({})).toEqual({ minDays: 7, regions: [] });
     expect(of({ minDays: 3, most: 1.5 })).toEqual({ minDays: 3, regions: [], most: 1.5 });
   });
 
-  test("know what every policy may be configured with", () => {
+  test("include the settings that every policy has", () => {
     expect(of({ exceptions: [], enforcementLevel: "advisory" })).toEqual({ minDays: 7, regions: [] });
   });
 
@@ -41,17 +41,17 @@ describe("settings", () => {
     );
   });
 
-  test("name all they know where none is near", () => {
+  test("list all known names if none is similar", () => {
     expect(() => of({ colour: "red" })).toThrow(
       'has "colour", which it does not know; it knows minDays, regions, most, exceptions, enforcementLevel',
     );
   });
 
-  test("refuse names that every object has", () => {
+  test("refuse names of built-in object properties", () => {
     expect(() => of({ constructor: 1 })).toThrow('has "constructor"');
   });
 
-  test("refuse values that are none, where the engine has let them pass", () => {
+  test("refuse values of a wrong type that the engine has accepted", () => {
     expect(() => of({ minDays: 0 })).toThrow("minDays");
     expect(() => of({ regions: "ams" })).toThrow("regions");
   });

@@ -4,14 +4,14 @@ import { validateMachine, validateVolume } from "../../../policy/resources.ts";
 import type { Check } from "../../../policy/index.ts";
 import { check, unknownList, unknownText } from "../../support/policies.ts";
 
-/** A policy that is a check alone. */
+/** A policy with only a check. */
 const policy = (of: Check<"Machine">) =>
   ({ name: "test", description: "A test.", validateResource: validateMachine(of) }) as const;
 const run = (of: Check<"Machine">, config: object) =>
   check(policy(of), "Machine", { app: "shop", config: { image: "shop", ...config } });
 
-describe("a value that is unknown", () => {
-  test("ends the check where it is read, and is told", async () => {
+describe("an unknown value", () => {
+  test("ends the check that reads it, and is reported", async () => {
     const said = await run(
       ({ config }, _, report) => {
         report("before");
@@ -27,7 +27,7 @@ describe("a value that is unknown", () => {
     });
   });
 
-  test("ends a part of the check alone, where it is told to", async () => {
+  test("ends only the part of the check that the policy separates", async () => {
     const said = await run(
       ({ config, region }, { whenKnown }, report) => {
         whenKnown(() => report(`never ${config.image}`));
@@ -44,7 +44,7 @@ describe("a value that is unknown", () => {
     });
   });
 
-  test("ends the check of its item of a list, and of its value of a map", async () => {
+  test("ends the check of one list item or one map value", async () => {
     const services = [
       { protocol: "tcp", internalPort: 1 },
       unknownText,
@@ -66,7 +66,7 @@ describe("a value that is unknown", () => {
     });
   });
 
-  test("is told once, however often it is read", async () => {
+  test("is reported once, however often it is read", async () => {
     const said = await run(
       ({ config }, { whenKnown }, report) => {
         for (let i = 0; i < 3; i++) whenKnown(() => report(config.image));
@@ -83,7 +83,7 @@ describe("a value that is unknown", () => {
     expect(said).toEqual({ violations: [], unknown: expect.stringMatching(/^config\.services is known only/) });
   });
 
-  test("may be read after something was waited for", async () => {
+  test("may be read after an await", async () => {
     const said = await run(
       async ({ config }, _, report) => {
         await Promise.resolve();
@@ -96,7 +96,7 @@ describe("a value that is unknown", () => {
 });
 
 describe("a check", () => {
-  test("of a list or a map that is not there does nothing", async () => {
+  test("of a missing list or map does nothing", async () => {
     const said = await run(({ config }, { each }, report) => {
       each(config.services, () => report("never"));
       each(config.env, () => report("never"));
@@ -105,7 +105,7 @@ describe("a check", () => {
     expect(said).toEqual({ violations: [] });
   });
 
-  test("fails with its own mistakes, which are not about unknown values", async () => {
+  test("fails with its own errors, which do not concern unknown values", async () => {
     const fails: Check<"Machine"> = (_, { whenKnown }) => whenKnown(() => JSON.parse("{"));
     await expect(run(fails, {})).rejects.toThrow(SyntaxError);
     await expect(
@@ -113,7 +113,7 @@ describe("a check", () => {
     ).rejects.toThrow(SyntaxError);
   });
 
-  test("is about one type of resource, of both bindings", async () => {
+  test("applies to one type of resource, in both bindings", async () => {
     const volumes = {
       name: "t",
       description: "A test.",
@@ -135,6 +135,6 @@ test.each([
   [["fallbackRegions", "1"], "fallbackRegions[1]"],
   [["region"], "region"],
   [[], ""],
-])("a path %j is written %s", (path, text) => {
+])("a path %j is formatted as %s", (path, text) => {
   expect(pathText(path)).toBe(text);
 });

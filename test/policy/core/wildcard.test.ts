@@ -18,7 +18,7 @@ describe("isLike", () => {
     ["", "*"],
     ["", ""],
     ["*", "**"],
-  ])("%j is like %j", (text, pattern) => {
+  ])("%j matches %j", (text, pattern) => {
     expect(isLike(text, ["other", pattern])).toBe(true);
   });
 
@@ -32,15 +32,15 @@ describe("isLike", () => {
     ["aba", "ab*ba"],
     ["a", ""],
     ["a", "(a|b)"],
-  ])("%j is not like %j", (text, pattern) => {
+  ])("%j does not match %j", (text, pattern) => {
     expect(isLike(text, [pattern])).toBe(false);
   });
 
-  test("nothing is like none", () => {
+  test("no pattern matches nothing", () => {
     expect(isLike("", [])).toBe(false);
   });
 
-  test("a text without a star is like itself alone", () => {
+  test("a text without a star matches only itself", () => {
     fc.assert(
       fc.property(plain, text, (pattern, text) => {
         expect(isLike(pattern, [pattern])).toBe(true);
@@ -49,7 +49,7 @@ describe("isLike", () => {
     );
   });
 
-  test("a star stands for any text, in any place", () => {
+  test("a star matches any text, in any place", () => {
     fc.assert(
       fc.property(fc.array(plain, { minLength: 1, maxLength: 5 }), fc.array(text, { minLength: 5 }), (parts, fill) => {
         const filled = parts.map((part, i) => (i === 0 ? part : `${fill[i]}${part}`)).join("");
@@ -58,7 +58,7 @@ describe("isLike", () => {
     );
   });
 
-  test("what begins or ends otherwise is not like it", () => {
+  test("a text with another beginning or end does not match", () => {
     fc.assert(
       fc.property(plain, plain, text, (begin, end, text) => {
         const isAlike = text.length >= begin.length + end.length && text.startsWith(begin) && text.endsWith(end);
@@ -67,7 +67,7 @@ describe("isLike", () => {
     );
   });
 
-  test("one pattern of several is enough", () => {
+  test("one of several patterns is sufficient", () => {
     fc.assert(
       fc.property(text, fc.array(text), (text, patterns) => {
         expect(isLike(text, patterns)).toBe(patterns.some((pattern) => isLike(text, [pattern])));

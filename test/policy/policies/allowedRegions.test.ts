@@ -11,12 +11,12 @@ const machine = (region?: string, fallbackRegions?: string[]) => ({
 });
 
 describe("allowed-regions", () => {
-  test("lets everything pass until it is configured", async () => {
+  test("accepts everything until it is configured", async () => {
     expect(await check(allowedRegions, "Machine", machine("syd"))).toEqual({ violations: [] });
     expect(await check(allowedRegions, "Volume", { app: "shop" })).toEqual({ violations: [] });
   });
 
-  test("lets regions pass that are allowed", async () => {
+  test("accepts allowed regions", async () => {
     for (const binding of ["pulumi-machines", "pulumi-machines-plugin"] as const) {
       const how = { config, binding };
       expect(await check(allowedRegions, "Machine", machine("ams", ["fra"]), how)).toEqual({ violations: [] });
@@ -28,14 +28,14 @@ describe("allowed-regions", () => {
     }
   });
 
-  test("lets a Machine pass that goes where its volume is", async () => {
+  test("accepts a Machine in the region of its volume", async () => {
     const mounts = [{ volume: unknownText, path: "/data" }];
     const inputs = (region?: string) => ({ ...machine(region), config: { image: "shop", mounts } });
     expect(await check(allowedRegions, "Machine", inputs(), { config })).toEqual({ violations: [] });
     expect((await check(allowedRegions, "Machine", inputs("syd"), { config })).violations).toHaveLength(1);
   });
 
-  test("lets copies pass that are where their source is", async () => {
+  test("accepts copies in the region of their source", async () => {
     const volumes = [{ snapshotId: "shop/vol_1/vs_1" }, { sourceVolumeId: "shop/vol_1" }];
     for (const from of volumes)
       expect(await check(allowedRegions, "Volume", { app: "shop", ...from }, { config })).toEqual({ violations: [] });
@@ -46,20 +46,20 @@ describe("allowed-regions", () => {
     ).toEqual({ violations: ["region is one that is not allowed. Allowed are ams, fra."] });
   });
 
-  test("a copy whose source is not known yet is one as well", async () => {
+  test("a volume with an unknown source is a copy as well", async () => {
     expect(await check(allowedRegions, "Volume", { app: "shop", snapshotId: unknownText }, { config })).toEqual({
       violations: [],
     });
   });
 
-  test("lets addresses pass that lead to all regions", async () => {
+  test("accepts global addresses", async () => {
     for (const region of [undefined, "global"])
       expect(await check(allowedRegions, "IpAssignment", { app: "shop", type: "v6", region }, { config })).toEqual({
         violations: [],
       });
   });
 
-  test("refuses other regions, by the property", async () => {
+  test("refuses other regions, and names the property", async () => {
     const refused = "is one that is not allowed. Allowed are ams, fra.";
     expect(await check(allowedRegions, "Machine", machine("syd", ["ams", "gru"]), { config })).toEqual({
       violations: [`region ${refused}`, `fallbackRegions[1] ${refused}`],
@@ -75,7 +75,7 @@ describe("allowed-regions", () => {
     );
   });
 
-  test("refuses a region that is left out", async () => {
+  test("refuses an omitted region", async () => {
     const config = { regions: ["ams"] };
     const violations = ["region is left out, and the service may pick any. Allowed is ams."];
     expect(await check(allowedRegions, "Machine", machine(), { config })).toEqual({ violations });
@@ -83,14 +83,14 @@ describe("allowed-regions", () => {
     expect(await check(allowedRegions, "PostgresCluster", {}, { config })).toEqual({ violations });
   });
 
-  test("goes on past a region that is unknown", async () => {
+  test("continues after an unknown region", async () => {
     expect(await check(allowedRegions, "Machine", machine(unknownText, [unknownText, "syd"]), { config })).toEqual({
       violations: [expect.stringContaining("fallbackRegions[1]")],
       unknown: expect.stringMatching(/^region and fallbackRegions\[0\] are known only at the update/),
     });
   });
 
-  test("knows its settings", async () => {
+  test("refuses unknown settings", async () => {
     await expect(check(allowedRegions, "Machine", machine(), { config: { region: ["ams"] } })).rejects.toThrow(
       'did you mean "regions"?',
     );

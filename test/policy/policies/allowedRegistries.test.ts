@@ -11,7 +11,7 @@ const run = (image: string, ...registries: string[]) =>
   check(allowedRegistries, "Machine", machine(image), { config: { registries } });
 
 describe("allowed-registries", () => {
-  test("lets everything pass until it is configured", async () => {
+  test("accepts everything until it is configured", async () => {
     expect(await check(allowedRegistries, "Machine", machine("evil.example/x"))).toEqual({ violations: [] });
   });
 
@@ -34,7 +34,7 @@ describe("allowed-registries", () => {
     ["nginx", "index.docker.io"],
     ["acme/shop", "docker.io/acme"],
     ["evil.example/x", "*"],
-  ])("lets %s pass where %s is allowed", async (image, registry) => {
+  ])("accepts %s if %s is allowed", async (image, registry) => {
     expect(await run(image, "other.example.com", registry)).toEqual({ violations: [] });
   });
 
@@ -45,21 +45,21 @@ describe("allowed-registries", () => {
     ["registry.example.com/team/shop-evil", "registry.example.com/team/shop"],
     // Another port is another registry.
     ["registry.example.com:5000/shop", "registry.example.com"],
-    // A `*` in a host does not reach into the path.
+    // A `*` in a host does not match the path.
     ["evil.example/a.example.com/shop", "*.example.com"],
     ["evil.example/docker.io/library/nginx", "docker.io"],
     ["nginx", "docker.io/acme"],
     ["acme/shop", "docker.io/library"],
     ["registry.example.com/shop", "docker.io"],
-    // Without a dot or a port it is no host, but a name on the Docker Hub.
+    // Without a dot or a port it is not a host, but a name on Docker Hub.
     ["registry/shop", "registry"],
-  ])("refuses %s where %s is allowed, and does not quote it", async (image, registry) => {
+  ])("refuses %s if %s is allowed, and does not quote it", async (image, registry) => {
     expect(await run(image, registry)).toEqual({
       violations: [`config.image comes from a registry that is not allowed. Allowed is ${registry}.`],
     });
   });
 
-  test("names the container, and every registry that is allowed", async () => {
+  test("names the container, and lists all allowed registries", async () => {
     const config = { registries: ["a.example", "b.example"] };
     const inputs = machine("a.example/x", ["b.example/y", "c.example/z"]);
     expect(await check(allowedRegistries, "Machine", inputs, { config, binding: "pulumi-machines-plugin" })).toEqual({
@@ -69,7 +69,7 @@ describe("allowed-registries", () => {
     });
   });
 
-  test("goes on past an image that is unknown", async () => {
+  test("continues after an unknown image", async () => {
     const config = { registries: ["a.example"] };
     expect(await check(allowedRegistries, "Machine", machine(unknownText, ["c.example/z"]), { config })).toEqual({
       violations: [expect.stringContaining("config.containers[0].image")],
@@ -77,7 +77,7 @@ describe("allowed-registries", () => {
     });
   });
 
-  test("knows its settings", async () => {
+  test("refuses unknown settings", async () => {
     const config = { registrys: ["a.example"] };
     await expect(check(allowedRegistries, "Machine", machine("x"), { config })).rejects.toThrow(
       'did you mean "registries"?',

@@ -18,7 +18,7 @@ describe("autostop", () => {
     [{ autostop: "suspend", autostart: true }],
     [{ autostop: true, autostart: true }],
     [{ autostop: "stop" }, { autostop: true }],
-  ])("lets services pass that stop and start: %j %j", async (...services) => {
+  ])("accepts services that stop and start: %j %j", async (...services) => {
     expect(
       await check(autostop, "Machine", machine(...services.filter((each) => each !== undefined)), {
         binding: "pulumi-machines-plugin",
@@ -26,11 +26,11 @@ describe("autostop", () => {
     ).toEqual({ violations: [] });
   });
 
-  test("lets services of UDP pass, which nothing starts again", async () => {
+  test("accepts UDP services, which are not started on demand", async () => {
     expect(await check(autostop, "Machine", machine({ protocol: "udp" }))).toEqual({ violations: [] });
   });
 
-  test("refuses a Machine that stops and that nothing starts", async () => {
+  test("refuses a Machine that stops and is not started again", async () => {
     const { app, config } = machine({ autostop: "stop" });
     const { violations } = await check(autostop, "Machine", {
       app,
@@ -39,7 +39,7 @@ describe("autostop", () => {
     expect(violations).toEqual([expect.stringContaining("config.disableMachineAutostart is true")]);
   });
 
-  test("lets a Machine without services pass", async () => {
+  test("accepts a Machine without services", async () => {
     expect(await check(autostop, "Machine", { app: "shop", config: { image: "shop" } })).toEqual({ violations: [] });
   });
 
@@ -55,7 +55,7 @@ describe("autostop", () => {
     });
   });
 
-  test("says what is unknown, and checks the rest", async () => {
+  test("reports unknown values, and checks the rest", async () => {
     expect(await check(autostop, "Machine", machine({ autostop: unknownText }, {}))).toEqual({
       violations: [expect.stringContaining("config.services[1]")],
       unknown: expect.stringMatching(/^config\.services\[0\]\.autostop is known only/),
@@ -66,7 +66,7 @@ describe("autostop", () => {
     });
   });
 
-  test("has no settings but exceptions", async () => {
+  test("refuses settings other than exceptions", async () => {
     await expect(check(autostop, "Machine", machine(), { config: { exception: [] } })).rejects.toThrow(
       'did you mean "exceptions"?',
     );

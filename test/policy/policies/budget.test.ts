@@ -9,7 +9,7 @@ const machine = (guest: MachineGuest = {}, more: object = {}) => ({
   config: { image: "shop", guest },
   ...more,
 });
-/** Prices that are easy to add up. */
+/** Prices that are easy to add. */
 const round = {
   sharedCpu: 1,
   performanceCpu: 10,
@@ -24,7 +24,7 @@ const costs = (own: number, total: number, allowed: number) => [
   `By estimate it costs ${own.toFixed(2)} USD a month and takes the stack to ${total.toFixed(2)} USD; ${allowed.toFixed(2)} USD are allowed. The estimate counts what is declared as if it ran all month.`,
 ];
 
-/** A policy with what may be spent, whose checks are of one stack. */
+/** A policy with a budget, whose checks are of one stack. */
 function stack(monthly: number | undefined, given: object = round) {
   const policy = budget();
   const config = { monthly, prices: given };
@@ -41,7 +41,7 @@ function stack(monthly: number | undefined, given: object = round) {
 const dearest = Math.max(...Object.values(prices.gpu));
 
 describe("budget", () => {
-  test("lets everything pass until it is configured", async () => {
+  test("accepts everything until it is configured", async () => {
     const { machine, cluster } = stack(undefined);
     expect(await machine("a", { cpuKind: "performance", cpus: 16 })).toEqual({ violations: [] });
     expect(await cluster("b", { plan: "performance", diskSizeGb: 1000 })).toEqual({ violations: [] });
@@ -50,11 +50,11 @@ describe("budget", () => {
   test.each([
     ["a shared CPU with 256 MiB", {}, {}, 1 + 1],
     ["performance CPUs with their memory", { cpuKind: "performance", cpus: 2 }, {}, 20 + 16],
-    ["memory of its own", { memoryMb: 1024 }, {}, 1 + 4],
+    ["separate memory", { memoryMb: 1024 }, {}, 1 + 4],
     ["a GPU", { gpuKind: "a10" }, {}, 2 + 100],
     ["several GPUs", { gpuKind: "a10", gpus: 2 }, {}, 2 + 200],
-    ["GPUs of a kind without a price, as the dearest", { gpuKind: "b20", gpus: 2 }, {}, 2 + 2 * dearest],
-    ["GPUs of no kind", { gpus: 1 }, {}, 2 + dearest],
+    ["GPUs of a kind without a price, at the highest price", { gpuKind: "b20", gpus: 2 }, {}, 2 + 2 * dearest],
+    ["GPUs without a kind", { gpus: 1 }, {}, 2 + dearest],
     ["a named size", undefined, { config: { image: "shop", size: "performance-1x" } }, 10 + 8],
     ["one that is started", {}, { state: "started" }, 2],
   ] as const)("counts a Machine: %s", async (_, guest, more, cost) => {
@@ -68,7 +68,7 @@ describe("budget", () => {
 
   test("counts volumes, addresses and clusters", async () => {
     expect(await stack(1).volume("a", 2)).toEqual({ violations: costs(2, 2, 1) });
-    // Of the size a volume has by default.
+    // The default size of a volume.
     expect(await stack(1).volume("a")).toEqual({ violations: costs(3, 3, 1) });
     expect(await stack(1).address("a", "v4")).toEqual({ violations: costs(2, 2, 1) });
     expect(await stack(1).address("a", "v6")).toEqual({ violations: [] });
@@ -77,16 +77,16 @@ describe("budget", () => {
     expect(await stack(1).cluster("a", { fork: { cluster: "c" } })).toEqual({ violations: costs(10, 10, 1) });
   });
 
-  test("sums up, and tells the one that goes over", async () => {
+  test("adds costs, and reports the resource that exceeds the budget", async () => {
     const { machine, volume, address } = stack(7);
     expect(await machine("a")).toEqual({ violations: [] });
     expect(await volume("b", 4)).toEqual({ violations: [] });
     expect(await address("c", "v4")).toEqual({ violations: costs(2, 8, 7) });
-    // What costs nothing is not to blame.
+    // Free resources are never reported.
     expect(await address("d", "v6")).toEqual({ violations: [] });
   });
 
-  test("counts a resource once, as it was last: a preview checks it, and then an update", async () => {
+  test("counts a resource once, with its last value: a preview checks it, and then an update", async () => {
     const { volume } = stack(5);
     for (const size of [4, 4, 5]) expect(await volume("a", size)).toEqual({ violations: [] });
     expect(await volume("b", 1)).toEqual({ violations: costs(1, 6, 5) });
@@ -94,7 +94,7 @@ describe("budget", () => {
     expect(await volume("b", 1)).toEqual({ violations: [] });
   });
 
-  test("counts every stack for itself", async () => {
+  test("counts every stack separately", async () => {
     for (let i = 0; i < 3; i++) expect(await stack(5).volume("a", 4)).toEqual({ violations: [] });
   });
 
@@ -108,26 +108,26 @@ describe("budget", () => {
     });
   });
 
-  test("has prices, and takes others in their place one by one", async () => {
+  test("has prices, and individual ones can be overridden", async () => {
     const { volumeGb } = prices;
     expect(await stack(0.01, {}).volume("a", 10)).toEqual({ violations: costs(volumeGb * 10, volumeGb * 10, 0.01) });
     expect(await stack(0.01, { memoryGb: 0 }).volume("a", 10)).toEqual({
       violations: costs(volumeGb * 10, volumeGb * 10, 0.01),
     });
-    // Inside of a table as well: another price of one plan leaves the others.
+    // Also inside a table: another price of one plan keeps the others.
     const given = { postgres: { basic: 1 }, postgresDiskGb: 0 };
     expect(await stack(0.01, given).cluster("a", { plan: "basic" })).toEqual({ violations: costs(1, 1, 0.01) });
     const { scale = 0 } = prices.postgres;
     expect(await stack(0.01, given).cluster("a", { plan: "scale" })).toEqual({ violations: costs(scale, scale, 0.01) });
   });
 
-  test("tells the currency of the prices", async () => {
+  test("prints the currency of the prices", async () => {
     expect(await stack(1, { volumeGb: 1, currency: "EUR" }).volume("a", 2)).toEqual({
       violations: [expect.stringContaining("2.00 EUR a month")],
     });
   });
 
-  test("counts what is unknown at the update", async () => {
+  test("counts unknown values at the update", async () => {
     const { machine, volume } = stack(5);
     expect(await machine("a", { cpus: unknownText as never })).toEqual({
       violations: [],
@@ -137,7 +137,7 @@ describe("budget", () => {
     expect(await machine("a", { cpus: 1 })).toEqual({ violations: costs(2, 7, 5) });
   });
 
-  test("knows its settings", async () => {
+  test("refuses unknown settings", async () => {
     const config = { montly: 5 };
     await expect(check(budget(), "Volume", { app: "shop" }, { config })).rejects.toThrow('did you mean "monthly"?');
     await expect(stack(5, { memory: 5 }).volume("a")).rejects.toThrow("memory");

@@ -20,14 +20,14 @@ const missing = (name: string) =>
 describe("certificates-validated", () => {
   test.each<[string, Declared[]]>([
     ["no certificate", []],
-    ["no certificate, and a validation", [validation("www.example.com")]],
-    ["one made of it, at a preview", [certificate("a", "www.example.com"), validation(unknownText, "a")]],
-    ["the hostname, written out", [certificate("a", "www.example.com"), validation("www.example.com")]],
-    ["the id, written out", [certificate("a", "www.example.com"), validation("shop/www.example.com")]],
+    ["no certificate, but a validation", [validation("www.example.com")]],
+    ["a validation created from it, at a preview", [certificate("a", "www.example.com"), validation(unknownText, "a")]],
+    ["a validation with the literal hostname", [certificate("a", "www.example.com"), validation("www.example.com")]],
+    ["a validation with the literal id", [certificate("a", "www.example.com"), validation("shop/www.example.com")]],
     ["a wildcard", [certificate("a", "*.example.com"), validation("shop/*.example.com")]],
-    // A zone, say: the validation is of the certificate by the hostname that both have.
+    // A DNS zone, for example: the validation belongs to the certificate by their shared hostname.
     [
-      "a hostname that both are made of something else from",
+      "a hostname that both derive from another resource",
       [
         { type: "App", name: "zone", props: {} },
         certificate("a", "www.example.com"),
@@ -43,7 +43,7 @@ describe("certificates-validated", () => {
         validation(unknownText, "a"),
       ],
     ],
-  ])("lets pass: %s", async (_, declared) => {
+  ])("accepts: %s", async (_, declared) => {
     expect(await checkStack(certificatesValidated, declared)).toEqual({ violations: [] });
     expect(await checkStack(certificatesValidated, declared, { binding: "pulumi-machines-plugin" })).toEqual({
       violations: [],
@@ -52,21 +52,21 @@ describe("certificates-validated", () => {
 
   test.each<[string, Declared[]]>([
     ["without any", []],
-    ["with one of another", [certificate("b", "b.example.com"), validation(unknownText, "b")]],
-    ["with one of another hostname", [validation("b.example.com")]],
-    ["with one of a hostname that ends alike", [validation("x.a.example.com")]],
-  ])("names a certificate %s", async (_, declared) => {
+    ["with a validation of another one", [certificate("b", "b.example.com"), validation(unknownText, "b")]],
+    ["with a validation of another hostname", [validation("b.example.com")]],
+    ["with a validation of a hostname with the same end", [validation("x.a.example.com")]],
+  ])("reports a certificate %s", async (_, declared) => {
     expect(await checkStack(certificatesValidated, [certificate("a", "a.example.com"), ...declared])).toEqual({
       violations: [missing("a")],
     });
   });
 
-  test("one that you bring yourself is none of it", async () => {
+  test("ignores an uploaded certificate", async () => {
     const custom = { type: "CustomCertificate", name: "a", props: { hostname: "a.example.com" } } as const;
     expect(await checkStack(certificatesValidated, [custom])).toEqual({ violations: [] });
   });
 
-  test("goes on past what is unknown", async () => {
+  test("continues after unknown values", async () => {
     const declared = [certificate("a", unknownText), certificate("b", "b.example.com"), validation("c.example.com")];
     expect(await checkStack(certificatesValidated, declared)).toEqual({
       violations: [missing("b")],
@@ -74,7 +74,7 @@ describe("certificates-validated", () => {
     });
   });
 
-  test("has no settings but exceptions", async () => {
+  test("refuses settings other than exceptions", async () => {
     await expect(checkStack(certificatesValidated, [], { config: { days: 1 } })).rejects.toThrow('has "days"');
   });
 });

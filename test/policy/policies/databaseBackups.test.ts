@@ -18,30 +18,30 @@ const missing = (name: string) => `${name}: There is no backup of it. Add a Post
 describe("database-backups", () => {
   test.each<[string, Declared[]]>([
     ["no cluster", [backup("old")]],
-    ["made of it, at a preview", [cluster("a", { clusterId: unknownText }), backup(unknownText, "a")]],
-    ["made of it, at an update", [cluster("a"), backup("a0123", "a")]],
-    ["its id, written out", [cluster("a"), backup("a0123")]],
-    ["its name, written out", [cluster("a"), backup("a-db")]],
-    ["beside one that is not known", [cluster("a"), backup(unknownText), backup(unknownText, "a")]],
+    ["created from it, at a preview", [cluster("a", { clusterId: unknownText }), backup(unknownText, "a")]],
+    ["created from it, at an update", [cluster("a"), backup("a0123", "a")]],
+    ["with its literal id", [cluster("a"), backup("a0123")]],
+    ["with its literal name", [cluster("a"), backup("a-db")]],
+    ["beside an unknown one", [cluster("a"), backup(unknownText), backup(unknownText, "a")]],
     ["one of several", [cluster("a"), backup("b0123"), backup("a0123")]],
-  ])("lets a cluster pass with a backup: %s", async (_, declared) => {
+  ])("accepts a cluster with a backup: %s", async (_, declared) => {
     for (const binding of ["pulumi-machines", "pulumi-machines-plugin"] as const)
       expect(await checkStack(databaseBackups, declared, { binding })).toEqual({ violations: [] });
   });
 
   test.each<[string, Declared[]]>([
-    ["none at all", []],
-    ["one of another cluster", [cluster("b"), backup(unknownText, "b")]],
-    ["one of a cluster that is not of the stack", [backup("b0123")]],
+    ["no backup", []],
+    ["a backup of another cluster", [cluster("b"), backup(unknownText, "b")]],
+    ["a backup of a cluster outside the stack", [backup("b0123")]],
     [
-      "one that is written out, which an id yet to be given is not",
+      "a literal id that a new cluster cannot have yet",
       [cluster("b", { clusterId: unknownText }), backup("b0123"), backup(unknownText, "b")],
     ],
-  ])("names a cluster with %s", async (_, declared) => {
+  ])("reports a cluster with %s", async (_, declared) => {
     expect(await checkStack(databaseBackups, [cluster("a"), ...declared])).toEqual({ violations: [missing("a")] });
   });
 
-  test("says what is unknown, unless there is a backup anyway", async () => {
+  test("reports unknown values, unless there is a backup anyway", async () => {
     const declared = [cluster("a"), cluster("b"), backup(unknownText), backup("b0123")];
     expect(await checkStack(databaseBackups, declared)).toEqual({
       violations: [],
@@ -49,7 +49,7 @@ describe("database-backups", () => {
     });
   });
 
-  test("has no settings but exceptions", async () => {
+  test("refuses settings other than exceptions", async () => {
     await expect(checkStack(databaseBackups, [], { config: { every: 1 } })).rejects.toThrow('has "every"');
   });
 });

@@ -5,8 +5,8 @@ import { check, unknownText } from "../../support/policies.ts";
 const run = (plan: string | undefined, config?: object) => check(databasePlan, "PostgresCluster", { plan }, { config });
 
 describe("database-plan", () => {
-  // Left out it is that of the source; a name that is not known may be larger than all of them.
-  test.each(["starter", "launch", "Scale", "Performance", undefined, "galactic"])("lets %s pass", async (plan) => {
+  // If omitted, it is the source's plan; an unknown name may be larger than all of them.
+  test.each(["starter", "launch", "Scale", "Performance", undefined, "galactic"])("accepts %s", async (plan) => {
     expect(await run(plan)).toEqual({ violations: [] });
   });
 
@@ -14,7 +14,7 @@ describe("database-plan", () => {
     expect(await run(plan)).toEqual({ violations: ['plan is "basic"; "starter" is the smallest allowed.'] });
   });
 
-  test("takes another smallest plan", async () => {
+  test("accepts another smallest plan", async () => {
     expect(await run("basic", { minimum: "basic" })).toEqual({ violations: [] });
     expect(await run("launch", { minimum: "launch" })).toEqual({ violations: [] });
     expect(await run("starter", { minimum: "launch" })).toEqual({
@@ -23,13 +23,13 @@ describe("database-plan", () => {
     await expect(run("starter", { minimum: "large" })).rejects.toThrow("minimum");
   });
 
-  test("says that it is unknown", async () => {
+  test("reports an unknown plan", async () => {
     expect(
       await check(databasePlan, "PostgresCluster", { plan: unknownText }, { binding: "pulumi-machines-plugin" }),
     ).toEqual({ violations: [], unknown: expect.stringMatching(/^plan is known only at the update/) });
   });
 
-  test("knows its settings", async () => {
+  test("refuses unknown settings", async () => {
     await expect(run("basic", { minimun: "basic" })).rejects.toThrow('did you mean "minimum"?');
   });
 });

@@ -3,11 +3,11 @@ import { databaseProtection } from "../../../policy/policies/databaseProtection.
 import { check, unknownText } from "../../support/policies.ts";
 
 describe("database-protection", () => {
-  test.each([{}, { deletionProtection: true }, { deletionProtection: undefined }])("lets %j pass", async (inputs) => {
+  test.each([{}, { deletionProtection: true }, { deletionProtection: undefined }])("accepts %j", async (inputs) => {
     expect(await check(databaseProtection, "PostgresCluster", inputs)).toEqual({ violations: [] });
   });
 
-  test("refuses a cluster without it, also one that Pulumi protects", async () => {
+  test("refuses a cluster without it, even one that Pulumi protects", async () => {
     for (const protect of [false, true])
       expect(
         await check(
@@ -19,7 +19,7 @@ describe("database-protection", () => {
       ).toEqual({ violations: ["deletionProtection is false. Leave it out, or set it to true."] });
   });
 
-  test("says that it is unknown", async () => {
+  test("reports an unknown value", async () => {
     const inputs = { deletionProtection: unknownText as never };
     expect(await check(databaseProtection, "PostgresCluster", inputs)).toEqual({
       violations: [],
@@ -27,7 +27,7 @@ describe("database-protection", () => {
     });
   });
 
-  test("has no settings but exceptions", async () => {
+  test("refuses settings other than exceptions", async () => {
     const how = { config: { exceptons: [] } };
     await expect(check(databaseProtection, "PostgresCluster", {}, how)).rejects.toThrow('did you mean "exceptions"?');
   });

@@ -6,7 +6,7 @@ const run = (expiry: string, config?: object) =>
   check(deployTokenExpiry, "DeployToken", { app: "shop", expiry }, { config });
 
 describe("deploy-token-expiry", () => {
-  test.each(["24h", "720h", "2160h", "90m", "2159h59m60s"])("lets %s pass", async (expiry) => {
+  test.each(["24h", "720h", "2160h", "90m", "2159h59m60s"])("accepts %s", async (expiry) => {
     expect(await run(expiry)).toEqual({ violations: [] });
   });
 
@@ -20,18 +20,18 @@ describe("deploy-token-expiry", () => {
     });
   });
 
-  test("takes another bound", async () => {
+  test("accepts another limit", async () => {
     expect(await run("200h", { maxHours: 168 })).toEqual({
       violations: ['expiry is 200 h; at most 168 h are allowed: expiry: "168h".'],
     });
     expect(await run("9000h", { maxHours: 9000 })).toEqual({ violations: [] });
   });
 
-  test("leaves what is no duration to the provider, which refuses it", async () => {
+  test("ignores an invalid duration, which the provider refuses", async () => {
     expect(await run("forever")).toEqual({ violations: [] });
   });
 
-  test("says that it is unknown", async () => {
+  test("reports an unknown expiry", async () => {
     const inputs = { app: "shop", expiry: unknownText };
     expect(await check(deployTokenExpiry, "DeployToken", inputs, { binding: "pulumi-machines-plugin" })).toEqual({
       violations: [],
@@ -39,7 +39,7 @@ describe("deploy-token-expiry", () => {
     });
   });
 
-  test("knows its settings", async () => {
+  test("refuses unknown settings", async () => {
     await expect(run("1h", { maxHour: 1 })).rejects.toThrow('did you mean "maxHours"?');
   });
 });

@@ -14,16 +14,16 @@ describe("graceful-stop", () => {
     { timeout: "1m" },
     { timeout: "10s", signal: "SIGTERM" },
     { timeout: "10000ms" },
-  ] as const)("lets %j pass", async (stop) => {
+  ] as const)("accepts %j", async (stop) => {
     expect(await check(gracefulStop, "Machine", machine(stop))).toEqual({ violations: [] });
   });
 
-  test("is about Machines with services alone", async () => {
+  test("applies only to Machines with services", async () => {
     const killed = machine({ signal: "SIGKILL" }, false);
     expect(await check(gracefulStop, "Machine", killed)).toEqual({ violations: [] });
   });
 
-  test("refuses too little time, and tells how much is wanted", async () => {
+  test("refuses a short timeout, and names the required one", async () => {
     for (const stop of [undefined, {}, { signal: "SIGTERM" }] as const)
       expect(await check(gracefulStop, "Machine", machine(stop), { binding: "pulumi-machines-plugin" })).toEqual({
         violations: ['config.stopConfig.timeout is left out, which is 5 s; at least 10 s are wanted: timeout: "10s".'],
@@ -33,7 +33,7 @@ describe("graceful-stop", () => {
     });
   });
 
-  test("refuses a signal that ends everything at once", async () => {
+  test("refuses a signal that ends the process immediately", async () => {
     expect(await check(gracefulStop, "Machine", machine({ signal: "SIGKILL", timeout: "30s" }))).toEqual({
       violations: [
         'config.stopConfig.signal is "SIGKILL", which ends every connection at once. Use "SIGTERM" or "SIGINT".',
@@ -41,7 +41,7 @@ describe("graceful-stop", () => {
     });
   });
 
-  test("looks at containers that say themselves how they are stopped, and else at the Machine", async () => {
+  test("checks containers with their own stop settings, and otherwise the Machine's", async () => {
     const containers = (...stops: (MachineStopConfig | undefined)[]) => {
       const { app, config } = machine();
       return { app, config: { ...config, containers: stops.map((stop, i) => ({ name: `c${i}`, image: "c", stop })) } };
@@ -57,14 +57,14 @@ describe("graceful-stop", () => {
     });
   });
 
-  test("takes another bound", async () => {
+  test("accepts another limit", async () => {
     expect(await check(gracefulStop, "Machine", machine(), { config: { minSeconds: 5 } })).toEqual({ violations: [] });
     expect(await check(gracefulStop, "Machine", machine({ timeout: "10s" }), { config: { minSeconds: 30 } })).toEqual({
       violations: [expect.stringContaining('timeout: "30s"')],
     });
   });
 
-  test("goes on past what is unknown", async () => {
+  test("continues after unknown values", async () => {
     const signal = unknownText as never;
     expect(await check(gracefulStop, "Machine", machine({ signal, timeout: "1s" }))).toEqual({
       violations: [expect.stringContaining("timeout")],
@@ -76,7 +76,7 @@ describe("graceful-stop", () => {
     });
   });
 
-  test("knows its settings", async () => {
+  test("refuses unknown settings", async () => {
     await expect(check(gracefulStop, "Machine", machine(), { config: { minSecond: 1 } })).rejects.toThrow(
       'did you mean "minSeconds"?',
     );

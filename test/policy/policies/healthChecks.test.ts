@@ -23,19 +23,19 @@ describe("health-checks", () => {
       "a check of a container",
       { services: [service()], containers: [{ name: "a", image: "a", healthchecks: [{ name: "up" }] }] },
     ],
-  ])("lets %s pass", async (_, config) => {
+  ])("accepts %s", async (_, config) => {
     expect(await check(healthChecks, "Machine", machine(config))).toEqual({ violations: [] });
   });
 
   test.each<[string, Partial<MachineConfig>]>([
     ["no check", { services: [service({ checks: [http] }), service()] }],
-    ["a list of none", { services: [service({ checks: [http] }), service({ checks: [] })] }],
+    ["no check in its list", { services: [service({ checks: [http] }), service({ checks: [] })] }],
     [
       "a check of the Machine on another port",
       { services: [service({ checks: [http] }), service()], checks: { web: { ...http, port: 9090 } } },
     ],
     [
-      "a container's check of another port alone",
+      "only a container's check of another port",
       {
         services: [service({ checks: [http] }), service()],
         containers: [{ name: "a", image: "a", healthchecks: [{ name: "up", tcp: { port: 9090 } }] }],
@@ -51,13 +51,13 @@ describe("health-checks", () => {
     });
   });
 
-  test("refuses a service of UDP without any, for which a check of the Machine is enough", async () => {
+  test("refuses a UDP service without any check; a check of the Machine is sufficient", async () => {
     expect(await check(healthChecks, "Machine", machine({ services: [service({ protocol: "udp" })] }))).toEqual({
       violations: [expect.stringContaining("config.services[0] has no check. Add one of the Machine: checks:")],
     });
   });
 
-  test("says that a port is unknown where it may be the one, and only there", async () => {
+  test("reports an unknown port only if it may be the missing one", async () => {
     const port = unknownText as never;
     const services = [service(), service({ checks: [http] })];
     const one = machine({ services, checks: { a: { ...http, port } } });
@@ -72,7 +72,7 @@ describe("health-checks", () => {
     expect(await check(healthChecks, "Machine", two)).toEqual({ violations: [] });
   });
 
-  test("goes on past what is unknown", async () => {
+  test("continues after unknown values", async () => {
     const services = [service({ checks: unknownList }), service()];
     expect(await check(healthChecks, "Machine", machine({ services }))).toEqual({
       violations: [missing(1)],
@@ -85,7 +85,7 @@ describe("health-checks", () => {
     });
   });
 
-  test("has no settings but exceptions", async () => {
+  test("refuses settings other than exceptions", async () => {
     await expect(check(healthChecks, "Machine", machine({}), { config: { kind: "http" } })).rejects.toThrow(
       'has "kind", which it does not know; it knows exceptions, enforcementLevel',
     );

@@ -20,12 +20,12 @@ describe("https-forced", () => {
     [{ port: 5432, handlers: ["pg_tls"] }],
     [{ port: 22 }],
     [{ port: 22, handlers: [] }],
-  ])("lets %j pass", async (port) => {
+  ])("accepts %j", async (port) => {
     expect(await check(httpsForced, "Machine", machine([port]))).toEqual({ violations: [] });
     expect(await repair(httpsForced, "Machine", machine([port]))).toBeUndefined();
   });
 
-  test("lets a Machine without services pass", async () => {
+  test("accepts a Machine without services", async () => {
     const inputs = { app: "shop", config: { image: "shop" } };
     expect(await check(httpsForced, "Machine", inputs)).toEqual({ violations: [] });
     expect(await repair(httpsForced, "Machine", inputs)).toBeUndefined();
@@ -34,7 +34,7 @@ describe("https-forced", () => {
     expect(await repair(httpsForced, "Machine", inner)).toBeUndefined();
   });
 
-  test("refuses HTTP that stays HTTP, and names the port", async () => {
+  test("refuses HTTP without a redirect, and names the port", async () => {
     const inputs = machine([tls], [tls, open], [{ port: 8080, handlers: ["proxy_proto", "http"], forceHttps: false }]);
     expect(await check(httpsForced, "Machine", inputs, { binding: "pulumi-machines-plugin" })).toEqual({
       violations: [
@@ -44,7 +44,7 @@ describe("https-forced", () => {
     });
   });
 
-  test("repairs the ports that need it, and keeps everything else", async () => {
+  test("remediates the ports that need it, and keeps everything else", async () => {
     const inputs = { ...machine([tls, { ...open }], [{ port: 22 }]), region: "ams" };
     const env = { PORT: "80", HIDDEN: secret("hidden") };
     for (const binding of ["pulumi-machines", "pulumi-machines-plugin"] as const)
@@ -65,7 +65,7 @@ describe("https-forced", () => {
       });
   });
 
-  test("repairs what is known beside what is not", async () => {
+  test("remediates known values beside unknown ones", async () => {
     const inputs = machine([{ port: 1, handlers: unknownList }, open], [tls]);
     const repaired = await repair(httpsForced, "Machine", structuredClone(inputs));
     expect(repaired).toMatchObject({
@@ -86,7 +86,7 @@ describe("https-forced", () => {
     );
   });
 
-  test("repairs nothing where there is no HTTPS to lead to", async () => {
+  test("remediates nothing without an HTTPS port", async () => {
     for (const ports of [[open], [open, { port: 443, handlers: ["tls" as const] }], [open, { ...tls, port: 8443 }]]) {
       expect(await repair(httpsForced, "Machine", machine(ports))).toBeUndefined();
       expect((await check(httpsForced, "Machine", machine(ports))).violations).toHaveLength(1);
@@ -95,14 +95,14 @@ describe("https-forced", () => {
     expect(await repair(httpsForced, "Machine", machine([{ ...open }], [range]))).toBeDefined();
   });
 
-  test("takes null for nothing, as the provider does", async () => {
+  test("treats null as omitted, like the provider", async () => {
     const nothing = null as never;
     const inputs = machine([{ port: 80, handlers: nothing }], nothing);
     expect(await check(httpsForced, "Machine", inputs)).toEqual({ violations: [] });
     expect(await repair(httpsForced, "Machine", inputs)).toBeUndefined();
   });
 
-  test("goes on past what is unknown", async () => {
+  test("continues after unknown values", async () => {
     const inputs = machine([{ port: 1, handlers: unknownList }, open]);
     expect(await check(httpsForced, "Machine", inputs)).toEqual({
       violations: [expect.stringContaining("config.services[0].ports[1]")],
@@ -110,14 +110,14 @@ describe("https-forced", () => {
     });
   });
 
-  test("has no settings but exceptions", async () => {
+  test("refuses settings other than exceptions", async () => {
     await expect(check(httpsForced, "Machine", machine(), { config: { ports: [] } })).rejects.toThrow(
       'has "ports", which it does not know',
     );
   });
 });
 
-/** A copy that a repair may change; secrets are handed in, for they are no plain data. */
+/** A copy that a remediation may change; secrets are passed separately, because they are not plain data. */
 function structuredCloneOf(inputs: ReturnType<typeof machine>, env: Record<string, string>) {
   const copy = structuredClone(inputs);
   return { ...copy, config: { ...copy.config, env } };

@@ -9,7 +9,7 @@ const machine = (image: string, containers: string[] = []) => ({
 });
 
 describe("images-pinned", () => {
-  test.each([`registry.example.com/shop@${digest}`, `shop:1.0.0@${digest}`])("lets %s pass", async (image) => {
+  test.each([`registry.example.com/shop@${digest}`, `shop:1.0.0@${digest}`])("accepts %s", async (image) => {
     expect(await check(imagesPinned, "Machine", machine(image, [image]))).toEqual({ violations: [] });
   });
 
@@ -18,7 +18,7 @@ describe("images-pinned", () => {
     async (image) => {
       const { violations } = await check(imagesPinned, "Machine", machine(image));
       expect(violations).toEqual([
-        "config.image has no digest: a tag may be moved to another image. Write it as name@sha256:…",
+        "config.image has no digest: a tag may be moved to another image. Write it as name@sha256:…; the Machine's output imageRef and `docker buildx imagetools inspect IMAGE` show the digest.",
       ]);
     },
   );
@@ -28,7 +28,7 @@ describe("images-pinned", () => {
     expect(violations).toEqual([expect.stringContaining("config.containers[1].image has no digest")]);
   });
 
-  test("names every other place an image may be", async () => {
+  test("names every other property with an image", async () => {
     const { app, config } = machine(`shop@${digest}`);
     const volumes = [{ name: "models", image: "models:1" }];
     const files = [{ guestPath: "/etc/config", imageConfig: "config:1" }];
@@ -39,7 +39,7 @@ describe("images-pinned", () => {
     ]);
   });
 
-  test("takes null for nothing, as the provider does", async () => {
+  test("treats null as omitted, like the provider", async () => {
     const { app, config } = machine(`shop@${digest}`);
     const nothing = null as never;
     expect(
@@ -47,7 +47,7 @@ describe("images-pinned", () => {
     ).toEqual({ violations: [] });
   });
 
-  test("goes on past an image that is unknown, and says that it is", async () => {
+  test("continues after an unknown image, and reports it", async () => {
     expect(await check(imagesPinned, "Machine", machine(unknownText, ["b:1"]))).toEqual({
       violations: [expect.stringContaining("config.containers[0].image")],
       unknown:
@@ -55,7 +55,7 @@ describe("images-pinned", () => {
     });
   });
 
-  test("is about Machines alone", async () => {
+  test("applies only to Machines", async () => {
     expect(await check(imagesPinned, "App", {})).toMatchObject({ notApplicable: "it is about each Machine" });
   });
 });

@@ -18,13 +18,13 @@ describe("known-ports", () => {
     [[{ startPort: 443, endPort: 443 }]],
     [[{ startPort: 80 }]],
     [[]],
-    // No port at all makes none public.
+    // A service without a port is not public.
     [[{ handlers: ["tls"] }]],
-  ])("lets %j pass", async (ports) => {
+  ])("accepts %j", async (ports) => {
     expect(await run(ports)).toEqual({ violations: [] });
   });
 
-  test("lets services pass that are not public", async () => {
+  test("accepts services that are not public", async () => {
     expect(await check(knownPorts, "Machine", machine(undefined))).toEqual({ violations: [] });
     expect(await check(knownPorts, "Machine", { app: "shop", config: { image: "x" } })).toEqual({ violations: [] });
   });
@@ -36,13 +36,13 @@ describe("known-ports", () => {
     [{ startPort: 1, endPort: 65535 }, "makes the ports 1 to 65535 public"],
     [{ startPort: 81 }, "makes port 81 public"],
     [{ endPort: 81 }, "makes port 81 public"],
-  ])("refuses %j once, and tells which are known", async (port, said) => {
+  ])("refuses %j once, and lists the known ones", async (port, said) => {
     expect(await run([{ port: 80 }, port])).toEqual({
       violations: [`config.services[0].ports[1] ${said}. Known are 80, 443.`],
     });
   });
 
-  test("takes other ports", async () => {
+  test("accepts other ports", async () => {
     expect(await run([{ port: 5432 }], { ports: [5432] })).toEqual({ violations: [] });
     expect(await run([{ startPort: 10, endPort: 12 }], { ports: [10, 11, 12] })).toEqual({ violations: [] });
     expect(await run([{ port: 80 }], { ports: [5432] })).toEqual({
@@ -53,7 +53,7 @@ describe("known-ports", () => {
     });
   });
 
-  test("goes on past ports that are unknown", async () => {
+  test("continues after unknown ports", async () => {
     const inputs = machine([{ port: unknownText as never }, { port: 22 }], unknownList, [{ port: 23 }]);
     expect(await check(knownPorts, "Machine", inputs, { binding: "pulumi-machines-plugin" })).toEqual({
       violations: [expect.stringContaining("port 22"), expect.stringContaining("port 23")],
@@ -63,7 +63,7 @@ describe("known-ports", () => {
     });
   });
 
-  test("knows its settings", async () => {
+  test("refuses unknown settings", async () => {
     await expect(run([], { port: [1] })).rejects.toThrow('did you mean "ports"?');
   });
 });

@@ -6,8 +6,8 @@ type Type = "v4" | "v6" | "shared_v4" | "private_v6" | "egress_v4" | "egress_v6"
 const run = (type: Type, config?: object) => check(noPublicIpv4, "IpAssignment", { app: "shop", type }, { config });
 
 describe("no-public-ipv4", () => {
-  // Nobody connects to an address that is for connections the App opens.
-  test.each<Type>(["v6", "private_v6", "egress_v4", "egress_v6", "egress_pair"])("lets %s pass", async (type) => {
+  // Addresses for outgoing connections accept no incoming ones.
+  test.each<Type>(["v6", "private_v6", "egress_v4", "egress_v6", "egress_pair"])("accepts %s", async (type) => {
     expect(await run(type)).toEqual({ violations: [] });
   });
 
@@ -17,7 +17,7 @@ describe("no-public-ipv4", () => {
     });
   });
 
-  test("lets the kinds pass that are allowed", async () => {
+  test("accepts the allowed kinds", async () => {
     expect(await run("shared_v4", { allow: ["shared_v4"] })).toEqual({ violations: [] });
     expect(await run("v4", { allow: ["shared_v4", "v4"] })).toEqual({ violations: [] });
     expect(await run("v4", { allow: ["shared_v4"] })).toEqual({
@@ -25,7 +25,7 @@ describe("no-public-ipv4", () => {
     });
   });
 
-  test("says that it is unknown", async () => {
+  test("reports an unknown kind", async () => {
     const inputs = { app: "shop", type: unknownText as never };
     expect(await check(noPublicIpv4, "IpAssignment", inputs, { binding: "pulumi-machines-plugin" })).toEqual({
       violations: [],
@@ -33,7 +33,7 @@ describe("no-public-ipv4", () => {
     });
   });
 
-  test("knows its settings", async () => {
+  test("refuses unknown settings", async () => {
     await expect(run("v4", { allowed: ["v4"] })).rejects.toThrow('did you mean "allow"?');
   });
 });

@@ -16,7 +16,7 @@ const run = (env: Env, config?: object) => check(noSecretsInEnv, "Machine", mach
 const random = "q7Zp2Lw9Xk4Vb8Nc1Md6Rt3Ys5Hg0Jf";
 
 describe("no-secrets-in-env", () => {
-  test("lets plain settings pass", async () => {
+  test("accepts plain settings", async () => {
     const env = { PORT: "8080", GREETING: "Hello, world!", PUBLIC_URL: "https://www.example.com/", TOKEN_TTL: "3600" };
     expect(await run(env)).toEqual({ violations: [] });
     expect(await check(noSecretsInEnv, "Machine", machine({}, [env], [env]))).toEqual({ violations: [] });
@@ -25,7 +25,7 @@ describe("no-secrets-in-env", () => {
     });
   });
 
-  test("tells by what it looks like a secret, and never the value", async () => {
+  test("says why a variable looks like a secret, and never its value", async () => {
     const env = {
       DATABASE_PASSWORD: "hunter2hunter2",
       DATABASE_URL: "postgres://shop:hunter2hunter2@db.example.com/shop",
@@ -42,7 +42,7 @@ describe("no-secrets-in-env", () => {
     });
   });
 
-  test("looks into processes and containers", async () => {
+  test("checks processes and containers too", async () => {
     const inputs = machine({}, [{}, { API_KEY: "abc" }], [{ API_KEY: "abc" }]);
     expect(await check(noSecretsInEnv, "Machine", inputs)).toEqual({
       violations: [
@@ -52,13 +52,13 @@ describe("no-secrets-in-env", () => {
     });
   });
 
-  test("lets variables pass that may hold anything", async () => {
+  test("accepts exempt variables with any value", async () => {
     const env = { API_KEY: "abc", SEED: random };
     expect(await run(env, { allow: ["API_KEY", "SEED"] })).toEqual({ violations: [] });
     expect(await run(env, { allow: ["API_KEY"] })).toEqual({ violations: [expect.stringContaining("env.SEED")] });
   });
 
-  test("takes more names", async () => {
+  test("accepts more names", async () => {
     const env = { SESSION_SALT: "abc", MODE: "abc" };
     expect(await run(env)).toEqual({ violations: [] });
     expect(await run(env, { names: ["*_salt"] })).toEqual({
@@ -66,13 +66,13 @@ describe("no-secrets-in-env", () => {
     });
   });
 
-  test("takes another bound of what is random", async () => {
+  test("accepts another limit for random text", async () => {
     const env = { SEED: "a1b2a1b2a1b2a1b2a1b2z9" };
     expect(await run(env)).toEqual({ violations: [] });
     expect(await run(env, { entropy: 2 })).toEqual({ violations: [expect.stringContaining("looks random")] });
   });
 
-  test("goes on past what is unknown", async () => {
+  test("continues after unknown values", async () => {
     const inputs = machine({ A: unknownText, API_KEY: "abc" }, [], [{ API_KEY: "abc" }]);
     expect(await check(noSecretsInEnv, "Machine", inputs)).toEqual({
       violations: [expect.stringContaining("config.env.API_KEY"), expect.stringContaining("config.containers[0]")],
@@ -88,7 +88,7 @@ describe("no-secrets-in-env", () => {
     expect(await run(unknownText as never)).toMatchObject({ unknown: expect.stringMatching(/^config\.env is known/) });
   });
 
-  test("knows its settings", async () => {
+  test("refuses unknown settings", async () => {
     await expect(run({}, { entropi: 3 })).rejects.toThrow('did you mean "entropy"?');
   });
 });

@@ -6,7 +6,7 @@ const missing = "It is not protected: taking it out of the program deletes it. A
 
 describe("production-protected", () => {
   test.each(["pulumi-machines", "pulumi-machines-plugin"] as const)(
-    "lets protected resources pass: %s",
+    "accepts protected resources: %s",
     async (binding) => {
       const how = { opts: { protect: true }, binding };
       expect(await check(productionProtected, "App", {}, how)).toEqual({ violations: [] });
@@ -17,12 +17,12 @@ describe("production-protected", () => {
     },
   );
 
-  test("lets a cluster pass with a protection of its own, which it has by default", async () => {
+  test("accepts a cluster with its own protection, which is the default", async () => {
     for (const deletionProtection of [true, undefined])
       expect(await check(productionProtected, "PostgresCluster", { deletionProtection })).toEqual({ violations: [] });
   });
 
-  test("refuses resources that nothing protects", async () => {
+  test("refuses unprotected resources", async () => {
     expect(await check(productionProtected, "App", {})).toEqual({ violations: [missing] });
     expect(await check(productionProtected, "Volume", { app: "shop" })).toEqual({ violations: [missing] });
     expect(await check(productionProtected, "PostgresCluster", { deletionProtection: false })).toEqual({
@@ -30,7 +30,7 @@ describe("production-protected", () => {
     });
   });
 
-  test("asks for nothing that is unknown, but for a cluster's protection", async () => {
+  test("ignores unknown values, except a cluster's protection", async () => {
     expect(await check(productionProtected, "Volume", { app: unknownText })).toEqual({ violations: [missing] });
     const inputs = { deletionProtection: unknownText as never };
     expect(await check(productionProtected, "PostgresCluster", inputs)).toEqual({
@@ -39,13 +39,13 @@ describe("production-protected", () => {
     });
   });
 
-  test("is about nothing that can be made again", async () => {
+  test("ignores resources that can be created again", async () => {
     expect(await check(productionProtected, "Machine", { app: "shop", config: { image: "a" } })).toMatchObject({
       notApplicable: expect.any(String),
     });
   });
 
-  test("has no settings but exceptions", async () => {
+  test("refuses settings other than exceptions", async () => {
     await expect(check(productionProtected, "App", {}, { config: { types: [] } })).rejects.toThrow('has "types"');
   });
 });

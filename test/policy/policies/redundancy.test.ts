@@ -20,14 +20,14 @@ const production = { metadata: { environment: "production" } };
 const few = (name: string, count: string, wanted = 2) => `${name}: It has ${count}; at least ${wanted} are wanted.`;
 
 describe("redundancy", () => {
-  test("is about Apps of production, which nothing is by itself", async () => {
+  test("applies only to Apps marked as production", async () => {
     expect(await checkStack(redundancy, [app("a"), machine({ madeOf: "a" })])).toEqual({ violations: [] });
   });
 
   test.each<[string, Declared[]]>([
-    ["made of the App, at a preview", [machine({ madeOf: "a" }), machine({ madeOf: "a" })]],
-    ["of its name, written out", [machine({ app: "a-x1" }), machine({ app: "a-x1" })]],
-    ["one this way, one that", [machine({ app: "a-x1" }), machine({ madeOf: "a" })]],
+    ["created from the App, at a preview", [machine({ madeOf: "a" }), machine({ madeOf: "a" })]],
+    ["with its literal name", [machine({ app: "a-x1" }), machine({ app: "a-x1" })]],
+    ["one of each kind", [machine({ app: "a-x1" }), machine({ madeOf: "a" })]],
   ])("counts Machines %s", async (_, declared) => {
     expect(await run([app("a"), ...declared])).toEqual({ violations: [] });
     expect(await run([app("a"), ...declared.slice(1)])).toEqual({ violations: [few("a", "1 Machine")] });
@@ -40,12 +40,12 @@ describe("redundancy", () => {
     ).toEqual({ violations: [few("a", "1 Machine")] });
   });
 
-  test("counts the Machines of every App for itself, also where their Apps are not known yet", async () => {
+  test("counts the Machines of every App separately, even if the Apps are not yet known", async () => {
     const declared = [app("a"), app("b"), machine({ madeOf: "a" }), machine({ madeOf: "b" }), machine({ madeOf: "b" })];
     expect(await run(declared)).toEqual({ violations: [few("a", "1 Machine")] });
   });
 
-  test("leaves an App without Machines alone, unless it is named: others may make them, or it has none", async () => {
+  test("ignores an App without Machines unless it is named: others may create them, or it has none", async () => {
     expect(await run([app("a")])).toEqual({ violations: [] });
     expect(await run([app("a")], { apps: ["a"], regions: 2 })).toEqual({ violations: [few("a", "0 Machines")] });
   });
@@ -59,13 +59,13 @@ describe("redundancy", () => {
     expect(await run(declared)).toEqual({ violations: [few("a", "1 Machine")] });
   });
 
-  test("counts what stops when idle", async () => {
+  test("counts Machines that stop when idle", async () => {
     const services = [{ protocol: "tcp" as const, internalPort: 80, autostop: "stop" }];
     const idle = machine({ madeOf: "a" }, "ams", { services, standbys: [] });
     expect(await run([app("a"), idle, idle])).toEqual({ violations: [] });
   });
 
-  test("takes Apps by name, and by what their Machines are marked with", async () => {
+  test("selects Apps by name, and by their Machines' metadata", async () => {
     const declared = [
       app("shop"),
       app("blog"),
@@ -80,12 +80,12 @@ describe("redundancy", () => {
     expect(await run(declared, { mark: {} })).toEqual({ violations: [] });
   });
 
-  test("takes an App by one Machine that is marked", async () => {
+  test("selects an App by one marked Machine", async () => {
     const declared = [app("a"), machine({ madeOf: "a" }), machine({ madeOf: "a" }, "ams", production)];
     expect(await run(declared, { machines: 3 })).toEqual({ violations: [few("a", "2 Machines", 3)] });
   });
 
-  test("asks for no id that the service has yet to give", async () => {
+  test("does not need an id that the service has not yet assigned", async () => {
     const made = (name: string) => ({
       ...app(name),
       props: { name: `${name}-x1`, appId: unknownText, id: unknownText },
@@ -94,7 +94,7 @@ describe("redundancy", () => {
     expect(await run(declared, { apps: ["a"] })).toEqual({ violations: [few("a", "0 Machines")] });
   });
 
-  test("counts no Machine that is cordoned", async () => {
+  test("does not count a cordoned Machine", async () => {
     const cordoned = machine({ madeOf: "a" });
     const declared = [
       app("a"),
@@ -104,7 +104,7 @@ describe("redundancy", () => {
     expect(await run(declared)).toEqual({ violations: [few("a", "1 Machine")] });
   });
 
-  test("takes the region that is tried first where a preview has no other, and none for one", async () => {
+  test("uses the first requested region if a preview has no other, and no region for none", async () => {
     const config = { apps: ["*"], regions: 2 };
     const free = (region: string | undefined) => {
       const declared = machine({ madeOf: "a" });
@@ -117,13 +117,13 @@ describe("redundancy", () => {
     expect(await run([app("a"), free(undefined), free(undefined)], config)).toEqual({ violations: [] });
   });
 
-  test("takes other numbers", async () => {
+  test("accepts other numbers", async () => {
     const declared = [app("a"), machine({ madeOf: "a" }, "ams"), machine({ madeOf: "a" }, "ams")];
     expect(await run(declared, { apps: ["*"], machines: 3 })).toEqual({ violations: [few("a", "2 Machines", 3)] });
     expect(await run(declared.slice(0, 2), { apps: ["*"], machines: 1 })).toEqual({ violations: [] });
   });
 
-  test("counts regions, where a Machine was placed before where it was asked for", async () => {
+  test("counts regions by actual placement before requested placement", async () => {
     const config = { apps: ["*"], regions: 2 };
     const declared = [app("a"), machine({ madeOf: "a" }, "ams"), machine({ madeOf: "a" }, "fra")];
     expect(await run(declared, config)).toEqual({ violations: [] });
@@ -133,7 +133,7 @@ describe("redundancy", () => {
     });
   });
 
-  test("asks where Machines are placed only where it matters", async () => {
+  test("reads the placement of Machines only if necessary", async () => {
     const unplaced = (more: object) => {
       const declared = machine({ madeOf: "a" }, "ams");
       return { ...declared, props: { ...declared.props, placedRegion: unknownText, ...more } };
@@ -149,7 +149,7 @@ describe("redundancy", () => {
     });
   });
 
-  test("goes on past an App whose Machines' metadata is unknown", async () => {
+  test("continues after an App whose Machines have unknown metadata", async () => {
     const declared = [
       app("a"),
       app("b"),
@@ -162,7 +162,7 @@ describe("redundancy", () => {
     });
   });
 
-  test("knows its settings", async () => {
+  test("refuses unknown settings", async () => {
     await expect(run([], { region: 2 })).rejects.toThrow('did you mean "regions"?');
   });
 });

@@ -6,7 +6,7 @@ const machine = (metadata?: Record<string, string>) => ({ app: "shop", config: {
 const config = { metadata: { team: "*", cost: "c-*" } };
 
 describe("required-metadata", () => {
-  test("lets everything pass until it is configured", async () => {
+  test("accepts everything until it is configured", async () => {
     expect(await check(requiredMetadata, "Machine", machine())).toEqual({ violations: [] });
   });
 
@@ -14,13 +14,13 @@ describe("required-metadata", () => {
     [{ team: "shop", cost: "c-1" }],
     [{ team: "", cost: "c-" }],
     [{ team: "a", cost: "c-1\nc-2", more: "x" }],
-  ])("lets %j pass", async (metadata) => {
+  ])("accepts %j", async (metadata) => {
     expect(
       await check(requiredMetadata, "Machine", machine(metadata), { config, binding: "pulumi-machines-plugin" }),
     ).toEqual({ violations: [] });
   });
 
-  test("names the keys that are missing, and what they may hold", async () => {
+  test("names the missing keys, and their allowed values", async () => {
     const violations = [
       "config.metadata.team is missing. Any text will do.",
       'config.metadata.cost is missing. Allowed is "c-*".',
@@ -29,19 +29,19 @@ describe("required-metadata", () => {
     expect(await check(requiredMetadata, "Machine", machine({ TEAM: "a" }), { config })).toEqual({ violations });
   });
 
-  test("does not quote a value that is not allowed", async () => {
+  test("does not quote a refused value", async () => {
     const said = await check(requiredMetadata, "Machine", machine({ team: "a", cost: "hunter2" }), { config });
     expect(said).toEqual({ violations: ['config.metadata.cost is not what is allowed: "c-*".'] });
   });
 
-  test("a key that every object has is missing all the same", async () => {
+  test("reports a missing key even if every object has that property", async () => {
     const config = { metadata: { constructor: "*" } };
     expect(await check(requiredMetadata, "Machine", machine({}), { config })).toEqual({
       violations: ["config.metadata.constructor is missing. Any text will do."],
     });
   });
 
-  test("goes on past values that are unknown", async () => {
+  test("continues after unknown values", async () => {
     expect(await check(requiredMetadata, "Machine", machine({ team: unknownText, cost: "x" }), { config })).toEqual({
       violations: [expect.stringContaining("config.metadata.cost")],
       unknown: expect.stringMatching(/^config\.metadata\.team is known only/),
@@ -52,7 +52,7 @@ describe("required-metadata", () => {
     });
   });
 
-  test("knows its settings", async () => {
+  test("refuses unknown settings", async () => {
     await expect(check(requiredMetadata, "Machine", machine(), { config: { metdata: {} } })).rejects.toThrow(
       'did you mean "metadata"?',
     );

@@ -22,7 +22,7 @@ describe("restart-policy", () => {
     ["no, without services", machine({ restart: no }, false)],
     ["no, of a job", machine({ restart: no, autoDestroy: true })],
     ["no, of a scheduled job", machine({ restart: no, schedule: "daily" })],
-  ])("lets %s pass, and repairs nothing", async (_, inputs) => {
+  ])("accepts %s, and remediates nothing", async (_, inputs) => {
     expect(await check(restartPolicy, "Machine", inputs)).toEqual({ violations: [] });
     expect(await repair(restartPolicy, "Machine", inputs)).toBeUndefined();
   });
@@ -36,7 +36,7 @@ describe("restart-policy", () => {
       });
   });
 
-  test("looks at containers as well, and takes null for nothing", async () => {
+  test("checks containers as well, and treats null as omitted", async () => {
     const containers = [
       { name: "a", image: "a" },
       { name: "b", image: "b", restart: { ...no } },
@@ -50,7 +50,7 @@ describe("restart-policy", () => {
     });
   });
 
-  test("repairs the policy, and keeps everything else", async () => {
+  test("remediates the policy, and keeps everything else", async () => {
     const inputs = machine({ restart: { policy: "no", maxRetries: 3 }, env: { A: secret("hidden"), B: "b" } });
     expect(await repair(restartPolicy, "Machine", inputs)).toEqual({
       app: "shop",
@@ -63,7 +63,7 @@ describe("restart-policy", () => {
     });
   });
 
-  test("keeps what is secret about the policy secret", async () => {
+  test("keeps secret values of the policy secret", async () => {
     expect(await repair(restartPolicy, "Machine", machine({ restart: secret({ ...no }) }))).toMatchObject({
       config: {
         restart: {
@@ -74,7 +74,7 @@ describe("restart-policy", () => {
     });
   });
 
-  test("says that the policy is unknown", async () => {
+  test("reports an unknown policy", async () => {
     const inputs = () => machine({ restart: { policy: unknownText as never } });
     expect(await check(restartPolicy, "Machine", inputs())).toEqual({
       violations: [],
@@ -83,12 +83,12 @@ describe("restart-policy", () => {
     await expect(repair(restartPolicy, "Machine", inputs())).rejects.toThrow("config.restart.policy is known only");
   });
 
-  test("is about Machines alone", async () => {
+  test("applies only to Machines", async () => {
     expect(await check(restartPolicy, "App", {})).toMatchObject({ notApplicable: "it is about each Machine" });
     await expect(repair(restartPolicy, "App", {})).rejects.toThrow("it is about each Machine");
   });
 
-  test("has no settings but exceptions", async () => {
+  test("refuses settings other than exceptions", async () => {
     await expect(check(restartPolicy, "Machine", machine({}), { config: { policy: "no" } })).rejects.toThrow(
       'has "policy", which it does not know',
     );

@@ -5,7 +5,7 @@ import { check, repair, secret, unknownText } from "../../support/policies.ts";
 
 const run = (inputs: Partial<VolumeInputs>, config?: object) =>
   check(volumeSnapshots, "Volume", { app: "shop", ...inputs }, { config });
-const mend = (inputs: Partial<VolumeInputs>, config?: object) =>
+const remediated = (inputs: Partial<VolumeInputs>, config?: object) =>
   repair(volumeSnapshots, "Volume", { app: "shop", ...inputs }, { config });
 const off = "autoBackupEnabled is false. Leave it out, or set it to true.";
 const short = (days: number, wanted = 7) =>
@@ -13,10 +13,10 @@ const short = (days: number, wanted = 7) =>
 
 describe("volume-snapshots", () => {
   test.each([{ snapshotRetention: 7 }, { snapshotRetention: 60, autoBackupEnabled: true }])(
-    "lets %j pass, and repairs nothing",
+    "accepts %j, and remediates nothing",
     async (inputs) => {
       expect(await run(inputs)).toEqual({ violations: [] });
-      expect(await mend(inputs)).toBeUndefined();
+      expect(await remediated(inputs)).toBeUndefined();
     },
   );
 
@@ -30,48 +30,50 @@ describe("volume-snapshots", () => {
     expect(await run(inputs)).toEqual({ violations });
   });
 
-  test("takes another number of days", async () => {
+  test("accepts another number of days", async () => {
     expect(await run({}, { minDays: 5 })).toEqual({ violations: [] });
-    expect(await mend({}, { minDays: 5 })).toBeUndefined();
+    expect(await remediated({}, { minDays: 5 })).toBeUndefined();
     expect(await run({ snapshotRetention: 7 }, { minDays: 14 })).toEqual({ violations: [short(7, 14)] });
-    expect(await mend({ snapshotRetention: 7 }, { minDays: 14 })).toEqual({ app: "shop", snapshotRetention: 14 });
+    expect(await remediated({ snapshotRetention: 7 }, { minDays: 14 })).toEqual({ app: "shop", snapshotRetention: 14 });
   });
 
-  test("repairs what must change, and keeps everything else", async () => {
-    expect(await mend({ sizeGb: 10 })).toEqual({ app: "shop", sizeGb: 10, snapshotRetention: 7 });
-    expect(await mend({ snapshotRetention: 30, autoBackupEnabled: false, name: secret("hidden") })).toEqual({
+  test("remediates the retention, and keeps everything else", async () => {
+    expect(await remediated({ sizeGb: 10 })).toEqual({ app: "shop", sizeGb: 10, snapshotRetention: 7 });
+    expect(await remediated({ snapshotRetention: 30, autoBackupEnabled: false, name: secret("hidden") })).toEqual({
       app: "shop",
       name: { "4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270", value: "hidden" },
       snapshotRetention: 30,
       autoBackupEnabled: true,
     });
-    // A number that is secret stays so.
-    expect(await mend({ snapshotRetention: secret(3) })).toEqual({
+    // A secret number stays secret.
+    expect(await remediated({ snapshotRetention: secret(3) })).toEqual({
       app: "shop",
       snapshotRetention: { "4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270", value: 7 },
     });
   });
 
-  test("goes on past what is unknown, and repairs the rest", async () => {
+  test("continues after unknown values, and remediates the rest", async () => {
     const unknown = unknownText as never;
     expect(await run({ snapshotRetention: unknown, autoBackupEnabled: false })).toEqual({
       violations: [off],
       unknown: expect.stringMatching(/^snapshotRetention is known only at the update/),
     });
-    expect(await mend({ snapshotRetention: unknown, autoBackupEnabled: false })).toEqual({
+    expect(await remediated({ snapshotRetention: unknown, autoBackupEnabled: false })).toEqual({
       app: "shop",
       snapshotRetention: unknownText,
       autoBackupEnabled: true,
     });
-    expect(await mend({ snapshotRetention: 1, autoBackupEnabled: unknown })).toEqual({
+    expect(await remediated({ snapshotRetention: 1, autoBackupEnabled: unknown })).toEqual({
       app: "shop",
       snapshotRetention: 7,
       autoBackupEnabled: unknownText,
     });
-    await expect(mend({ snapshotRetention: unknown })).rejects.toThrow("snapshotRetention is known only at the update");
+    await expect(remediated({ snapshotRetention: unknown })).rejects.toThrow(
+      "snapshotRetention is known only at the update",
+    );
   });
 
-  test("is about volumes of both bindings", async () => {
+  test("applies to volumes of both bindings", async () => {
     const how = { binding: "pulumi-machines-plugin" } as const;
     expect(await check(volumeSnapshots, "Volume", { app: "shop" }, how)).toEqual({ violations: [short(5)] });
     expect(await repair(volumeSnapshots, "Volume", { app: "shop" }, how)).toEqual({
@@ -81,8 +83,8 @@ describe("volume-snapshots", () => {
     expect(await check(volumeSnapshots, "App", {}, how)).toMatchObject({ notApplicable: "it is about each Volume" });
   });
 
-  test("knows its settings", async () => {
+  test("refuses unknown settings", async () => {
     await expect(run({}, { minDay: 1 })).rejects.toThrow('did you mean "minDays"?');
-    await expect(mend({}, { minDay: 1 })).rejects.toThrow('did you mean "minDays"?');
+    await expect(remediated({}, { minDay: 1 })).rejects.toThrow('did you mean "minDays"?');
   });
 });

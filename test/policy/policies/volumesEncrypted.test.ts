@@ -9,18 +9,18 @@ const machine = (...mounts: Partial<MachineMount>[]) => ({
 });
 
 describe("volumes-encrypted", () => {
-  test.each([{}, { encrypted: true }, { encrypted: undefined }])("lets a volume pass with %j", async (inputs) => {
+  test.each([{}, { encrypted: true }, { encrypted: undefined }])("accepts a volume with %j", async (inputs) => {
     expect(await check(volumesEncrypted, "Volume", { app: "shop", ...inputs })).toEqual({ violations: [] });
   });
 
-  test("refuses a volume that is not", async () => {
+  test("refuses an unencrypted volume", async () => {
     for (const binding of ["pulumi-machines", "pulumi-machines-plugin"] as const)
       expect(await check(volumesEncrypted, "Volume", { app: "shop", encrypted: false }, { binding })).toEqual({
         violations: ["encrypted is false. Leave it out, or set it to true."],
       });
   });
 
-  test("refuses a mount that says so", async () => {
+  test("refuses a mount that disables encryption", async () => {
     expect(await check(volumesEncrypted, "Machine", machine())).toEqual({ violations: [] });
     expect(await check(volumesEncrypted, "Machine", machine({}, { encrypted: true }))).toEqual({ violations: [] });
     expect(await check(volumesEncrypted, "Machine", machine({ volume: "shop/vol_1" }))).toEqual({ violations: [] });
@@ -29,7 +29,7 @@ describe("volumes-encrypted", () => {
     });
   });
 
-  test("goes on past what is unknown", async () => {
+  test("continues after unknown values", async () => {
     const unknown = unknownText as never;
     expect(await check(volumesEncrypted, "Volume", { app: "shop", encrypted: unknown })).toEqual({
       violations: [],
@@ -41,7 +41,7 @@ describe("volumes-encrypted", () => {
     });
   });
 
-  test("has no settings but exceptions", async () => {
+  test("refuses settings other than exceptions", async () => {
     const how = { config: { allow: true } };
     await expect(check(volumesEncrypted, "Volume", { app: "shop" }, how)).rejects.toThrow('has "allow"');
   });

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { withApp } from "../client.ts";
 
-test("every answer carries a request id under both names, refusals included", async () => {
+test("every answer has a request id under both names, including refusals", async () => {
   const { call, url } = await withApp();
   const answers = [
     await call("GET", "/apps/web"),

@@ -1,5 +1,5 @@
 // Apps (docs/interface.md#apps). Every test of this folder is written by hand from docs/interface.md, never from the
-// contract: it would not notice a row that is wrong.
+// contract: otherwise it would not notice a wrong row.
 import { expect, test } from "vitest";
 import { ManualClock } from "../../../service/index.ts";
 import { addToken } from "../../../service/store/tokens.ts";
@@ -38,11 +38,11 @@ test.each([
   ["no organization", { name: "x" }, 400, "authorization: request doesn't contain org_slug"],
   ["an empty organization", { name: "x", org_slug: "" }, 400, "authorization: request doesn't contain org_slug"],
   ["null for an organization", { name: "x", org_slug: null }, 400, "authorization: request doesn't contain org_slug"],
-  ["nothing at all", {}, 400, "authorization: request doesn't contain org_slug"],
+  ["an empty body", {}, 400, "authorization: request doesn't contain org_slug"],
   ["no name", { org_slug: "personal" }, 400, "invalid name, got nothing, must be of type string"],
   ["null for a name", { name: null, org_slug: "personal" }, 400, "invalid name, got nothing, must be of type string"],
   [
-    "no name for a key that is new",
+    "no name for a new key",
     { org_slug: "personal", idempotency_key: "k" },
     400,
     "invalid name, got nothing, must be of type string",
@@ -60,12 +60,7 @@ test.each([
     400,
     "invalid app_name, got an array, must be of type string",
   ],
-  [
-    "a name that is taken",
-    { name: "web", org_slug: "personal" },
-    422,
-    "Validation failed: Name has already been taken",
-  ],
+  ["a taken name", { name: "web", org_slug: "personal" }, 422, "Validation failed: Name has already been taken"],
   [
     "a bad name",
     { name: "No Good", org_slug: "personal" },
@@ -97,7 +92,7 @@ test("a taken name is marked name_taken", async () => {
   expect((await call("POST", "/apps", { name: "web", org_slug: "personal" })).body.status).toBe("name_taken");
 });
 
-test("an idempotency key answers the first App and refuses another name", async () => {
+test("an idempotency key returns the first App and refuses another name", async () => {
   const { call } = await withApp();
   const create = (body: object) => call("POST", "/apps", { org_slug: "personal", idempotency_key: "k1", ...body });
   const first = await create({ name: "one" });
@@ -106,7 +101,7 @@ test("an idempotency key answers the first App and refuses another name", async 
   expect((await create({ name: "two" })).status).toBe(422);
 });
 
-test("the list of Apps counts, filters by role and goes page by page", async () => {
+test("the list of Apps counts, filters by role and is paged", async () => {
   const { call } = await withApp();
   for (const name of ["a1", "a2", "a3"])
     await call("POST", "/apps", {
@@ -130,7 +125,7 @@ test("the list of Apps counts, filters by role and goes page by page", async () 
   expect((await call("GET", "/apps")).status).toBe(400);
 });
 
-test("deleting an App is 202 without a body and takes everything along", async () => {
+test("deleting an App is 202 without a body and deletes its contents", async () => {
   const { call, machine, volume, machines } = await withApp();
   const { id } = await machine();
   const { id: disk } = await volume();
@@ -160,7 +155,7 @@ test("a bad request to create an App is 400 and names the field", async () => {
   expect((await call("POST", "/apps")).status).toBe(400);
 });
 
-test("nulls stand for fields left out", async () => {
+test("nulls count as omitted fields", async () => {
   const { call } = await withApp();
   const body = { name: "other", app_name: null, org_slug: "personal", network: null, idempotency_key: null };
   expect((await call("POST", "/apps", body)).status).toBe(201);
@@ -173,7 +168,7 @@ test("an App on a separate network shows it", async () => {
   expect((await call("GET", "/apps/other")).body.network).toBe("inner");
 });
 
-test("a list entry has at least id, name, counts and network; every App comes exactly once, page by page", async () => {
+test("a list entry has at least id, name, counts and network; paging returns every App exactly once", async () => {
   const { call } = await withApp();
   for (let i = 0; i < 6; i++) await call("POST", "/apps", { name: `a${i}`, org_slug: "personal" });
   const found = await pages(async (cursor) => {
@@ -192,7 +187,7 @@ test("a list entry has at least id, name, counts and network; every App comes ex
     expect([query, (await call("GET", `/apps?org_slug=personal&${query}`)).status]).toEqual([query, 400]);
 });
 
-test("a deleted App goes a moment later, at once with force, and takes nothing more meanwhile", async () => {
+test("a deleted App disappears a moment later, or at once with force, and accepts no changes meanwhile", async () => {
   const { call, clock, machines } = await withStillClock();
   await call("POST", "/apps", { name: "other", org_slug: "personal" });
   expect((await call("DELETE", "/apps/web")).status).toBe(202);
@@ -207,7 +202,7 @@ test("a deleted App goes a moment later, at once with force, and takes nothing m
 
 // --- tokens (docs/interface.md#deploy-tokens, docs/interface.md#authentication) ---
 
-test("a deploy token is good for its App alone", async () => {
+test("a deploy token is valid only for its App", async () => {
   const { call, url, machines, machine } = await withApp();
   const { id } = await machine();
   await call("POST", "/apps", { name: "other", org_slug: "personal" });
@@ -235,7 +230,7 @@ test("a deploy token is good for its App alone", async () => {
   }
 });
 
-test("two deploy tokens differ, and both are good", async () => {
+test("two deploy tokens differ, and both are valid", async () => {
   const { call, url } = await withApp();
   const make = async () => (await call("POST", "/apps/web/deploy_token", {})).body.token;
   const [one, two] = [await make(), await make()];
@@ -243,7 +238,7 @@ test("two deploy tokens differ, and both are good", async () => {
   for (const token of [one, two]) expect((await caller(url, token)("GET", "/apps/web")).status).toBe(200);
 });
 
-test("a deploy token expires when it was said to, and in twenty years when nothing was said", async () => {
+test("a deploy token expires at the requested time, by default after twenty years", async () => {
   const { call, clock, url } = await withApp({ clock: new ManualClock() });
   const make = async (body: object) => caller(url, (await call("POST", "/apps/web/deploy_token", body)).body.token);
   const [short, long] = [await make({ expiry: "1h30m" }), await make({})];
@@ -263,7 +258,7 @@ test("a deploy token cannot create others, which would outlive its revocation", 
   expect((await caller(url, token)("POST", "/apps/web/deploy_token", { expiry: "1h" })).status).toBe(403);
 });
 
-test("a deploy token outlives neither a hundred years nor the token that created it", async () => {
+test("a deploy token lasts at most a hundred years, and not longer than the token that created it", async () => {
   const { call, clock, service, url } = await withApp({ clock: new ManualClock() });
   expect((await call("POST", "/apps/web/deploy_token", { expiry: "9999999999h" })).status).toBe(400);
   addToken(service.context.store, "for-a-minute", { slug: "personal", expiresAt: clock.now() + 60_000 }, clock.now());
@@ -272,7 +267,7 @@ test("a deploy token outlives neither a hundred years nor the token that created
   expect((await caller(url, token)("GET", "/apps/web")).status).toBe(401);
 });
 
-test("an idempotency key is free again once its App is being deleted", async () => {
+test("an idempotency key can be reused once its App is being deleted", async () => {
   const { call } = await withApp({ clock: new ManualClock(), delays: "believable" });
   const create = (name: string) => call("POST", "/apps", { name, org_slug: "personal", idempotency_key: "k" });
   const first = (await create("one")).body;
@@ -288,7 +283,7 @@ test.each(["0s", "soon", "-1h", ["1h"], true])("a deploy token for %j is refused
   expect([answer.status, answer.body.error]).toEqual([400, expect.stringContaining("expiry")]);
 });
 
-test("a deploy token ends with its App, also when the name is taken again", async () => {
+test("a deploy token ends with its App, even if the name is reused", async () => {
   const { call, clock, url } = await withApp({ clock: new ManualClock() });
   const { token } = (await call("POST", "/apps/web/deploy_token", {})).body;
   await call("DELETE", "/apps/web");
@@ -298,7 +293,7 @@ test("a deploy token ends with its App, also when the name is taken again", asyn
   expect((await caller(url, token)("GET", "/apps/web")).status).toBe(401);
 });
 
-test("a token that only reads changes nothing and sees no secret", async () => {
+test("a read-only token changes nothing and sees no secret", async () => {
   const app = await withApp();
   const { call, machines, machine } = app;
   const { id } = await machine();

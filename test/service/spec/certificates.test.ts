@@ -1,5 +1,5 @@
-// TLS certificates (docs/interface.md#certificates, docs/interface.md#certificate-checks). In the DNS of the service
-// everything is as it must be, except names below `.invalid` and what a test says.
+// TLS certificates (docs/interface.md#certificates, docs/interface.md#certificate-checks). The service's DNS is always
+// correct, except for names below `.invalid` and settings of a test.
 import { expect, test } from "vitest";
 import { setDns, type DnsAnswer } from "../../../service/runtime/dns.ts";
 import { makeCertificate } from "../../support/certificates.ts";
@@ -22,7 +22,7 @@ const dns = ({ service }: Pick<App, "service">, hostname: string, answer: DnsAns
 
 // --- ACME ---
 
-test("an ACME certificate is pending until it is issued, which takes a moment once the DNS is right", async () => {
+test("an ACME certificate is pending until it is issued, shortly after the DNS is correct", async () => {
   const app = await withStillClock();
   const made = await acme(app, host);
   expect(made.status).toBe(201);
@@ -55,7 +55,7 @@ test("an ACME certificate is pending until it is issued, which takes a moment on
   });
 });
 
-test("a detail is the check response without the DNS records, and says what the DNS needs", async () => {
+test("a detail is the check response without the DNS records, and lists the required DNS records", async () => {
   const app = await withApp();
   const v4 = (await app.call("POST", "/apps/web/ip_assignments", { type: "shared_v4" })).body.ip;
   const v6 = (await app.call("POST", "/apps/web/ip_assignments", { type: "v6" })).body.ip;
@@ -89,7 +89,7 @@ test("a detail is the check response without the DNS records, and says what the 
   });
 });
 
-test("every field of the check response is there, with what the DNS lacks said in words", async () => {
+test("every field of the check response is present, and missing DNS records are described", async () => {
   const app = await withApp();
   await acme(app, "www.shop.invalid");
   expect(await check(app, "www.shop.invalid")).toEqual({
@@ -136,7 +136,7 @@ const ways: readonly [string, (needs: Needs) => DnsAnswer][] = [
   ["an AAAA record", ({ aaaa }) => ({ aaaa })],
 ];
 
-test.each(ways)("a pending hostname is issued once %s is right and a check is requested", async (_, records) => {
+test.each(ways)("a pending hostname is issued once %s is correct and a check is requested", async (_, records) => {
   const app = await withStillClock();
   for (const type of ["v4", "v6"]) await app.call("POST", "/apps/web/ip_assignments", { type });
   await acme(app, "shop.invalid");
@@ -168,7 +168,7 @@ test("records of another owner do not count", async () => {
   });
 });
 
-test("a certificate is renewed before it expires, while the DNS is right", async () => {
+test("a certificate is renewed before it expires, while the DNS is correct", async () => {
   const app = await withStillClock();
   await acme(app, host);
   app.clock.advance(1000);
@@ -181,7 +181,7 @@ test("a certificate is renewed before it expires, while the DNS is right", async
   expect((await expiry()) > first).toBe(true);
 });
 
-test("without the DNS a certificate stays until it expires, then is pending, and is issued when the DNS is right again", async () => {
+test("without the DNS a certificate stays until it expires, then is pending, and is issued when the DNS is correct again", async () => {
   const app = await withStillClock();
   await acme(app, host);
   app.clock.advance(1000);
@@ -196,9 +196,9 @@ test("without the DNS a certificate stays until it expires, then is pending, and
   expect(await shown(app, host)).toMatchObject({ status: "active", validation_errors: [] });
 });
 
-test("five failed checks within an hour lead to a rate limit, which is shown until it ends", async () => {
+test("five failed checks within an hour cause a rate limit, which is shown until it ends", async () => {
   const app = await withStillClock();
-  await acme(app, "shop.invalid"); // looks once itself
+  await acme(app, "shop.invalid"); // the service's own check
   for (let i = 0; i < 3; i++) expect((await check(app, "shop.invalid")).rate_limited_until).toBe(null);
   const until = new Date(app.clock.now() + 3600_000).toISOString().replace(".000", "");
   expect((await check(app, "shop.invalid")).rate_limited_until).toBe(until);
@@ -212,16 +212,16 @@ test("five failed checks within an hour lead to a rate limit, which is shown unt
   expect((await shown(app, "shop.invalid")).status).toBe("active");
 });
 
-test("failed checks of more than an hour ago do not count", async () => {
+test("failed checks older than an hour do not count", async () => {
   const app = await withStillClock();
   await acme(app, "shop.invalid");
   for (let i = 0; i < 12; i++) {
-    app.clock.advance(20 * 60_000); // three an hour
+    app.clock.advance(20 * 60_000); // three per hour
     expect((await check(app, "shop.invalid")).rate_limited_until).toBe(null);
   }
 });
 
-test("a wildcard is validated by the challenge in the DNS alone", async () => {
+test("a wildcard is validated only by the DNS challenge", async () => {
   const app = await withStillClock();
   const made = await acme(app, "*.example.com");
   expect([made.status, made.body.hostname]).toEqual([201, "*.example.com"]);
@@ -259,7 +259,7 @@ test.each([
   expect((await call("GET", at)).body.total_count).toBe(0);
 });
 
-test("a hostname that is on the App already is 422, in whatever case it is written", async () => {
+test("a hostname that the App already has is 422, regardless of case", async () => {
   const app = await withApp();
   await acme(app, host);
   expect((await acme(app, "WWW.Example.COM")).status).toBe(422);
@@ -298,7 +298,7 @@ test.each([
   expect(made.text).not.toContain("BEGIN CERTIFICATE");
 });
 
-test("a certificate whose issuer has no name is taken, where it was an internal error", async () => {
+test("a certificate with a nameless issuer is accepted; earlier it was an internal error", async () => {
   const app = await withApp();
   const made = await upload(app, host, { by: { ...makeCertificate({}), commonName: "" } });
   expect([made.status, made.body.certificates]).toMatchObject([
@@ -328,7 +328,7 @@ test("an upload is pending_ownership until the TXT record is seen", async () => 
   }
 });
 
-test("an upload starts no ACME certificate, and wins over one", async () => {
+test("an upload starts no ACME certificate, and takes precedence over one", async () => {
   const app = await withStillClock();
   await upload(app, host);
   app.clock.advance(60_000);
@@ -340,7 +340,7 @@ test("an upload starts no ACME certificate, and wins over one", async () => {
   expect(both.status).toBe("active");
 });
 
-test("a second upload takes the place of the first", async () => {
+test("a second upload replaces the first", async () => {
   const app = await withApp();
   await upload(app, host);
   const again = await upload(app, host, { until: new Date("2028-06-01T00:00:00Z") });
@@ -377,7 +377,7 @@ test("a wildcard needs a certificate for that wildcard", async () => {
   expect((await upload(app, "*.example.com", { hosts: [host, "example.com"] })).status).toBe(422);
 });
 
-test("a key that does not match, and what is not PEM, are 422; nothing of the key is said", async () => {
+test("a key that does not match, and text that is not PEM, are 422; the key is not quoted", async () => {
   const { call } = await withApp();
   const [one, two] = [makeCertificate({ hosts: [host] }), makeCertificate({ hosts: [host], kind: "rsa" })];
   for (const [body, text] of [
@@ -398,7 +398,7 @@ test("a key that does not match, and what is not PEM, are 422; nothing of the ke
     expect((await call("POST", `${at}/custom`, { hostname: host, ...one, [missing]: undefined })).status).toBe(400);
 });
 
-test("a chain is read by its first certificate", async () => {
+test("only the first certificate of a chain is used", async () => {
   const { call } = await withApp();
   const [leaf, parent] = [makeCertificate({ hosts: [host] }), makeCertificate({ commonName: "Test Authority" })];
   const body = { hostname: host, fullchain: leaf.fullchain + parent.fullchain, private_key: leaf.private_key };
@@ -421,7 +421,7 @@ test("removing the ACME certificates keeps the hostname and the upload", async (
   expect((await acme(app, host)).status).toBe(201);
 });
 
-test("removing the upload keeps the hostname and the ACME certificates, and warns when nothing is left", async () => {
+test("removing the upload keeps the hostname and the ACME certificates, and warns when no certificate is left", async () => {
   const app = await withApp();
   await acme(app, host);
   await upload(app, host);
@@ -436,7 +436,7 @@ test("removing the upload keeps the hostname and the ACME certificates, and warn
   expect((await app.call("GET", `${at}/other.example.com`)).status).toBe(200);
 });
 
-test("removing a hostname removes it with both kinds; it is 404 from then on, and may come again", async () => {
+test("removing a hostname removes both kinds; it is 404 from then on, and can be added again", async () => {
   const app = await withApp();
   await acme(app, host);
   await upload(app, host);
@@ -453,7 +453,7 @@ test("removing a hostname removes it with both kinds; it is 404 from then on, an
   expect((await acme(app, host)).status).toBe(201);
 });
 
-test("a certificate that was removed while it was being issued does not come back", async () => {
+test("a certificate that was removed while it was being issued does not reappear", async () => {
   const app = await withStillClock();
   await acme(app, host);
   await app.call("DELETE", `${at}/${host}/acme`);
@@ -461,7 +461,7 @@ test("a certificate that was removed while it was being issued does not come bac
   expect((await shown(app, host)).certificates).toEqual([]);
 });
 
-test("hostnames go with their App", async () => {
+test("hostnames are deleted with their App", async () => {
   const app = await withStillClock();
   await acme(app, host);
   await app.call("DELETE", "/apps/web?force=true");
@@ -472,7 +472,7 @@ test("hostnames go with their App", async () => {
 
 // --- list ---
 
-test("an uploaded certificate that has expired is of no use any more, and says so", async () => {
+test("an expired upload is not used any more, and is shown as expired", async () => {
   const app = await withStillClock();
   await upload(app, host);
   expect((await check(app, host)).status).toBe("active");
@@ -526,7 +526,7 @@ test("the list shows the certificates of every hostname", async () => {
   });
 });
 
-test("the list goes page by page, 25 at a time unless a limit up to 500 is given", async () => {
+test("the list has pages of 25, or of a limit up to 500", async () => {
   const app = await withApp();
   const all = Array.from({ length: 30 }, (_, i) => `h${i}.example.com`);
   for (const hostname of all) await acme(app, hostname);
@@ -546,7 +546,7 @@ test("the list goes page by page, 25 at a time unless a limit up to 500 is given
     expect([query, (await app.call("GET", `${at}?${query}`)).status]).toEqual([query, 400]);
 });
 
-test("filter is a part of the hostname; the count is of what it leaves", async () => {
+test("filter matches a part of the hostname; the count includes only matches", async () => {
   const app = await withApp();
   for (const hostname of ["www.example.com", "api.example.com", "www.example.org"]) await acme(app, hostname);
   const names = async (filter: string) => {
@@ -559,7 +559,7 @@ test("filter is a part of the hostname; the count is of what it leaves", async (
   expect(await names("%25")).toEqual([]);
 });
 
-test("hostnames of one App are not another's", async () => {
+test("an App's hostnames are separate from another's", async () => {
   const app = await withApp();
   await app.call("POST", "/apps", { name: "other", org_slug: "personal" });
   await acme(app, host);

@@ -1,10 +1,10 @@
-// What happens inside a Machine that runs: commands, processes, signals, memory (docs/interface.md#commands,
+// Inside a running Machine: commands, processes, signals, memory (docs/interface.md#commands,
 // docs/interface.md#processes-and-signals, docs/interface.md#memory).
 import { expect, test } from "vitest";
 import type { ManualClock } from "../../../service/index.ts";
 import { withApp, withStillClock, type Answer } from "../client.ts";
 
-/** A Machine that runs, and what is asked of it. */
+/** A running Machine, with the requests to it. */
 async function setup(config: object = {}, more: object = {}) {
   const app = await withApp();
   const { id } = await app.machine(config, more);
@@ -49,23 +49,23 @@ test("an unknown command is 127, as in a shell, and the request succeeds", async
   expect(answer.headers.get("content-type")).toMatch(/^application\/json/);
 });
 
-test("cmd is the older spelling, one text", async () => {
+test("cmd is the older form, a single text", async () => {
   const { exec } = await setup();
   expect((await exec({ cmd: "echo 'a b' c" })).stdout).toBe("a b c\n");
 });
 
-test("hostname is the Machine's id, unless the configuration names it", async () => {
+test("the hostname is the Machine's id by default", async () => {
   const { out, id } = await setup();
   expect(await out("hostname")).toBe(`${id}\n`);
   expect(await (await setup({ dns: { hostname: "db" } })).out("hostname")).toBe("db\n");
 });
 
-test("stdin is what the command reads", async () => {
+test("stdin is the command's input", async () => {
   const { exec } = await setup();
   expect((await exec({ command: ["cat"], stdin: "from outside" })).stdout).toBe("from outside");
 });
 
-test("the environment names the App, the Machine, its region, version and address, and holds env", async () => {
+test("the environment has the App, the Machine, its region, version and address, and env", async () => {
   const { environment, call, one, id } = await setup({ env: { A: "1", B: "x=y" } }, { region: "fra" });
   const { version, private_ip } = (await call("GET", one)).body;
   expect(await environment()).toMatchObject({
@@ -81,7 +81,7 @@ test("the environment names the App, the Machine, its region, version and addres
   });
 });
 
-test("a Machine has the App's secrets of the time it was created or last updated, and env goes first", async () => {
+test("a Machine has the App's secrets from its creation or last update, and env takes precedence", async () => {
   const { call, machine, machines, ...app } = await withApp();
   const set = (values: object) => call("POST", "/apps/web/secrets", { values });
   await set({ TOKEN: "first", A: "secret" });
@@ -101,7 +101,7 @@ test("a Machine has the App's secrets of the time it was created or last updated
   expect(await printed()).not.toContain("TOKEN");
 });
 
-test("skip_secrets keeps the App's secrets away, with create and with update", async () => {
+test("skip_secrets omits the App's secrets, in create and in update", async () => {
   const { call, machine, machines } = await withApp();
   await call("POST", "/apps/web/secrets/TOKEN", { value: "canary" });
   const { id } = await machine({}, { skip_secrets: true });
@@ -113,7 +113,7 @@ test("skip_secrets keeps the App's secrets away, with create and with update", a
   expect(await printed()).not.toContain("canary");
 });
 
-test("files are there: a raw value and a secret, both base64; others are not", async () => {
+test("files contain a raw value or a secret, both base64; other files do not exist", async () => {
   const { call, machine, machines } = await withApp();
   const base64 = (text: string) => Buffer.from(text).toString("base64");
   await call("POST", "/apps/web/secrets/PEM", { value: base64("-----BEGIN-----") });
@@ -136,7 +136,7 @@ test("files are there: a raw value and a secret, both base64; others are not", a
   });
 });
 
-/** Lets time pass until a request that is held has been answered, and says how long that was. */
+/** Lets time pass until a long poll is answered, and returns the duration. */
 async function held(clock: ManualClock, answer: Promise<Answer>) {
   const began = clock.now();
   for (;;) {
@@ -147,7 +147,7 @@ async function held(clock: ManualClock, answer: Promise<Answer>) {
   }
 }
 
-test("a command that takes its time is answered when it has ended", async () => {
+test("a slow command is answered when it has exited", async () => {
   const { call, clock, machine, machines } = await withStillClock();
   const { id } = await machine();
   clock.advance(1000);
@@ -156,7 +156,7 @@ test("a command that takes its time is answered when it has ended", async () => 
   expect(answer.ms).toBeGreaterThanOrEqual(10_000);
 });
 
-test("a command that does not end in time is 408, after the timeout asked for or after 60 seconds", async () => {
+test("a command that does not exit in time is 408, after the requested timeout or 60 seconds", async () => {
   const { call, clock, machine, machines } = await withStillClock();
   const { id } = await machine();
   clock.advance(1000);
@@ -197,7 +197,7 @@ test("a command may run in a container of the Machine", async () => {
   expect((await exec({ command: ["echo", "a"], container: "side" })).stdout).toBe("a\n");
 });
 
-test("what needs a running Machine is 412 without one, and 404 without any", async () => {
+test("requests that need a running Machine are 412 if it is stopped, and 404 if there is none", async () => {
   const { call, one, machines } = await setup({}, { skip_launch: true });
   for (const [method, path, body] of [
     ["POST", "/exec", { command: ["true"] }],
@@ -214,7 +214,7 @@ test("what needs a running Machine is 412 without one, and 404 without any", asy
 
 // --- ps ---
 
-test("processes show what the Machine runs and where it listens", async () => {
+test("processes show what the Machine runs and which ports it listens on", async () => {
   const { call, one } = await setup({
     init: { entrypoint: ["/bin/server"], cmd: ["--port", "8080"] },
     services: [{ protocol: "tcp", internal_port: 8080 }],
@@ -238,7 +238,7 @@ test("processes show what the Machine runs and where it listens", async () => {
   });
 });
 
-test("processes are sorted by a field, either way; by pid when nothing is said", async () => {
+test("processes are sorted by a field in either direction, by default by pid", async () => {
   const { call, one } = await setup();
   const column = async (query: string, field: string) =>
     (await call("GET", `${one}/ps${query}`)).body.map((process: Record<string, unknown>) => process[field]);
@@ -265,7 +265,7 @@ const ending = ["SIGABRT", "SIGFPE", "SIGILL", "SIGINT", "SIGKILL", "SIGQUIT", "
 const going = ["SIGALRM", "SIGHUP", "SIGPIPE", "SIGUSR1", "SIGUSR2"];
 
 test.each([...ending.map((name) => [name, "stopped"]), ...going.map((name) => [name, "started"])])(
-  "after %s the Machine is %s under a policy that starts nothing again",
+  "after %s the Machine is %s under a policy that never restarts",
   async (signal, state) => {
     const app = await setup({ restart: { policy: "no" } });
     expect(await app.call("POST", `${app.one}/signal`, { signal })).toMatchObject({ status: 200, body: { ok: true } });
@@ -273,7 +273,7 @@ test.each([...ending.map((name) => [name, "stopped"]), ...going.map((name) => [n
   },
 );
 
-test("a number means the signal of that number, and the exit shows it", async () => {
+test("a number selects a signal, and the exit event shows it", async () => {
   const { call, one } = await setup({ restart: { policy: "no" } });
   expect((await call("POST", `${one}/signal`, { signal: 9 })).status).toBe(200);
   const [exit] = (await call("GET", `${one}/events?limit=1`)).body;
@@ -289,26 +289,29 @@ test.each([
   ["on-failure", "started", 1],
   ["always", "started", 1],
   ["no", "stopped", 0],
-])("a process that was ended by a signal is a failure to the policy %s: then %s", async (policy, state, restarts) => {
-  const app = await withStillClock();
-  const { id } = await app.machine({ restart: { policy } });
-  const one = `${app.machines}/${id}`;
-  app.clock.advance(1000);
-  await app.call("POST", `${one}/signal`, { signal: "SIGKILL" });
-  expect(await app.state(id)).toBe("stopped");
-  app.clock.advance(3000);
-  expect(await app.state(id)).toBe(state);
-  const events = (await app.call("GET", `${one}/events`)).body;
-  expect(events.filter(({ type }: { type: string }) => type === "restart")).toHaveLength(restarts);
-});
+])(
+  "a process that was ended by a signal counts as a failure for the policy %s: then %s",
+  async (policy, state, restarts) => {
+    const app = await withStillClock();
+    const { id } = await app.machine({ restart: { policy } });
+    const one = `${app.machines}/${id}`;
+    app.clock.advance(1000);
+    await app.call("POST", `${one}/signal`, { signal: "SIGKILL" });
+    expect(await app.state(id)).toBe("stopped");
+    app.clock.advance(3000);
+    expect(await app.state(id)).toBe(state);
+    const events = (await app.call("GET", `${one}/events`)).body;
+    expect(events.filter(({ type }: { type: string }) => type === "restart")).toHaveLength(restarts);
+  },
+);
 
-test("a Machine that destroys itself does so after a signal too", async () => {
+test("a Machine with auto_destroy also destroys itself after a signal", async () => {
   const app = await setup({ auto_destroy: true });
   await app.call("POST", `${app.one}/signal`, { signal: "SIGTERM" });
   expect(await app.state(app.id)).toBe("destroyed");
 });
 
-test("a deaf process hears SIGKILL alone", async () => {
+test("a deaf process reacts only to SIGKILL", async () => {
   const app = await setup({ image: "nginx:simulate-deaf", restart: { policy: "no" } });
   await app.call("POST", `${app.one}/signal`, { signal: "SIGTERM" });
   expect(await app.state(app.id)).toBe("started");
@@ -324,7 +327,7 @@ test.each([undefined, {}, { signal: "SIGWINCH" }, { signal: 99 }, { signal: "9" 
   },
 );
 
-test("a lease does not keep commands, processes, signals and memory from others", async () => {
+test("a lease does not block commands, processes, signals and memory", async () => {
   const { call, one } = await setup();
   await call("POST", `${one}/lease`);
   for (const [method, path, body] of [
@@ -338,7 +341,7 @@ test("a lease does not keep commands, processes, signals and memory from others"
 
 // --- memory ---
 
-test("the memory limit is the configuration's until it is set, up to the ceiling of the configuration", async () => {
+test("the memory limit is the configuration's until it is changed, up to the configured maximum", async () => {
   const { call, one } = await setup({ guest: { cpus: 1, memory_mb: 512, max_memory_mb: 1024 } });
   const get = async () => (await call("GET", `${one}/memory`)).body;
   expect(await get()).toEqual({ limit_mb: 512, available_mb: 512 });
@@ -351,7 +354,7 @@ test("the memory limit is the configuration's until it is set, up to the ceiling
   expect(await get()).toEqual({ limit_mb: 128, available_mb: 896 });
 });
 
-test("without a ceiling the limit goes no higher than the memory there is", async () => {
+test("without a configured maximum the limit cannot exceed the memory", async () => {
   const { call, one } = await setup({ guest: { cpus: 2 } });
   expect((await call("PUT", `${one}/memory`, { limit_mb: 513 })).status).toBe(400);
   expect((await call("PUT", `${one}/memory`, { limit_mb: 512 })).status).toBe(200);
@@ -366,7 +369,7 @@ test("the limit is not part of the configuration: it creates no version, and end
   expect((await call("GET", `${one}/memory`)).body.limit_mb).toBe(256);
 });
 
-test("reclaiming takes what is free and no more", async () => {
+test("reclaiming takes at most the free memory", async () => {
   const { call, one } = await setup({ guest: { cpus: 1, memory_mb: 1024 } });
   const reclaim = async (amount_mb: unknown) => (await call("POST", `${one}/memory/reclaim`, { amount_mb })).body;
   expect(await reclaim(100)).toEqual({ actual_mb: 100 });

@@ -24,14 +24,14 @@ test.each([
   expect((await call("GET", at)).body).toEqual({ ips: [made.body] });
 });
 
-test("a private address begins fdaa:, and is of the App's network or of the one asked for", async () => {
+test("a private address begins with fdaa:, and belongs to the App's or the requested network", async () => {
   const { call } = await withApp();
   expect((await call("POST", at, { type: "private_v6" })).body.ip).toMatch(/^fdaa:/);
   const other = await call("POST", at, { type: "private_v6", network: "inner", org_slug: "personal" });
   expect(other.body.network).toEqual({ name: "inner", org_slug: "personal" });
 });
 
-test("a pair for outgoing connections is answered as a pair, without a single address, and listed as two", async () => {
+test("an egress pair is answered as a pair, without a single address, and listed as two", async () => {
   const { call } = await withApp();
   const made = await call("POST", at, { type: "egress_pair", region: "fra" });
   expect(made.body).toMatchObject({ ip: null, region: "fra", egress: true });
@@ -45,7 +45,7 @@ test("a pair for outgoing connections is answered as a pair, without a single ad
   expect(ips[0]).not.toHaveProperty("ip_pair");
 });
 
-test("an address leads to a region or to all, and may be for one service", async () => {
+test("an address is regional or global, and may be for one service", async () => {
   const { call } = await withApp();
   expect((await call("POST", at, { type: "v4", region: "ams", service_name: "api" })).body).toMatchObject({
     region: "ams",
@@ -68,13 +68,13 @@ test.each([
   expect((await call("GET", at)).body).toEqual({ ips: [] });
 });
 
-test("the network of another organization is not given", async () => {
+test("the network of another organization is not assigned", async () => {
   const app = await withApp();
   callerWith(app, "stranger", { slug: "strangers" });
   expect((await app.call("POST", at, { type: "private_v6", org_slug: "strangers" })).status).toBe(403);
 });
 
-test("an App has one shared address, which it shares with others", async () => {
+test("an App has one shared address, which other Apps share", async () => {
   const { call } = await withApp();
   await call("POST", "/apps", { name: "other", org_slug: "personal" });
   const { ip } = (await call("POST", at, { type: "shared_v4" })).body;
@@ -84,7 +84,7 @@ test("an App has one shared address, which it shares with others", async () => {
   expect((await call("GET", "/apps/other/ip_assignments")).body.ips).toHaveLength(1);
 });
 
-test("every other address is one App's alone, and spelled as addresses are", async () => {
+test("every other address belongs to one App, and has the standard format", async () => {
   const { call } = await withApp();
   const ips: string[] = [];
   for (let i = 0; i < 20; i++)
@@ -93,7 +93,7 @@ test("every other address is one App's alone, and spelled as addresses are", asy
   for (const ip of ips.filter(isIPv6)) expect(new URL(`http://[${ip}]`).hostname).toBe(`[${ip}]`);
 });
 
-test("an address is released with 204, and then is not the App's any more", async () => {
+test("an address is released with 204, and no longer belongs to the App", async () => {
   const { call } = await withApp();
   await call("POST", "/apps", { name: "other", org_slug: "personal" });
   for (const type of ["v4", "v6"]) {
@@ -106,7 +106,7 @@ test("an address is released with 204, and then is not the App's any more", asyn
   expect((await call("GET", at)).body).toEqual({ ips: [] });
 });
 
-test("addresses go with their App", async () => {
+test("addresses are deleted with their App", async () => {
   const { call } = await withApp();
   await call("POST", at, { type: "v4" });
   await call("DELETE", "/apps/web");

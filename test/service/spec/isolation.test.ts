@@ -1,6 +1,6 @@
 // Authorization (docs/interface.md#authentication): every operation of the interface, requested with a token of another
-// organization and with one that is good for another App alone. The list of operations is the contract's, so that none
-// is forgotten; what is asked is by hand.
+// organization and with one that is valid only for another App. The contract lists the operations, so that none is
+// forgotten; the parameters are written by hand.
 import { expect, test } from "vitest";
 import { contract } from "../../../api/index.ts";
 import type { Operation } from "../../../api/operation.ts";
@@ -9,7 +9,7 @@ import { callerWith, caller, withApp, type Call } from "../client.ts";
 
 const operations = Object.values(contract).flatMap((group) => Object.values(group as Record<string, Operation>));
 
-/** An organization `acme` with one of everything, and the parameters that name it. */
+/** An organization `acme` with one object of every kind, and the parameters that name them. */
 async function setup() {
   const app = await withApp();
   const call = callerWith(app, "owner", { slug: "acme" });
@@ -94,7 +94,7 @@ const queries: Readonly<Record<string, string>> = {
   "machines.wait": "?timeout=1",
 };
 
-/** Sends an operation as its row spells it, to what `params` names. */
+/** Sends an operation in its row's form, with `params`. */
 function ask(call: Call, { id, method, path, body }: Operation, params: Readonly<Record<string, string>>) {
   const named = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
     const value = params[name];
@@ -106,12 +106,12 @@ function ask(call: Call, { id, method, path, body }: Operation, params: Readonly
   return call(method, named.slice("/v1".length) + (queries[id] ?? ""), bodies[id]);
 }
 
-/** What every token is answered. */
+/** Operations that every token may call. */
 const shared: ReadonlySet<string> = new Set(["platform.regions", "tokens.current"]);
 
 const optionalBodies = new Set(operations.filter(({ bodyOptional }) => bodyOptional).map(({ id }) => id));
 
-/** Everything the owner can see, as one text. */
+/** Everything that the owner can see, as one text. */
 async function everything(call: Call, params: Readonly<Record<string, string>>): Promise<string> {
   const reads = operations.filter(({ method }) => method === "GET");
   const texts: string[] = [];
@@ -129,7 +129,7 @@ test.each(["stranger", "deploy"] as const)(
     const before = await everything(app.call, app.params);
     const answers: [string, number][] = [];
     for (const row of operations) {
-      // The regions are everybody's, and its own token is everybody's own.
+      // The regions are public, and every token can read itself.
       if (shared.has(row.id)) continue;
       const { status, text } = await ask(app[who], row, app.params);
       answers.push([row.id, status]);
@@ -142,7 +142,7 @@ test.each(["stranger", "deploy"] as const)(
   },
 );
 
-test("the owner gets through everywhere, so that the test above asks for what is there", async () => {
+test("the owner's token is accepted everywhere, so the test above requests existing objects", async () => {
   const app = await setup();
   for (const row of operations.filter(({ method }) => method === "GET")) {
     const { status } = await ask(app.call, row, app.params);
@@ -150,7 +150,7 @@ test("the owner gets through everywhere, so that the test above asks for what is
   }
 });
 
-test("without a token nothing is answered, anywhere", async () => {
+test("every request without a token is refused", async () => {
   const { url, params } = await setup();
   const nobody = caller(url, "nobody");
   for (const row of operations) expect([row.id, (await ask(nobody, row, params)).status]).toEqual([row.id, 401]);

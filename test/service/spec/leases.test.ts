@@ -16,7 +16,7 @@ async function setup() {
 
 const header = (nonce: string) => ({ "svc-machine-lease-nonce": nonce });
 
-test("a lease is granted with 201 in an envelope; 30 seconds when nothing is said", async () => {
+test("a lease is granted with 201 in an envelope, by default for 30 seconds", async () => {
   const { call, one, machine, machines } = await setup();
   const granted = await call("POST", `${one}/lease`, { description: "deploy" });
   expect(granted.status).toBe(201);
@@ -37,7 +37,7 @@ test("a lease is granted with 201 in an envelope; 30 seconds when nothing is sai
   });
 });
 
-test("the ttl comes in the body or in the query, and is 1 to 3600", async () => {
+test("the ttl is in the body or in the query, and is 1 to 3600", async () => {
   const { call, machine, machines } = await setup();
   for (const [ttl, status] of [
     [0, 400],
@@ -55,7 +55,7 @@ test("the ttl comes in the body or in the query, and is 1 to 3600", async () => 
   }
 });
 
-test("a held lease refuses everybody else, with holder and expiry", async () => {
+test("an active lease refuses all other clients, with holder and expiry", async () => {
   const { id, one, other, acquire } = await setup();
   const { owner, nonce } = await acquire({ ttl: 13 });
   const text = `machine ID ${id} lease currently held by ${owner}, expires at 2026-01-01T00:00:13Z`;
@@ -80,7 +80,7 @@ const guarded = [
 ] as const;
 
 test.each(guarded)(
-  "%s %s without the nonce is refused and changes nothing; with it, it goes through",
+  "%s %s without the nonce is refused and changes nothing; with it, it succeeds",
   async (method, path, body?: object) => {
     const { call, one, acquire } = await setup();
     if (path === "/start") await call("POST", `${one}/stop`);
@@ -93,14 +93,14 @@ test.each(guarded)(
   },
 );
 
-test("either spelling of the header is the nonce, an empty one is none", async () => {
+test("either spelling of the header is the nonce, an empty one is ignored", async () => {
   const { call, one, acquire } = await setup();
   const { nonce } = await acquire();
   expect((await call("POST", `${one}/cordon`, undefined, { "fly-machine-lease-nonce": nonce })).status).toBe(200);
   expect((await call("POST", `${one}/cordon`, undefined, header(""))).status).toBe(409);
 });
 
-test("reads, waits and metadata are free", async () => {
+test("reads, waits and metadata need no lease", async () => {
   const { one, other, acquire } = await setup();
   await acquire();
   for (const path of ["", "/events", "/versions", "/metadata", "/lease", "/wait?timeout=1"])
@@ -108,7 +108,7 @@ test("reads, waits and metadata are free", async () => {
   expect((await other("PATCH", `${one}/metadata`, { metadata: { a: "b" } })).status).toBe(204);
 });
 
-test("a refresh with the nonce keeps the lease and counts from now", async () => {
+test("a refresh with the nonce keeps the lease and restarts its duration", async () => {
   const { call, clock, one, acquire } = await setup();
   const { nonce, expires_at } = await acquire({ ttl: 10, description: "mine" });
   clock.advance(6000);
@@ -122,7 +122,7 @@ test("a refresh with the nonce keeps the lease and counts from now", async () =>
   expect((await call("POST", `${one}/lease`, { ttl: 10 }, header("f".repeat(32)))).status).toBe(409);
 });
 
-test("an expired lease is gone without a word, and its nonce is dead", async () => {
+test("an expired lease disappears silently, and its nonce is invalid", async () => {
   const { call, clock, one, other, acquire } = await setup();
   const { nonce } = await acquire({ ttl: 5 });
   clock.advance(4999);
@@ -130,7 +130,7 @@ test("an expired lease is gone without a word, and its nonce is dead", async () 
   clock.advance(1);
   expect(await call("GET", `${one}/lease`)).toMatchObject({ status: 404, body: { error: "lease not found" } });
   expect((await other("POST", `${one}/cordon`)).status).toBe(200);
-  // Fencing: whoever still believes in the nonce must learn that it holds no more, whether or not there is a new holder.
+  // Fencing: a client that still uses an old nonce must be refused, whether or not there is a new holder.
   expect((await call("POST", `${one}/uncordon`, undefined, header(nonce))).status).toBe(409);
   expect((await call("POST", `${one}/lease`, {}, header(nonce))).status).toBe(404);
   await other("POST", `${one}/lease`, { ttl: 60 });
@@ -151,7 +151,7 @@ test("release: 400 without a nonce, 409 with another, 200 with it, 404 after", a
   expect((await call("POST", `${one}/cordon`)).status).toBe(200);
 });
 
-test("lease_ttl takes a lease with create and update and shows the nonce once", async () => {
+test("lease_ttl acquires a lease with create and update and returns the nonce once", async () => {
   const { call, machine, machines } = await setup();
   const made = await machine({}, { lease_ttl: 30 });
   expect((await call("GET", `${machines}/${made.id}`)).body).not.toHaveProperty("nonce");
@@ -166,7 +166,7 @@ test("lease_ttl takes a lease with create and update and shows the nonce once", 
   expect((await call("POST", machines, { config: { image: "nginx" }, lease_ttl: 3601 })).status).toBe(400);
 });
 
-test("include_leases shows who holds it and never the nonce", async () => {
+test("include_leases shows the holder and never the nonce", async () => {
   const { call, one, machines, acquire } = await setup();
   expect((await call("GET", `${one}?include_leases=true`)).body).not.toHaveProperty("lease");
   const { owner, expires_at, nonce } = await acquire({ description: "why" });
@@ -191,7 +191,7 @@ test("destroying a Machine ends its lease, and may be repeated with the old nonc
   expect((await call("GET", `${one}/lease`)).status).toBe(404);
 });
 
-test("two clients that ask at the same moment: one gets the lease", async () => {
+test("two concurrent requests for a lease: one succeeds", async () => {
   const { call, one, other } = await setup();
   for (let round = 0; round < 10; round++) {
     const answers = await Promise.all(
@@ -204,7 +204,7 @@ test("two clients that ask at the same moment: one gets the lease", async () => 
   }
 });
 
-test("the body goes before the query; nulls stand for fields left out; what is no number is 400", async () => {
+test("the body overrides the query; nulls count as omitted; a ttl that is not a number is 400", async () => {
   const { call, one } = await setup();
   const start = Date.UTC(2026, 0, 1) / 1000;
   const both = await call("POST", `${one}/lease?ttl=10`, { ttl: 20, description: null });
@@ -226,7 +226,7 @@ test("the body goes before the query; nulls stand for fields left out; what is n
     ]);
 });
 
-test("both headers mean the same for taking, refreshing and giving back", async () => {
+test("both headers work for acquiring, refreshing and releasing", async () => {
   const { call, one, acquire } = await setup();
   const { nonce } = await acquire();
   const other = { "fly-machine-lease-nonce": nonce };
@@ -235,7 +235,7 @@ test("both headers mean the same for taking, refreshing and giving back", async 
   expect((await call("DELETE", `${one}/lease`, undefined, other)).status).toBe(200);
 });
 
-test("a lease is of a Machine that is there", async () => {
+test("a lease requires an existing Machine", async () => {
   const { call, machines } = await setup();
   for (const method of ["GET", "POST", "DELETE"])
     expect((await call(method, `${machines}/00000000000000/lease`, undefined, header("f".repeat(32)))).status).toBe(

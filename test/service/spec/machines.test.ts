@@ -8,7 +8,7 @@ const ulid = /^[0-9A-HJKMNP-TV-Z]{26}$/;
 const rfc3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/;
 const failed = (text: string) => ({ error: text });
 
-test("a Machine is answered with everything docs/interface.md#machine lists", async () => {
+test("a Machine's answer has everything that docs/interface.md#machine lists", async () => {
   const { machine, call, machines } = await withApp();
   const made = await machine({ env: { A: "1" } }, { name: "one", region: "fra" });
   expect(made).toMatchObject({
@@ -48,12 +48,12 @@ test.each([
     { registry: "registry.example.com", repository: "app", digest: `sha256:${"a".repeat(64)}` },
   ],
   ["team/app", { registry: "docker.io", repository: "team/app", tag: "latest" }],
-])("the image %s is taken apart", async (image, parts) => {
+])("the image %s is split into its parts", async (image, parts) => {
   const { machine } = await withApp();
   expect((await machine({ image })).image_ref).toMatchObject(parts);
 });
 
-test("a name is generated when none is given, and is unique among live Machines only", async () => {
+test("a name is generated if omitted, and is unique only among live Machines", async () => {
   const { call, machine, machines } = await withApp();
   expect((await machine()).name).toMatch(/^[a-z]+-[a-z]+-\d{4}$/);
   const { id } = await machine({}, { name: "one" });
@@ -66,7 +66,7 @@ test("a name is generated when none is given, and is unique among live Machines 
   expect((await machine({}, { name: "one" })).id).not.toBe(id);
 });
 
-test("answers spell autostop as false, true or suspend, durations in words, and leave nulls out", async () => {
+test("answers write autostop as false, true or suspend, durations as text, and omit nulls", async () => {
   const { machine } = await withApp();
   const service = { protocol: "tcp", internal_port: 80 };
   const { config } = await machine({
@@ -130,7 +130,47 @@ test.each([
   expect(answer.body.error).toContain(text);
 });
 
-test("a value of the wrong type is never repeated", async () => {
+const isNoImage = 'must be an image such as "registry.example.com/web:v3" or "web@sha256:…"; ';
+
+test.each([
+  [{ image: "hello world" }, `invalid config.image, got "hello world", ${isNoImage}it has no spaces`],
+  [{ image: "" }, `invalid config.image, got "", ${isNoImage}the repository is missing`],
+  [{ image: "example.com/Web" }, `invalid config.image, got "example.com/Web", ${isNoImage}a repository is lowercase`],
+  [{ image: "nginx:" }, `invalid config.image, got "nginx:", ${isNoImage}a tag has 1 to 128 `],
+  [{ image: "nginx@sha256:4f" }, `invalid config.image, got "nginx@sha256:4f", ${isNoImage}a digest is sha256:`],
+  [
+    { image: "nginx", containers: [{ name: "side", image: "a//b" }] },
+    `invalid config.containers[0].image, got "a//b", ${isNoImage}a repository is of a-z and 0-9`,
+  ],
+  [
+    { image: "nginx", files: [{ guest_path: "/f", image_config: "ex_ample.com/a" }] },
+    `invalid config.files[0].image_config, got "ex_ample.com/a", ${isNoImage}a registry is a host name`,
+  ],
+  [{ image: "nginx", volumes: [{ name: "v", image: "-" }] }, 'invalid config.volumes[0].image, got "-", '],
+])("create and update refuse what is no image: %j", async (config, text) => {
+  const { call, machines, machine } = await withApp();
+  const { id, version } = await machine();
+  for (const path of [machines, `${machines}/${id}`]) {
+    const answer = await call("POST", path, { config });
+    expect(answer.status).toBe(400);
+    expect(answer.body.error).toContain(text);
+  }
+  expect((await call("GET", machines)).body).toMatchObject([{ version }]);
+});
+
+test("a Machine from before images were checked is shown, until its image is changed", async () => {
+  const { call, machines, machine, service } = await withApp();
+  const { id } = await machine({ image: "hello-world" });
+  service.context.store.run(`UPDATE machine_versions SET config = '{"image":"hello world"}'`);
+  service.context.configs.clear();
+  service.context.machineTexts.clear();
+  const found = await call("GET", `${machines}/${id}`);
+  expect([found.status, found.body.config.image]).toEqual([200, "hello world"]);
+  expect((await call("POST", `${machines}/${id}`, { config: found.body.config })).status).toBe(400);
+  expect((await call("POST", `${machines}/${id}`, { config: { image: "hello-world" } })).status).toBe(200);
+});
+
+test("a value of the wrong type is never quoted", async () => {
   const { call, machines } = await withApp();
   const answer = await call("POST", machines, { config: { image: "nginx", env: { TOKEN: ["hunter2"] } } });
   expect(answer.status).toBe(400);
@@ -138,7 +178,7 @@ test("a value of the wrong type is never repeated", async () => {
   expect(answer.text).not.toContain("hunter2");
 });
 
-test("a region that does not exist is 422, one without room is insufficient_capacity", async () => {
+test("a region that does not exist is 422, a full one is insufficient_capacity", async () => {
   const { call, machine, machines, volume } = await withApp({ capacity: { fra: 1 } });
   const create = (region: string, image = "nginx") => call("POST", machines, { region, config: { image } });
   expect(await create("zzz")).toMatchObject({ status: 422, body: failed('region "zzz" not found') });
@@ -163,7 +203,7 @@ test("a region that does not exist is 422, one without room is insufficient_capa
   expect((await create("fra")).status).toBe(200);
 });
 
-test("lists filter by state and region, hide the destroyed and shorten on request", async () => {
+test("lists filter by state and region, hide destroyed Machines and summarize on request", async () => {
   const { call, machine, machines } = await withApp();
   const a = await machine({}, { region: "fra" });
   const b = await machine({}, { region: "ams", skip_launch: true });
@@ -220,7 +260,7 @@ test("an update for a stale version is 409 and changes nothing", async () => {
   expect((await update(next.version, "nginx:3")).status).toBe(200);
 });
 
-test("cordon and uncordon show, count once, and leave the state alone", async () => {
+test("cordon and uncordon are visible, create one event, and keep the state", async () => {
   const { call, machine, machines } = await withApp();
   const { id } = await machine();
   const shown = async () => (await call("GET", `${machines}/${id}`)).body;
@@ -254,7 +294,7 @@ test("events come newest first, 1 to 50 of them", async () => {
     expect((await call("GET", `${machines}/${id}/events?limit=${limit}`)).status).toBe(400);
 });
 
-test("what does not exist is 404 in the platform's words", async () => {
+test("a missing object is 404 with the platform's text", async () => {
   const { call, machines } = await withApp();
   expect(await call("GET", "/apps/nope")).toMatchObject({ status: 404, body: failed("app not found") });
   expect(await call("GET", `${machines}/3d8d413b29d089`)).toMatchObject({
@@ -310,7 +350,7 @@ test("service checks and named checks pass a moment after the start", async () =
 
 // --- lists, page by page (docs/interface.md#paging) ---
 
-test("every Machine comes exactly once, page by page; the cursor of the next page is a header", async () => {
+test("paging returns every Machine exactly once; the next page's cursor is a header", async () => {
   const { call, machine, machines } = await withApp();
   const made: string[] = [];
   for (let i = 0; i < 7; i++) made.push((await machine()).id);
@@ -331,7 +371,7 @@ test("every Machine comes exactly once, page by page; the cursor of the next pag
     expect([query, (await call("GET", `${machines}?${query}`)).status]).toEqual([query, 400]);
 });
 
-test("what comes and goes between two pages neither hides nor repeats another Machine", async () => {
+test("a Machine created or deleted between two pages neither hides nor repeats another", async () => {
   const { call, clock, machine, machines } = await withApp({ clock: new ManualClock() });
   const made: string[] = [];
   for (let i = 0; i < 6; i++) {
@@ -361,7 +401,7 @@ test("lists filter by metadata, by one key or several", async () => {
   expect(await ids("metadata.role=web")).toEqual([a.id]);
 });
 
-test("include_deleted shows the destroyed as such, without an end to the filters", async () => {
+test("include_deleted shows destroyed Machines, and filters still apply", async () => {
   const { call, machine, machines } = await withApp();
   const { id } = await machine({}, { region: "fra" });
   await call("DELETE", `${machines}/${id}?force=true`);
@@ -374,7 +414,7 @@ test("include_deleted shows the destroyed as such, without an end to the filters
 
 // --- requests ---
 
-test("nulls stand for fields left out, at every depth", async () => {
+test("nulls count as omitted fields, at every depth", async () => {
   const { call, machine, machines } = await withApp();
   const nulls = { name: null, region: null, skip_launch: null, lease_ttl: null, min_secrets_version: null };
   const made = await machine(
@@ -401,7 +441,7 @@ test("unknown fields are kept inside config and ignored elsewhere; a strict serv
   expect([refused.status, refused.body.error]).toEqual([400, "unknown config.novelty"]);
 });
 
-test("config is required, and the whole of it", async () => {
+test("config is required, and replaced as a whole", async () => {
   const { call, machine, machines } = await withApp();
   const { id } = await machine({ env: { A: "1" } });
   for (const body of [undefined, {}, { config: null }, { config: {} }, { config: "nginx" }, { config: { env: {} } }]) {
@@ -417,7 +457,7 @@ test("a name or a region cannot be changed by an update", async () => {
   expect(updated.body).toMatchObject({ name: "one", region: "fra" });
 });
 
-test("min_secrets_version must have been reached", async () => {
+test("min_secrets_version must not exceed the current version", async () => {
   const { call, machine, machines } = await withApp();
   const create = (min_secrets_version: number) =>
     call("POST", machines, { config: { image: "nginx" }, min_secrets_version });
@@ -433,7 +473,7 @@ test("min_secrets_version must have been reached", async () => {
   expect((await call("GET", `${machines}/${id}/versions`)).body).toHaveLength(2);
 });
 
-test("skip_launch with an update leaves the Machine stopped, and a start then runs the new version", async () => {
+test("skip_launch with an update keeps the Machine stopped, and a start then runs the new version", async () => {
   const { call, machine, machines } = await withApp();
   const { id } = await machine();
   await call("POST", `${machines}/${id}`, { config: { image: "nginx:2" }, skip_launch: true });
@@ -445,7 +485,7 @@ test("skip_launch with an update leaves the Machine stopped, and a start then ru
   });
 });
 
-test("skip_service_registration with an update cordons, without it nothing is uncordoned", async () => {
+test("skip_service_registration with an update cordons; without it nothing is uncordoned", async () => {
   const { call, machine, machines } = await withApp();
   const { id } = await machine();
   const update = async (more: object) =>
@@ -486,19 +526,19 @@ test.each([
 });
 
 test.each([
-  ["the smallest there is", {}, 256],
+  ["the smallest size", {}, 256],
   ["CPUs alone", { guest: { cpus: 2 } }, 512],
-  ["CPUs that perform", { guest: { cpu_kind: "performance" } }, 2048],
+  ["performance CPUs", { guest: { cpu_kind: "performance" } }, 2048],
   ["a named size", { size: "performance-2x" }, 4096],
   ["a named shared size", { size: "shared-cpu-4x" }, 1024],
   ["memory", { guest: { cpus: 2, memory_mb: 1024 } }, 1024],
-])("a Machine of %s has its memory", async (_, config, memory) => {
+])("a Machine of %s has its default memory", async (_, config, memory) => {
   const { call, machine, machines } = await withApp();
   const { id } = await machine(config);
   expect((await call("GET", `${machines}/${id}/memory`)).body).toEqual({ limit_mb: memory, available_mb: 0 });
 });
 
-test("a region may have room for one kind of CPU alone", async () => {
+test("a region may have capacity for only one kind of CPU", async () => {
   const { call, machine, machines } = await withApp({ capacity: { ams: { performance: 1 } } });
   const create = (config: object) => call("POST", machines, { config: { image: "nginx", ...config } });
   expect((await create({ guest: { cpu_kind: "performance" } })).status).toBe(200);
@@ -515,7 +555,7 @@ test("a region may have room for one kind of CPU alone", async () => {
 
 // --- how processes end ---
 
-test("a deaf process is killed when the time for its stop is up", async () => {
+test("a deaf process is killed when its stop timeout ends", async () => {
   const { call, clock, machine, machines, state } = await withStillClock();
   const stop = async (body: object, config: object = {}) => {
     const { id } = await machine({ image: "nginx:simulate-deaf", ...config });
@@ -570,7 +610,7 @@ test("a restart waits for the given time, and force_stop does not wait", async (
   expect(await state(id)).toBe("started");
 });
 
-test("a Machine that hangs never starts, and can be stopped and destroyed", async () => {
+test("a hanging Machine never starts, but can be stopped and destroyed", async () => {
   const { call, clock, machine, machines, state } = await withStillClock();
   const { id } = await machine({ image: "nginx:simulate-hang" });
   clock.advance(3600_000);
@@ -585,7 +625,7 @@ test("a Machine that hangs never starts, and can be stopped and destroyed", asyn
   expect(await state(id)).toBe("destroyed");
 });
 
-test("auto_destroy destroys a Machine that is stopped, and not one that is restarted", async () => {
+test("auto_destroy destroys a stopped Machine, but not a restarted one", async () => {
   const { call, machine, machines, state } = await withApp();
   const { id } = await machine({ auto_destroy: true });
   await call("POST", `${machines}/${id}/restart`);
@@ -594,7 +634,7 @@ test("auto_destroy destroys a Machine that is stopped, and not one that is resta
   expect(await state(id)).toBe("destroyed");
 });
 
-test("a suspended Machine starts from its snapshot, and says what it was", async () => {
+test("a suspended Machine resumes from its snapshot, and its event says so", async () => {
   const { call, machine, machines, state } = await withApp();
   const { id } = await machine();
   expect(await call("POST", `${machines}/${id}/suspend`)).toMatchObject({ status: 200, body: { ok: true } });
@@ -603,7 +643,7 @@ test("a suspended Machine starts from its snapshot, and says what it was", async
   expect(await state(id)).toBe("started");
 });
 
-test("a standby starts when the Machine it stands by for fails, and not when that is stopped", async () => {
+test("a standby starts when its Machine fails, and not when that is stopped", async () => {
   const { call, machine, machines, state } = await withApp();
   const { id } = await machine();
   const standby = (await machine({ standbys: [id] }, { skip_launch: true })).id;
@@ -621,7 +661,7 @@ test.each([
   ["daily", 24 * 3600_000],
   ["weekly", 7 * 24 * 3600_000],
   ["monthly", 30 * 24 * 3600_000],
-])("a Machine with the schedule %s is started again when it comes round", async (schedule, every) => {
+])("a Machine with the schedule %s is started at each scheduled time", async (schedule, every) => {
   const { call, clock, machine, machines } = await withStillClock();
   const { id } = await machine({ schedule, image: "nginx:simulate-exit-0" });
   const starts = async () =>
@@ -631,10 +671,10 @@ test.each([
   clock.advance(every - 1000);
   const once = await starts();
   clock.advance(3000);
-  expect(await starts()).toBe(once + 2); // the schedule's, and that it has started
+  expect(await starts()).toBe(once + 2); // the scheduled start and its completion
 });
 
-test("retries are counted for five minutes: a process that fails now and then is started again for ever", async () => {
+test("retries are counted for five minutes: a process that rarely fails is always restarted", async () => {
   const { call, clock, machine, machines, state } = await withStillClock();
   const { id } = await machine({ env: { MACHINES_SIMULATE: "slow:1m,exit:3" }, restart: { max_retries: 5 } });
   clock.advance(3600_000);

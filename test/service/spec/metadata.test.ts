@@ -10,14 +10,17 @@ async function setup(metadata?: Record<string, string>) {
   return { ...app, made, one, all: async () => (await app.call("GET", `${one}/metadata`)).body };
 }
 
-test.each(["PATCH", "PUT"])("%s merges: null and the empty string remove, keys not named stay", async (method) => {
-  const { call, one, all } = await setup({ a: "1", b: "2", c: "3" });
-  const answer = await call(method, `${one}/metadata`, { metadata: { a: null, b: "", d: "4" } });
-  expect([answer.status, answer.text]).toEqual([204, ""]);
-  expect(await all()).toEqual({ c: "3", d: "4" });
-});
+test.each(["PATCH", "PUT"])(
+  "%s merges: null and the empty string remove keys, omitted keys are kept",
+  async (method) => {
+    const { call, one, all } = await setup({ a: "1", b: "2", c: "3" });
+    const answer = await call(method, `${one}/metadata`, { metadata: { a: null, b: "", d: "4" } });
+    expect([answer.status, answer.text]).toEqual([204, ""]);
+    expect(await all()).toEqual({ c: "3", d: "4" });
+  },
+);
 
-test("it shows as config.metadata, changes updated_at, and causes no version and no restart", async () => {
+test("it is shown as config.metadata, changes updated_at, and causes no version and no restart", async () => {
   const { call, clock, made, one } = await setup();
   expect(made.config).not.toHaveProperty("metadata");
   clock.advance(5000);
@@ -49,7 +52,7 @@ test("a stale machine_version is 412 and changes nothing", async () => {
   expect(await all()).toEqual({ a: "2" });
 });
 
-test("one key: set, read, remove; a missing one is 404, removing it twice is no mistake", async () => {
+test("one key: set, read, remove; a missing one is 404, removing it twice succeeds", async () => {
   const { call, one, all } = await setup();
   const key = `${one}/metadata/k`;
   expect((await call("GET", key)).status).toBe(404);
@@ -61,7 +64,7 @@ test("one key: set, read, remove; a missing one is 404, removing it twice is no 
 });
 
 test.each(["a/b", "ä ö", "%2e%2e", "__proto__", "constructor", "a?b#c", "x".repeat(255)])(
-  "the key %j comes back as it was",
+  "the key %j is returned unchanged",
   async (key) => {
     const { call, one, all } = await setup();
     const path = `${one}/metadata/${encodeURIComponent(key).replaceAll(".", "%2E")}`;
@@ -78,7 +81,7 @@ test.each([{ metadata: { a: 1 } }, { metadata: ["a"] }, { metadata: "a" }, []])(
   expect((await call("POST", `${one}/metadata/k`, { value: 5 })).status).toBe(400);
 });
 
-test("concurrent writers of different keys all keep theirs", async () => {
+test("concurrent writers of different keys do not overwrite each other", async () => {
   const { call, one, all } = await setup();
   await Promise.all(
     Array.from({ length: 40 }, (_, i) => call("PATCH", `${one}/metadata`, { metadata: { [`k${i}`]: String(i) } })),
@@ -86,7 +89,7 @@ test("concurrent writers of different keys all keep theirs", async () => {
   expect(Object.keys(await all())).toHaveLength(40);
 });
 
-test("a Machine that is not there, or not any more, is 404", async () => {
+test("a Machine that does not exist or was destroyed is 404", async () => {
   const { call, one, machines } = await setup({ a: "1" });
   for (const missing of [`${machines}/00000000000000`, one]) {
     if (missing === one) await call("DELETE", `${one}?force=true`);
@@ -100,7 +103,7 @@ test("a Machine that is not there, or not any more, is 404", async () => {
   }
 });
 
-test("updated_at is taken, and an empty value removes its key", async () => {
+test("updated_at is a valid key, and an empty value removes its key", async () => {
   const { call, one, all } = await setup({ a: "1", b: "2" });
   const updated_at = "2026-01-01T00:00:00Z";
   expect((await call("PATCH", `${one}/metadata`, { metadata: { a: "3" }, updated_at })).status).toBe(204);

@@ -14,7 +14,7 @@ const machineIds = async ({ call }: Pick<App, "call">, query = "") =>
 const volumeIds = async ({ call }: Pick<App, "call">, query = "") =>
   idsOf((await call("GET", volumesAt + query)).body.volumes);
 
-/** Machines made a second apart, while the clock stands still. */
+/** Machines created a second apart, while the clock stands still. */
 async function several(app: App, count: number): Promise<string[]> {
   const made: string[] = [];
   for (let i = 0; i < count; i++) {
@@ -51,7 +51,7 @@ test("the Machines of every App of the organization are listed, each with the na
   });
 });
 
-test("a summary leaves the configuration out", async () => {
+test("a summary omits the configuration", async () => {
   const { call, machine } = await withApp();
   const { id } = await machine({ metadata: { k: "v" } });
   const [short] = (await call("GET", `${at}?summary=true`)).body.machines;
@@ -75,7 +75,7 @@ test("rule 1: Machines are sorted by updated_at, oldest to newest", async () => 
   expect([last_machine_id, last_updated_at]).toEqual([c, machines.at(-1).updated_at]);
 });
 
-test("rule 2: with updated_after only what changed later comes; an earlier time catches late-comers", async () => {
+test("rule 2: updated_after returns only later changes; an earlier time also returns delayed ones", async () => {
   const app = await withStillClock();
   const [a = "", b = ""] = await several(app, 2);
   app.clock.advance(60_000);
@@ -123,10 +123,10 @@ test("rule 4: a Machine that changes between two pages is never missed", async (
   });
   const seen = found.flat().map(({ id }) => id);
   expect(new Set(seen)).toEqual(new Set(made));
-  expect(seen.filter((id) => id === made[0])).toHaveLength(2); // as it was, and as it is
+  expect(seen.filter((id) => id === made[0])).toHaveLength(2); // once in its old state, and once in its new state
 });
 
-test("rule 5: limit is 1 to 1000, the maximum when left out; cursors lead through everything", async () => {
+test("rule 5: limit is 1 to 1000, by default the maximum; cursors lead through all items", async () => {
   const app = await withApp();
   const made: string[] = [];
   for (let i = 0; i < 12; i++) made.push((await app.machine()).id);
@@ -147,7 +147,7 @@ test("rule 5: limit is 1 to 1000, the maximum when left out; cursors lead throug
     expect([query, (await app.call("GET", `${at}?${query}`)).status]).toEqual([query, 400]);
 });
 
-test("Machines filter by region and state, and the destroyed show only when asked for", async () => {
+test("Machines filter by region and state, and destroyed ones are shown on request", async () => {
   const app = await withApp();
   const { id: fra } = await app.machine({}, { region: "fra" });
   const { id: stopped } = await app.machine({}, { skip_launch: true });
@@ -180,7 +180,7 @@ test("volumes are listed with all their fields, the name of their App and update
   expect(Object.keys(short).filter((name) => name.startsWith("block"))).toEqual([]);
 });
 
-test("volumes come the ones that changed longest ago first, filter, page and follow the cursor's precedence", async () => {
+test("volumes are sorted by their last change, filter, page and follow the cursor's precedence", async () => {
   const app = await withStillClock();
   const made: string[] = [];
   for (const region of ["fra", "ams", "fra", "ams"]) {
@@ -207,7 +207,7 @@ test("volumes come the ones that changed longest ago first, filter, page and fol
     expect([query, (await app.call("GET", `${volumesAt}?${query}`)).status]).toEqual([query, 400]);
 });
 
-test("a volume that gets its file system has changed", async () => {
+test("creating a volume's file system is a change", async () => {
   const app = await withStillClock();
   const { id } = await app.volume();
   await app.machine({ mounts: [{ volume: id, path: "/d" }] });
@@ -220,7 +220,7 @@ test("a volume that gets its file system has changed", async () => {
 
 // --- whose ---
 
-test("personal is the caller's own organization, and another's is 403; one that is not there is 404", async () => {
+test("personal is the caller's own organization, another's is 403; an unknown one is 404", async () => {
   const app = await withApp();
   const { id } = await app.machine();
   const stranger = callerWith(app, "stranger", { slug: "strangers" });

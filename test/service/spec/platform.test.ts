@@ -56,7 +56,7 @@ test("the capacity of a region falls with every Machine and rises when one is de
 const placed = async ({ call }: Pick<Awaited<ReturnType<typeof withApp>>, "call">, body: object) =>
   (await call("POST", "/platform/placements", { org_slug: "personal", ...body })).body.regions;
 
-test("placements say what create then accepts, Machine by Machine, until the region is full", async () => {
+test("placements match what create then accepts, Machine by Machine, until the region is full", async () => {
   const app = await withApp({ capacity: { fra: 3, lhr: { total: 10, performance: 2 } } });
   const create = async (region: string, config: object = {}) =>
     (await app.call("POST", app.machines, { region, config: { image: "nginx", ...config } })).status;
@@ -82,7 +82,7 @@ test("placements say what create then accepts, Machine by Machine, until the reg
   expect(await create("fra")).toBe(200);
 });
 
-test("a region without room is absent, and its Machines go elsewhere", async () => {
+test("a full region is omitted, and its Machines are placed elsewhere", async () => {
   const app = await withApp({ capacity: { fra: 1, ams: 2 } });
   expect(await placed(app, { region: "fra,ams", count: 5 })).toMatchObject([
     { region: "fra", count: 1 },
@@ -93,7 +93,7 @@ test("a region without room is absent, and its Machines go elsewhere", async () 
   expect(await placed(app, { region: "fra", count: 1 })).toEqual([]);
 });
 
-test("the first region of the expression is preferred, unless the spread counts for more", async () => {
+test("the first region of the expression is preferred, unless the spread has more weight", async () => {
   const app = await withApp();
   const counts = async (body: object) =>
     (await placed(app, body)).map(({ region, count }: { region: string; count: number }) => [region, count]);
@@ -109,7 +109,7 @@ test("the first region of the expression is preferred, unless the spread counts 
   expect(await counts({ region: "lhr,fra", count: 110, weights: { spread: 0 } })).toEqual([["lhr", 110]]);
 });
 
-test("an expression names regions, parts of the world, the nearest, and any", async () => {
+test("an expression contains regions, continents, the nearest, and any", async () => {
   const app = await withApp({ nearest: "fra" });
   const codes = async (region?: string) =>
     (await placed(app, region === undefined ? {} : { region })).map((place: { region: string }) => place.region);
@@ -131,7 +131,7 @@ test("an expression names regions, parts of the world, the nearest, and any", as
   for (const nothing of ["", " , "]) expect(await codes(nothing)).toEqual(await codes());
 });
 
-test("a region in brackets is that region, as in the default expression with a code put in", async () => {
+test("a region in brackets is that region, as in the default expression with an inserted code", async () => {
   const app = await withApp({ capacity: { iad: 3 } });
   const answered = async (region: string, count = 0) =>
     (await placed(app, { region, count })).map((place: { region: string; count: number }) => place.region);
@@ -150,7 +150,7 @@ test("a region in brackets is that region, as in the default expression with a c
   ]);
 });
 
-test("placing reserves nothing", async () => {
+test("a placement reserves nothing", async () => {
   const app = await withApp({ capacity: { fra: 2 } });
   for (let i = 0; i < 3; i++) expect(await placed(app, { region: "fra", count: 2 })).toMatchObject([{ count: 2 }]);
   expect((await app.call("GET", app.machines)).body).toEqual([]);

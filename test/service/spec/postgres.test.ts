@@ -14,14 +14,14 @@ const create = ({ call }: Pick<App, "call">, more: object = {}) => call("POST", 
 const list = async ({ call }: Pick<App, "call">, query = "") =>
   (await call("GET", `${at}?org_slug=personal${query}`)).body.data;
 
-/** An App with a cluster that is ready. */
+/** An App with a ready cluster. */
 async function setup(more: object = {}) {
   const app = await withApp();
   const { id } = (await create(app, { name: "db", ...more })).body.data;
   return { ...app, id, one: `${at}/${id}` };
 }
 
-/** Databases answer a body of their own: one sentence and nothing else. */
+/** Databases have their own error body: only one sentence. */
 function expectRefused({ status, body }: Answer, expected: number, text: unknown = expect.any(String)): void {
   expect([status, body]).toEqual([expected, { error: text }]);
 }
@@ -70,7 +70,7 @@ test("a cluster is accepted with 201, and is creating, initializing, ready", asy
   expect(endpoints.primary.direct.host).not.toBe(endpoints.primary.pooler.host);
 });
 
-test("what a cluster stores is measured every hour", async () => {
+test("a cluster's storage is measured every hour", async () => {
   const app = await withStillClock();
   const { id } = (await create(app)).body.data;
   const used = async () => (await app.call("GET", `${at}/${id}`)).body.data.storage_used_bytes;
@@ -80,7 +80,7 @@ test("what a cluster stores is measured every hour", async () => {
   expect(await used()).toBeGreaterThan(0);
 });
 
-test("a cluster that cannot be set up is failed, and can be deleted", async () => {
+test("a cluster that cannot be created is failed, and can be deleted", async () => {
   const app = await withStillClock();
   const { id } = (await create(app, { name: "db-simulate-fail" })).body.data;
   app.clock.advance(60_000);
@@ -100,13 +100,13 @@ test("a cluster that is never ready stays initializing, and can be deleted", asy
   expectRefused(await app.call("GET", `${at}/${id}`), 410, deleted);
 });
 
-test("a creation that fails at once is 400", async () => {
+test("a creation that fails immediately is 400", async () => {
   const app = await withApp();
   expectRefused(await create(app, { name: "db-simulate-refuse" }), 400);
   expect(await list(app)).toEqual([]);
 });
 
-test("deleting is 202 without a body and finished later; whatever is asked of the cluster meanwhile and then is 410", async () => {
+test("deleting is 202 without a body and finishes later; other requests about the cluster are then 410", async () => {
   const app = await withStillClock();
   const { id } = (await create(app, { name: "db" })).body.data;
   app.clock.advance(10_000);
@@ -145,7 +145,7 @@ test("deleting is 202 without a body and finished later; whatever is asked of th
   }
 });
 
-test("a deleted cluster is listed only when asked for, with the time of its deletion", async () => {
+test("a deleted cluster is listed only on request, with the time of its deletion", async () => {
   const app = await withStillClock();
   const { id } = (await create(app, { name: "db" })).body.data;
   app.clock.advance(10_000);
@@ -170,7 +170,7 @@ test("a deleted cluster is listed only when asked for, with the time of its dele
 
 // --- list and create ---
 
-test("the list is short: no endpoints, no sizes", async () => {
+test("the list is a summary: no endpoints, no sizes", async () => {
   const app = await setup();
   await create(app, { name: "second" });
   const found = await list(app);
@@ -186,14 +186,14 @@ test("the list is short: no endpoints, no sizes", async () => {
   ]);
 });
 
-test("a fork of a cluster with the longest name has a name that fits", async () => {
+test("a fork of a cluster with the longest name gets a valid name", async () => {
   const app = await withApp();
   const made = await app.call("POST", at, { org_slug: "personal", region: "ams", plan: "basic", name: "n".repeat(63) });
   const fork = await app.call("POST", `${at}/${made.body.data.id}/fork`);
   expect([fork.status, fork.body.data.name]).toEqual([201, `${"n".repeat(58)}-fork`]);
 });
 
-test("listing: org_slug is required, the organization must be there, include_deleted is true or false", async () => {
+test("listing: org_slug is required, the organization must exist, include_deleted is true or false", async () => {
   const { call } = await withApp();
   expectRefused(await call("GET", at), 400);
   expectRefused(await call("GET", `${at}?org_slug=nobody`), 404, "organization not found");
@@ -213,11 +213,11 @@ test.each([
   ["an unknown plan", { plan: "huge" }, 422],
   ["too small a disk", { disk_size_gb: 9 }, 422],
   ["too large a disk", { disk_size_gb: 1001 }, 422],
-  ["a disk in words", { disk_size_gb: "ten" }, 422],
+  ["a disk size as text", { disk_size_gb: "ten" }, 422],
   ["an unknown version", { pg_major_version: "15" }, 422],
   ["an unknown pool mode", { pool_mode: "statement" }, 422],
-  ["PostGIS in words", { postgis_enabled: "yes" }, 422],
-  ["a bad name", { name: "No Good" }, 422],
+  ["PostGIS as text", { postgis_enabled: "yes" }, 422],
+  ["an invalid name", { name: "No Good" }, 422],
   ["a name of another type", { name: 5 }, 422],
 ])("a cluster with %s is refused", async (_, more, status) => {
   const app = await withApp();
@@ -225,7 +225,7 @@ test.each([
   expect(await list(app)).toEqual([]);
 });
 
-test("a body that is no object is 4xx, never a cluster", async () => {
+test("a body that is not an object is 4xx, and creates no cluster", async () => {
   const app = await withApp();
   for (const body of ["{", "[]", undefined]) expect((await app.call("POST", at, body)).status).toBeLessThan(500);
   expect(await list(app)).toEqual([]);
@@ -237,12 +237,12 @@ test.each([
   ["Launch", "launch", { cpu_kind: "performance", cpus: 2, memory_mb: 8192 }],
   ["scale", "scale", { cpu_kind: "performance", cpus: 4, memory_mb: 32_768 }],
   ["performance", "Performance", { cpu_kind: "performance", cpus: 8, memory_mb: 65_536 }],
-])("the plan %s, matched without case", async (plan, shown, sizes) => {
+])("the plan %s, matched case-insensitively", async (plan, shown, sizes) => {
   const app = await withApp();
   expect((await create(app, { plan })).body.data).toMatchObject({ plan: shown, ...sizes });
 });
 
-test("everything given is kept; nulls stand for fields left out", async () => {
+test("all given values are kept; nulls count as omitted", async () => {
   const app = await withApp();
   const given = { disk_size_gb: 100, pg_major_version: "17", pool_mode: "transaction", postgis_enabled: true };
   const { pool_mode: _, ...shown } = given;
@@ -250,7 +250,7 @@ test("everything given is kept; nulls stand for fields left out", async () => {
   expect((await create(app, { name: null, disk_size_gb: null })).body.data).toMatchObject({ disk_size_gb: 10 });
 });
 
-test("a name is generated when none is given, is unique in the organization, and free again once its cluster goes", async () => {
+test("a name is generated if omitted, is unique in the organization, and can be reused after the deletion", async () => {
   const app = await withApp();
   const one = (await create(app)).body.data;
   expect(one.name).toMatch(/^[a-z]+-[a-z]+-\d{4}$/);
@@ -261,7 +261,7 @@ test("a name is generated when none is given, is unique in the organization, and
   expect((await create(app, { name: one.name })).status).toBe(201);
 });
 
-test("a cluster that never was is 404", async () => {
+test("a cluster that never existed is 404", async () => {
   const { call } = await withApp();
   for (const [method, path, body] of [
     ["GET", ""],
@@ -293,7 +293,7 @@ test("a cluster of another organization is not found, and its organization is 40
 
 // --- attachments ---
 
-test("attaching is 201, then 200 with the same answer; it shows, and sets nothing on the App", async () => {
+test("attaching is 201, then 200 with the same answer; it is listed, and sets nothing on the App", async () => {
   const app = await setup();
   const attach = () => app.call("POST", `${app.one}/attachments`, { app_name: "web" });
   const first = await attach();
@@ -308,7 +308,7 @@ test("attaching is 201, then 200 with the same answer; it shows, and sets nothin
   expect((await app.call("GET", "/apps/web/secrets")).body.secrets).toEqual([]);
 });
 
-test("attaching to an App that is not there is 404, to none 422", async () => {
+test("attaching to a missing App is 404, without an App 422", async () => {
   const { call, one } = await setup();
   expectRefused(await call("POST", `${one}/attachments`, { app_name: "none" }), 404, "App not found");
   expectRefused(await call("POST", `${one}/attachments`, {}), 422);
@@ -330,7 +330,7 @@ test("detaching is 204, and 404 without an attachment or an App", async () => {
   expectRefused(await call("DELETE", `${one}/attachments/none`), 404, "App not found");
 });
 
-test("a deleted App is attached to nothing", async () => {
+test("a deleted App has no attachments", async () => {
   const { call, one } = await setup();
   await call("POST", `${one}/attachments`, { app_name: "web" });
   await call("DELETE", "/apps/web");
@@ -373,7 +373,7 @@ test("a reserved database is not deleted", async () => {
   expectRefused(await call("DELETE", `${one}/databases/postgres`), 400);
 });
 
-test("what is in a cluster is 503 until it is ready", async () => {
+test("the contents of a cluster are 503 until it is ready", async () => {
   const app = await withStillClock();
   const { id } = (await create(app)).body.data;
   for (const [method, path, body] of [
@@ -395,7 +395,7 @@ test("what is in a cluster is 503 until it is ready", async () => {
 
 // --- extensions ---
 
-test("extensions are installed in a database and removed from it; those of the platform are there and stay", async () => {
+test("extensions are installed in a database and removed from it; the platform's own always exist", async () => {
   const { call, one } = await setup();
   await call("POST", `${one}/databases`, { name: "shop" });
   const extensions = `${one}/databases/shop/extensions`;
@@ -449,14 +449,14 @@ test("PostGIS is 409 unless the cluster was created for it; an unknown extension
 
 // --- users ---
 
-test("a cluster begins with the user fly-user, a schema_admin, who stays as it is", async () => {
+test("a cluster begins with the user fly-user, a schema_admin, which cannot be changed", async () => {
   const { call, one } = await setup();
   expect((await call("GET", `${one}/users`)).body).toEqual({ data: [{ username: "fly-user", role: "schema_admin" }] });
   expectRefused(await call("DELETE", `${one}/users/fly-user`), 400);
   expectRefused(await call("PATCH", `${one}/users/fly-user`, { role: "reader" }), 400);
 });
 
-test("users are created with a role, get another, and are deleted", async () => {
+test("users are created with a role, change it, and are deleted", async () => {
   const { call, one } = await setup();
   for (const role of ["schema_admin", "writer", "reader"]) {
     const username = role.replace("_", "-");
@@ -497,14 +497,14 @@ test.each([
   expectRefused(await call("POST", `${one}/users`, body), status);
 });
 
-test("a role that is none is 422", async () => {
+test("an unknown role is 422", async () => {
   const { call, one } = await setup();
   await call("POST", `${one}/users`, { username: "a", role: "reader" });
   for (const body of [{}, { role: "owner" }, { role: 5 }])
     expectRefused(await call("PATCH", `${one}/users/a`, body), 422);
 });
 
-test("the engine reports queries: running ones, in a database or in all, and slow ones", async () => {
+test("queries are listed: running ones, in one database or in all, and slow ones", async () => {
   const asked: unknown[] = [];
   class Busy extends SimulatedPostgres {
     override activeQueries(_: unknown, database?: string) {
@@ -527,13 +527,13 @@ test("the engine reports queries: running ones, in a database or in all, and slo
   expectRefused(await app.call("GET", `${one}/slow?range=long`), 422);
 });
 
-test("in a simulated cluster nothing asks anything", async () => {
+test("a simulated cluster has no queries", async () => {
   const { call, one } = await setup();
   for (const kind of ["active", "slow"])
     expect((await call("GET", `${one}/queries/${kind}`)).body).toEqual({ data: [] });
 });
 
-test("credentials show the password; every user has its own, and rotating gives a new one", async () => {
+test("credentials show the password; every user has its own, and rotation creates a new one", async () => {
   const { call, one } = await setup();
   await call("POST", `${one}/users`, { username: "a", role: "reader" });
   const password = async (username: string) => {
@@ -616,7 +616,7 @@ async function backedUp() {
   return { ...app, id, one, backup, contents };
 }
 
-test("restoring creates a new cluster like the old one with the contents of the backup", async () => {
+test("restoring creates a new cluster with the old settings and the contents of the backup", async () => {
   const { call, clock, one, id, backup, contents } = await backedUp();
   const made = await call("POST", `${one}/restore`, { backup_id: backup, name: "again" });
   expect(made.status).toBe(201);
@@ -634,7 +634,7 @@ test("restoring creates a new cluster like the old one with the contents of the 
   expect([then.users, then.installed, then.password]).toEqual([now.users, now.installed, now.password]);
 });
 
-test("restoring to a moment takes the latest backup before it", async () => {
+test("restoring to a time uses the latest backup before it", async () => {
   const { call, clock, one, contents } = await backedUp();
   const restore = (body: object) => call("POST", `${one}/restore`, body);
   const made = await restore({ pitr_time: new Date(clock.now() - 5000).toISOString() });
@@ -646,7 +646,7 @@ test("restoring to a moment takes the latest backup before it", async () => {
   expectRefused(await restore({ pitr_time: "2030-01-01T00:00:00+02:00" }), 422);
 });
 
-test("restoring takes exactly one of a backup that is there and a time with offset", async () => {
+test("restoring needs exactly one of an existing backup and a time with an offset", async () => {
   const { call, one, backup } = await backedUp();
   const restore = (body: object) => call("POST", `${one}/restore`, body);
   expectRefused(await restore({ backup_id: "bk_none" }), 404);
@@ -668,7 +668,7 @@ test("a backup of another cluster is not found", async () => {
   expectRefused(await call("POST", `${at}/${id}/restore`, { backup_id: backup }), 404);
 });
 
-test("a fork is a copy of a cluster as it is, named after it unless it is given a name", async () => {
+test("a fork is a copy of a cluster in its current state, named after it by default", async () => {
   const { call, clock, one, id, contents } = await backedUp();
   const made = await call("POST", `${one}/fork`);
   expect(made.status).toBe(201);

@@ -1,4 +1,4 @@
-// Secret keys of an App (docs/interface.md#secret-keys). What the cryptography gives is in ../crypto.test.ts.
+// Secret keys of an App (docs/interface.md#secret-keys). ../crypto.test.ts covers the cryptography.
 import { createHmac, createPublicKey, verify } from "node:crypto";
 import { expect, test } from "vitest";
 import { withApp, withStillClock } from "../client.ts";
@@ -21,7 +21,7 @@ async function setup() {
 }
 
 test.each([...signing, ...encrypting])(
-  "a key of the type %s is drawn with 201; its value never leaves",
+  "a key of the type %s is generated with 201; its value is never returned",
   async (type) => {
     const { call, clock } = await withStillClock();
     const made = await call("POST", `${at}/k/generate`, { type });
@@ -45,7 +45,7 @@ test.each([...signing, ...encrypting])(
   },
 );
 
-test.each(signing)("%s signs, and verify answers 204 for that and 400 for anything else", async (type) => {
+test.each(signing)("%s signs, and verify returns 204 for that signature and 400 for any other", async (type) => {
   const { generate, ask } = await setup();
   await generate("k", type);
   const plaintext = base64("hello");
@@ -91,7 +91,7 @@ test.each(encrypting)("%s encrypts, bound to the associated data, and decrypts a
   expect((await ask("decrypt", { ciphertext, associated_data })).status).toBe(400);
 });
 
-test("bytes are base64; an array of integers means the same", async () => {
+test("bytes are base64; an array of integers is equivalent", async () => {
   const { ask, call } = await setup();
   const key = Array.from({ length: 32 }, (_, i) => i);
   expect((await call("POST", `${at}/k`, { type: "hs256", value: key })).status).toBe(201);
@@ -106,7 +106,7 @@ test("bytes are base64; an array of integers means the same", async () => {
   expect((await ask("decrypt", body, "box")).body.plaintext).toBe(base64("hi"));
 });
 
-test("the public key of es256 verifies what was signed, with any other tool", async () => {
+test("any other tool can verify with the public key of es256", async () => {
   const { generate, ask } = await setup();
   const point = Buffer.from((await generate("k", "es256")).body.public_key, "base64");
   const { signature } = (await ask("sign", { plaintext: base64("hello") })).body;
@@ -116,7 +116,7 @@ test("the public key of es256 verifies what was signed, with any other tool", as
   expect(verify("sha256", Buffer.from("hello"), { key, dsaEncoding: "ieee-p1363" }, bytes)).toBe(true);
 });
 
-test("a key that was set is that key, under another name too", async () => {
+test("an imported key is used unchanged, also under another name", async () => {
   const { call, ask } = await setup();
   const value = Buffer.alloc(32, 7).toString("base64");
   for (const name of ["a", "b"]) {
@@ -147,7 +147,7 @@ test.each([
   expect((await call("GET", at)).body.secret_keys).toEqual([]);
 });
 
-test("a key that signs does not encrypt, and the other way round", async () => {
+test("a signing key does not encrypt, and an encryption key does not sign", async () => {
   const { generate, ask } = await setup();
   await generate("signs", "hs256");
   await generate("encrypts", "nacl_secretbox");
@@ -164,7 +164,7 @@ test("a key that signs does not encrypt, and the other way round", async () => {
     });
 });
 
-test("a key that is not there is 404, whatever is asked of it", async () => {
+test("any operation on a missing key is 404", async () => {
   const { call, ask } = await setup();
   expect((await call("GET", `${at}/none`)).status).toBe(404);
   expect((await call("DELETE", `${at}/none`)).status).toBe(404);
@@ -192,7 +192,7 @@ test("missing and malformed bytes are 400", async () => {
   expect((await ask("verify", { plaintext: "" })).status).toBe(400);
 });
 
-test("a large plaintext is no trouble", async () => {
+test("a large plaintext is accepted", async () => {
   const { generate, ask } = await setup();
   await generate("k", "xaes256gcm");
   const plaintext = Buffer.alloc(2 ** 20, "x").toString("base64");
@@ -200,7 +200,7 @@ test("a large plaintext is no trouble", async () => {
   expect((await ask("decrypt", { ciphertext })).body.plaintext).toBe(plaintext);
 });
 
-test("deleting a key answers the version; it is gone then", async () => {
+test("deleting a key returns the version; then it is gone", async () => {
   const { call, generate } = await setup();
   await generate("k", "hs512");
   expect(await call("DELETE", `${at}/k`)).toMatchObject({ status: 200, body: { version: 2, Version: 2 } });
@@ -226,7 +226,7 @@ test("the list filters by types; min_version is a version", async () => {
   expect((await call("GET", `${at}/a?min_version=x`)).status).toBe(400);
 });
 
-test("secrets and secret keys have names of their own", async () => {
+test("secrets and secret keys have separate names", async () => {
   const { call, generate } = await setup();
   await generate("A", "hs256");
   await call("POST", "/apps/web/secrets/A", { value: "1" });

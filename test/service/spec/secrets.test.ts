@@ -68,7 +68,7 @@ test("every write creates an ascending version of the App", async () => {
   expect((await call("POST", "/apps/other/secrets/A", { value: "1" })).body.version).toBe(1);
 });
 
-test("several are set and unset at once; those not named stay", async () => {
+test("several are set and unset at once; omitted ones are kept", async () => {
   const { call } = await withApp();
   await call("POST", at, { values: { A: "1", B: "2", C: "3" } });
   const answer = await call("POST", at, { values: { A: "new", B: null, D: "4" } });
@@ -83,7 +83,7 @@ test("several are set and unset at once; those not named stay", async () => {
   expect((await call("POST", at, { values: { NONE: null } })).status).toBe(200);
 });
 
-test("a bad entry among several changes nothing", async () => {
+test("an invalid entry among several changes nothing", async () => {
   const { call } = await withApp();
   for (const values of [
     { A: "1", "not-a-name": "2" },
@@ -110,7 +110,7 @@ test("the digest changes only with the value, and reveals nothing about it", asy
   expect((await elsewhere.call("POST", `${at}/A`, { value: "1" })).body.digest).not.toBe(first);
 });
 
-test("setting again moves updated_at and keeps created_at", async () => {
+test("overwriting changes updated_at and keeps created_at", async () => {
   const { call, clock } = await withStillClock();
   await call("POST", `${at}/A`, { value: "1" });
   clock.advance(60_000);
@@ -120,7 +120,7 @@ test("setting again moves updated_at and keeps created_at", async () => {
   });
 });
 
-test("a secret that is not there is 404, and deleting one answers the version", async () => {
+test("a missing secret is 404, and deleting one returns the version", async () => {
   const { call } = await withApp();
   for (const method of ["GET", "DELETE"])
     expect(await call(method, `${at}/NONE`)).toMatchObject({ status: 404, body: { error: expect.any(String) } });
@@ -144,7 +144,7 @@ test.each([
   expect((await call("GET", at)).body.secrets).toEqual([]);
 });
 
-test.each(["constructor", "__proto__", "_", "a1", "A".repeat(255)])("%s is a name like any other", async (name) => {
+test.each(["constructor", "__proto__", "_", "a1", "A".repeat(255)])("%s is an ordinary name", async (name) => {
   const { call } = await withApp();
   expect((await call("POST", `${at}/${name}`, { value: "x" })).status).toBe(201);
   expect((await call("GET", `${at}/${name}?show_secrets=true`)).body).toMatchObject({ name, value: "x" });
@@ -153,7 +153,7 @@ test.each(["constructor", "__proto__", "_", "a1", "A".repeat(255)])("%s is a nam
   expect((await call("GET", `${at}/${name}?show_secrets=true`)).body.value).toBe("y");
 });
 
-test("min_version is a version; there is only one store, so the answer is what there is now", async () => {
+test("min_version is a version; there is only one store, so the answer is always current", async () => {
   const { call } = await withApp();
   const { version } = (await call("POST", `${at}/A`, { value: "1" })).body;
   for (const query of [`min_version=${version}`, "min_version=0", `version=${version}`])
@@ -170,7 +170,7 @@ test("setting a secret restarts nothing", async () => {
   expect((await call("GET", `${machines}/${id}`)).text).toBe(before);
 });
 
-test("secrets go with their App, and of two Apps neither sees the other's", async () => {
+test("secrets are deleted with their App, and Apps do not see each other's", async () => {
   const { call } = await withApp();
   await call("POST", "/apps", { name: "other", org_slug: "personal" });
   await call("POST", `${at}/A`, { value: "1" });

@@ -22,7 +22,7 @@ test("a token of an organization shows its slug and name, and no Apps", async ()
   });
 });
 
-test("a deploy token shows only its App, and cannot find it in any other way", async () => {
+test("a deploy token shows only its App, which no other request reveals", async () => {
   const { call, url } = await withApp();
   await call("POST", "/apps", { name: "other", org_slug: "personal" });
   const { token } = (await call("POST", "/apps/web/deploy_token", {})).body;
@@ -55,7 +55,7 @@ test("the id is the one in the list, and the token itself is never shown", async
   expect((await app.call("GET", "/tokens/current")).text).not.toContain(app.token);
 });
 
-test("without a token, with one that is not known, and with one that has ended it is 401", async () => {
+test("without a token, or with an unknown or expired one, it is 401", async () => {
   const app = await withApp({ clock: new ManualClock() });
   const brief = callerWith(app, "brief", { expiresAt: app.service.context.clock.now() + 60_000 });
   await current(brief);

@@ -34,7 +34,7 @@ test("a volume has the defaults of the specification, and no file system before 
   });
 });
 
-test("everything given is kept, and a mounted volume shows its file system", async () => {
+test("all given values are kept, and a mounted volume shows its file system", async () => {
   const { call, volume, machine } = await withApp();
   const made = await volume({
     name: "db_1",
@@ -54,7 +54,7 @@ test("everything given is kept, and a mounted volume shows its file system", asy
     auto_backup_enabled: false,
   });
   const { id, region } = await machine({ mounts: [{ volume: made.id, path: "/data" }] });
-  expect(region).toBe("fra"); // where its volume is, when nothing is said
+  expect(region).toBe("fra"); // a volume's default placement
   expect((await call("GET", `${at}/${made.id}`)).body).toMatchObject({
     fstype: "raw",
     attached_machine_id: id,
@@ -90,7 +90,7 @@ test("several volumes may share a name; each then has a different zone", async (
   expect(new Set(zones).size).toBe(5);
 });
 
-test("a summary leaves blocks, block size and bytes out", async () => {
+test("a summary omits blocks, block size and bytes", async () => {
   const { call, volume } = await withApp();
   await volume();
   const [short] = (await call("GET", `${at}?summary=true`)).body;
@@ -98,7 +98,7 @@ test("a summary leaves blocks, block size and bytes out", async () => {
   expect(short).toMatchObject({ name: "data", state: "created" });
 });
 
-test("only snapshot_retention and auto_backup_enabled can be updated, and are checked", async () => {
+test("only snapshot_retention and auto_backup_enabled can be updated, and are validated", async () => {
   const { call, volume } = await withApp({ strict: false });
   const { id, ...made } = await volume();
   const answer = await call("PUT", `${at}/${id}`, {
@@ -120,7 +120,7 @@ test("only snapshot_retention and auto_backup_enabled can be updated, and are ch
   expect((await call("PUT", `${at}/${id}`, { snapshot_retention: 0 })).status).toBe(400);
 });
 
-test("a volume grows and never shrinks; a running Machine needs a restart to see it", async () => {
+test("a volume is extended and never shrinks; a running Machine needs a restart to see it", async () => {
   const { call, volume, machine, machines } = await withApp();
   const { id } = await volume({ size_gb: 5 });
   const extend = (size_gb: number) => call("PUT", `${at}/${id}/extend`, { size_gb });
@@ -148,7 +148,7 @@ async function path(app: Awaited<ReturnType<typeof stillClock>>, id: string): Pr
   return seen;
 }
 
-test("a new volume, one from a snapshot and a fork each go their way", async () => {
+test("a new volume, a restored one and a fork each have their own states", async () => {
   const app = await stillClock();
   const { id } = await app.volume({ size_gb: 9, region: "fra" });
   expect(await path(app, id)).toEqual(["creating", "created"]);
@@ -187,13 +187,19 @@ test("a deleted volume is pending_destroy for 24 hours, then gone", async () => 
 
 // --- mounts ---
 
-test("a volume is mounted by one Machine, in its own region, and set free a moment after that is destroyed", async () => {
+test("a volume is mounted by one Machine in its region, and released a moment after that is destroyed", async () => {
   const app = await stillClock();
   const { call, machine, machines, clock } = app;
   const { id: volume } = await app.volume({ region: "fra" });
   const mounts = [{ volume, path: "/data" }];
   const create = (region?: string) => call("POST", machines, { region, config: { image: "nginx", mounts } });
-  expect(await create("ams")).toMatchObject({ status: 400, body: { error: expect.stringContaining("region") } });
+  const elsewhere = (place: string) =>
+    `invalid config.mounts[0].volume, got "${volume}", which is in region fra, must be a volume in the machine's region ${place}`;
+  expect(await create("ams")).toMatchObject({ status: 400, body: { error: elsewhere("ams") } });
+  const other = await machine({}, { region: "lhr" });
+  const update = await call("POST", `${machines}/${other.id}`, { config: { image: "nginx", mounts } });
+  expect(update).toMatchObject({ status: 400, body: { error: elsewhere("lhr") } });
+  expect((await call("GET", `${at}/${volume}`)).body.attached_machine_id).toBe(null);
   const { id } = await machine({ mounts });
   expect(await create()).toMatchObject({
     status: 412,
@@ -259,7 +265,7 @@ test("a snapshot is pending while it is written; a second one is refused meanwhi
   expect((await take()).status).toBe(200);
 });
 
-test("snapshots are taken daily and expire; the retention is that of their time", async () => {
+test("snapshots are taken daily and expire; the retention at their creation applies", async () => {
   const app = await stillClock();
   const { id } = await app.volume({ snapshot_retention: 2 });
   const count = async () => (await app.call("GET", `${at}/${id}/snapshots`)).body.length;
@@ -277,7 +283,7 @@ test("snapshots are taken daily and expire; the retention is that of their time"
   expect(await count()).toBe(1);
 });
 
-test("snapshots outlive their volume, can be restored from, and then are gone too", async () => {
+test("snapshots outlive their volume, can be restored, and then expire too", async () => {
   const app = await stillClock();
   const { id } = await app.volume({ snapshot_retention: 5 });
   await app.call("POST", `${at}/${id}/snapshots`);
@@ -291,7 +297,7 @@ test("snapshots outlive their volume, can be restored from, and then are gone to
   expect((await app.call("GET", `${at}/${id}/snapshots`)).status).toBe(404);
 });
 
-test("a snapshot that is being written cannot be restored from yet", async () => {
+test("an unfinished snapshot cannot be restored yet", async () => {
   const app = await stillClock();
   const { id } = await app.volume();
   await app.call("POST", `${at}/${id}/snapshots`);
@@ -304,7 +310,7 @@ test("a snapshot that is being written cannot be restored from yet", async () =>
 
 // --- requests ---
 
-test("nulls stand for fields left out", async () => {
+test("nulls count as omitted fields", async () => {
   const { call, volume } = await withApp();
   const made = await volume({ region: null, size_gb: null, snapshot_id: null, source_volume_id: null, compute: null });
   expect(made).toMatchObject({ region: "ams", size_gb: 3, encrypted: true });
@@ -312,7 +318,7 @@ test("nulls stand for fields left out", async () => {
   expect(updated.body).toMatchObject({ snapshot_retention: 5, auto_backup_enabled: false });
 });
 
-test("a volume is placed for a Machine of a size, and has only one source", async () => {
+test("a volume can be placed for a Machine size, and has only one source", async () => {
   const { call, volume } = await withApp();
   expect((await volume({ compute: { cpus: 2, memory_mb: 512 }, compute_image: "nginx" })).size_gb).toBe(3);
   expect((await call("POST", at, { name: "data", compute: { cpus: "two" } })).status).toBe(400);
@@ -329,7 +335,7 @@ test("a copy may be larger than its source and have another name", async () => {
   expect((await call("GET", `${at}/${id}`)).body).toMatchObject({ size_gb: 5, name: "one" });
 });
 
-test("zones are kept apart by name, in the whole App, or not at all", async () => {
+test("zones are unique per name, in the whole App, or not at all", async () => {
   const { volume } = await withApp();
   const zones = new Set<string>();
   for (const name of ["a", "b", "c"]) zones.add((await volume({ name, unique_zone_app_wide: true })).zone);
@@ -337,7 +343,7 @@ test("zones are kept apart by name, in the whole App, or not at all", async () =
   expect((await volume({ require_unique_zone: false })).zone).toEqual(expect.any(String));
 });
 
-test("what does not exist is 404 for every operation", async () => {
+test("a missing object is 404 for every operation", async () => {
   const { call } = await withApp();
   for (const [method, path, body] of [
     ["GET", ""],
@@ -350,7 +356,7 @@ test("what does not exist is 404 for every operation", async () => {
     expect([path, (await call(method, `${at}/vol_none${path}`, body)).status]).toEqual([path, 404]);
 });
 
-test("volumes and snapshots go with their App", async () => {
+test("volumes and snapshots are deleted with their App", async () => {
   const { call, volume } = await withApp();
   const { id } = await volume();
   await call("POST", `${at}/${id}/snapshots`);

@@ -1,4 +1,4 @@
-// Waiting for a state (docs/interface.md#waits). Where time matters the clock is the test's.
+// Waiting for a state (docs/interface.md#waits). Tests about time control the clock.
 import { connect } from "node:net";
 import { expect, test } from "vitest";
 import { ManualClock } from "../../../service/index.ts";
@@ -7,7 +7,7 @@ import { withApp } from "../client.ts";
 const stillClock = () => withApp({ clock: new ManualClock(), delays: "believable" });
 type App = Awaited<ReturnType<typeof stillClock>>;
 
-/** Sends a wait and comes back once the service holds it. */
+/** Sends a wait and returns once the service holds it. */
 async function hold(app: App, id: string, query: string) {
   const { waits } = app.service.context;
   const before = waits.size;
@@ -17,7 +17,7 @@ async function hold(app: App, id: string, query: string) {
   return { answer, done: () => done };
 }
 
-test("a wait comes back at once when the state is there already", async () => {
+test("a wait returns at once if the state is already reached", async () => {
   const { call, machine, machines } = await withApp();
   const { id, version } = await machine();
   const answer = await call("GET", `${machines}/${id}/wait`);
@@ -26,7 +26,7 @@ test("a wait comes back at once when the state is there already", async () => {
   expect(answer.body.event_id).toBe(latest.id);
 });
 
-test("a wait is held and comes back with the change, not before", async () => {
+test("a wait is held and returns at the change, not before", async () => {
   const app = await stillClock();
   const { id } = await app.machine();
   const wait = await hold(app, id, "?state=started&timeout=60");
@@ -36,7 +36,7 @@ test("a wait is held and comes back with the change, not before", async () => {
   expect((await wait.answer).body).toMatchObject({ ok: true, state: "started" });
 });
 
-test("a wait is woken within 50 ms of the change", async () => {
+test("a wait returns within 50 ms of the change", async () => {
   const app = await stillClock();
   const { id } = await app.machine();
   app.clock.advance(10_000);
@@ -44,7 +44,7 @@ test("a wait is woken within 50 ms of the change", async () => {
   await app.call("POST", `${app.machines}/${id}/stop`);
   const state = async () => (await app.call("GET", `${app.machines}/${id}`)).body.state;
   for (let i = 0; i < 1000 && (await state()) !== "stopped"; i++) app.clock.advance(10);
-  // From here on no time passes.
+  // From here on the clock stands still.
   expect((await wait.answer).body).toMatchObject({ ok: true, state: "stopped" });
   const [stop] = (await app.call("GET", `${app.machines}/${id}/events?limit=1`)).body;
   expect(app.clock.now() - stop.timestamp).toBeLessThan(50);
@@ -66,7 +66,7 @@ test.each([
   ["-5", 400],
   ["1", 200],
   ["60", 200],
-])("a timeout of %s s gives %i", async (timeout, status) => {
+])("a timeout of %s s returns %i", async (timeout, status) => {
   const { call, machine, machines } = await withApp();
   const { id } = await machine();
   const answer = await call("GET", `${machines}/${id}/wait?timeout=${timeout}`);
@@ -77,7 +77,7 @@ test.each([
     );
 });
 
-test("bad states and identifiers are 400", async () => {
+test("invalid states and identifiers are 400", async () => {
   const { call, machine, machines } = await withApp();
   const { id } = await machine();
   for (const query of ["state=running", "state=started,bogus", "version=short", "from_event_id=x", "timeout=soon"]) {
@@ -85,7 +85,7 @@ test("bad states and identifiers are 400", async () => {
   }
 });
 
-test("408 names the state wanted and the present one", async () => {
+test("408 names the requested state and the current one", async () => {
   const app = await stillClock();
   const { id } = await app.machine({}, { skip_launch: true });
   app.clock.advance(1000);
@@ -100,7 +100,7 @@ test("408 names the state wanted and the present one", async () => {
   expect(app.service.context.waits.size).toBe(0);
 });
 
-test("the timeout is 60 s when none is given", async () => {
+test("the timeout is 60 s by default", async () => {
   const app = await stillClock();
   const { id } = await app.machine({}, { skip_launch: true });
   const wait = await hold(app, id, "");
@@ -110,7 +110,7 @@ test("the timeout is 60 s when none is given", async () => {
   expect((await wait.answer).status).toBe(408);
 });
 
-test("settled is any resting state, and not one that something still follows", async () => {
+test("settled is any stable state, without a pending transition", async () => {
   const app = await stillClock();
   const settled = async (config: object, more: object = {}) => {
     const { id } = await app.machine(config, more);
@@ -139,13 +139,13 @@ test("a wait for an old version fails and says that it was replaced", async () =
   expect((await next.answer).body).toMatchObject({ state: "started", version: updated.version });
 });
 
-test("a wait for a version that never was is 404", async () => {
+test("a wait for a version that never existed is 404", async () => {
   const { call, machine, machines } = await withApp();
   const { id } = await machine();
   expect((await call("GET", `${machines}/${id}/wait?version=01HQ73A7BFFDF1B6WMGHFZZ4E7`)).status).toBe(404);
 });
 
-test("from_event_id: only what comes after that event counts, also when it has been and gone", async () => {
+test("from_event_id: only later events count, including states that have ended", async () => {
   const app = await stillClock();
   const { id } = await app.machine();
   const one = `${app.machines}/${id}`;
@@ -163,7 +163,7 @@ test("from_event_id: only what comes after that event counts, also when it has b
   expect((await app.call("GET", `${one}/wait?state=stopped&from_event_id=${event}`)).body.state).toBe("stopped");
 });
 
-test("cordoning is no transition", async () => {
+test("cordoning is not a transition", async () => {
   const app = await stillClock();
   const { id } = await app.machine();
   const one = `${app.machines}/${id}`;
@@ -175,11 +175,11 @@ test("cordoning is no transition", async () => {
   expect((await wait.answer).status).toBe(408);
 });
 
-test("a state that the Machine passed during a wait counts as reached", async () => {
+test("a state that the Machine passed through during a wait counts as reached", async () => {
   const app = await withApp({ clock: new ManualClock(), delays: "none" });
   const { id } = await app.machine({}, { skip_launch: true });
   const wait = await hold(app, id, "?state=started");
-  // Started and stopped again within one transaction: whoever looks afterwards sees `stopped`.
+  // Started and stopped again within one transaction: a later read shows `stopped`.
   await app.call("POST", `${app.machines}/${id}`, {
     config: { image: "nginx", restart: { policy: "no" }, env: { MACHINES_SIMULATE: "exit:0" } },
   });
@@ -187,7 +187,7 @@ test("a state that the Machine passed during a wait counts as reached", async ()
   expect(await app.state(id)).toBe("stopped");
 });
 
-test("waiting for destroyed succeeds when the Machine goes, any other wait gets 404", async () => {
+test("waiting for destroyed succeeds when the Machine is gone, any other wait gets 404", async () => {
   const app = await stillClock();
   const { id } = await app.machine();
   app.clock.advance(1000);
@@ -209,7 +209,7 @@ test("deleting the App ends the waits for its Machines", async () => {
   expect((await stopped.answer).status).toBe(404);
 });
 
-test("a client that goes away frees what was held for it", async () => {
+test("a disconnected client frees its resources", async () => {
   const app = await stillClock();
   const { id } = await app.machine({}, { skip_launch: true });
   const { waits } = app.service.context;
@@ -233,7 +233,7 @@ test("closing the service ends held requests at once, and the client reconnects"
   await closed;
 });
 
-test("a thousand waits for one Machine are all woken by one change", async () => {
+test("one change notifies a thousand waits for one Machine", async () => {
   const app = await stillClock();
   const { id } = await app.machine();
   const waits = Array.from({ length: 1000 }, () =>

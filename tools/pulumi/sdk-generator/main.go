@@ -1,6 +1,5 @@
-// Command sdk-generator checks a Pulumi package schema with Pulumi's own binder and writes the SDKs that Pulumi's own
-// generators make of it. It reads one file and writes to the directories it is given; it needs neither the network nor
-// plugins.
+// Command sdk-generator checks a Pulumi package schema with Pulumi's own binder and runs Pulumi's own SDK generators on it.
+// It reads one file and writes to the given directories; it needs neither the network nor plugins.
 //
 //	sdk-generator [-python DIR] [-go DIR] [-nodejs DIR] SCHEMA
 package main
@@ -22,7 +21,7 @@ import (
 	"github.com/pulumi/pulumi/pkg/v3/codegen/schema"
 )
 
-// The name that stands in the banner of the generated files.
+// The name in the banner of the generated files.
 const tool = "the Pulumi SDK Generator"
 
 type generator func(pkg *schema.Package) (map[string][]byte, error)
@@ -74,7 +73,7 @@ func run(file string, targets map[string]*string) error {
 		if *targets[language] == "" {
 			continue
 		}
-		// A generator changes the package it is given, so each gets its own.
+		// A generator changes its package, so each gets a separate one.
 		pkg, err := bind(file, text)
 		if err != nil {
 			return err
@@ -90,7 +89,7 @@ func run(file string, targets map[string]*string) error {
 	return nil
 }
 
-// checkForm validates the text itself. The binder validates what it has read, which lacks every key it does not know.
+// checkForm validates the text itself. The binder validates only the keys that it knows.
 func checkForm(text []byte) error {
 	var raw any
 	if err := json.Unmarshal(text, &raw); err != nil {
@@ -104,7 +103,7 @@ func checkForm(text []byte) error {
 	return decoder.Decode(&schema.PackageSpec{})
 }
 
-// bind fails on warnings too: whoever writes a schema can avoid them.
+// bind fails on warnings too, because the author of a schema can avoid them.
 func bind(file string, text []byte) (*schema.Package, error) {
 	var spec schema.PackageSpec
 	if err := json.Unmarshal(text, &spec); err != nil {
@@ -140,7 +139,7 @@ func write(dir string, files map[string][]byte) error {
 	return nil
 }
 
-// noOtherPackages stands for the packages a schema may refer to: ours refers to none.
+// noOtherPackages replaces the packages that a schema may refer to: ours refers to none.
 type noOtherPackages struct{}
 
 func (noOtherPackages) refuse(name string) error {

@@ -50,6 +50,19 @@ func GetLeaseHeader(ctx *pulumi.Context) string {
 	return value
 }
 
+// How many Machines of an App an `up` may take down at a time: a number, or a percentage such as `25%`; at least one. A third when not set; `100%` updates all at once.
+func GetMaxUnavailable(ctx *pulumi.Context) string {
+	v, err := config.Try(ctx, "machines:maxUnavailable")
+	if err == nil {
+		return v
+	}
+	var value string
+	if d := internal.GetEnvOrDefault(nil, nil, "MACHINES_MAX_UNAVAILABLE"); d != nil {
+		value = d.(string)
+	}
+	return value
+}
+
 // Slug of the organization Apps are created in.
 func GetOrganization(ctx *pulumi.Context) string {
 	v, err := config.Try(ctx, "machines:organization")
@@ -59,6 +72,19 @@ func GetOrganization(ctx *pulumi.Context) string {
 	var value string
 	if d := internal.GetEnvOrDefault("personal", nil, "MACHINES_ORGANIZATION"); d != nil {
 		value = d.(string)
+	}
+	return value
+}
+
+// Fail a preview when the service does not answer. Otherwise the preview warns that it has not checked names, regions, capacity and organization. Set it in CI.
+func GetPreviewRequiresService(ctx *pulumi.Context) bool {
+	v, err := config.TryBool(ctx, "machines:previewRequiresService")
+	if err == nil {
+		return v
+	}
+	var value bool
+	if d := internal.GetEnvOrDefault(false, internal.ParseEnvBool, "MACHINES_PREVIEW_REQUIRES_SERVICE"); d != nil {
+		value = d.(bool)
 	}
 	return value
 }

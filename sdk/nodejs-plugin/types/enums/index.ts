@@ -178,6 +178,18 @@ export const MachineGuestCpuKind = {
  */
 export type MachineGuestCpuKind = (typeof MachineGuestCpuKind)[keyof typeof MachineGuestCpuKind];
 
+export const MachineGuestGpuKind = {
+    A10: "a10",
+    L40s: "l40s",
+    A100Pcie40gb: "a100-pcie-40gb",
+    A100Sxm4_80gb: "a100-sxm4-80gb",
+} as const;
+
+/**
+ * Kind of GPU: `a10`, `l40s`, `a100-pcie-40gb` or `a100-sxm4-80gb`.
+ */
+export type MachineGuestGpuKind = (typeof MachineGuestGpuKind)[keyof typeof MachineGuestGpuKind];
+
 export const MachineGuestPersistRootfs = {
     Never: "never",
     Always: "always",
@@ -364,6 +376,19 @@ export const PostgresClusterPgMajorVersion = {
  */
 export type PostgresClusterPgMajorVersion = (typeof PostgresClusterPgMajorVersion)[keyof typeof PostgresClusterPgMajorVersion];
 
+export const PostgresClusterPlan = {
+    Basic: "basic",
+    Starter: "starter",
+    Launch: "launch",
+    Scale: "scale",
+    Performance: "Performance",
+} as const;
+
+/**
+ * Size, in any case: `basic` (2 shared CPUs, 1 GB), `starter` (2 shared CPUs, 2 GB), `launch` (2 CPUs, 8 GB), `scale` (4 CPUs, 32 GB) or `Performance` (8 CPUs, 64 GB). Required to create an empty cluster. Changing it replaces the cluster.
+ */
+export type PostgresClusterPlan = (typeof PostgresClusterPlan)[keyof typeof PostgresClusterPlan];
+
 export const PostgresClusterPoolMode = {
     Session: "session",
     Transaction: "transaction",
@@ -384,6 +409,32 @@ export const PostgresUserRole = {
  * Rights of the user: `schema_admin` (all, also changes of tables), `writer` (read and write) or `reader`.
  */
 export type PostgresUserRole = (typeof PostgresUserRole)[keyof typeof PostgresUserRole];
+
+export const Region = {
+    Ams: "ams",
+    Arn: "arn",
+    Bom: "bom",
+    Cdg: "cdg",
+    Dfw: "dfw",
+    Ewr: "ewr",
+    Fra: "fra",
+    Gru: "gru",
+    Iad: "iad",
+    Jnb: "jnb",
+    Lax: "lax",
+    Lhr: "lhr",
+    Nrt: "nrt",
+    Ord: "ord",
+    Sin: "sin",
+    Sjc: "sjc",
+    Syd: "syd",
+    Yyz: "yyz",
+} as const;
+
+/**
+ * Region the address leads to; `global` when left out. Changing it replaces the address.
+ */
+export type Region = (typeof Region)[keyof typeof Region];
 
 export const ReloadTriggersSignal = {
     SIGHUP: "SIGHUP",

@@ -29,9 +29,19 @@ leaseHeader: str
 Name of the header that carries a lease's nonce; some platforms spell it their own way.
 """
 
+maxUnavailable: Optional[str]
+"""
+How many Machines of an App an `up` may take down at a time: a number, or a percentage such as `25%`; at least one. A third when not set; `100%` updates all at once.
+"""
+
 organization: str
 """
 Slug of the organization Apps are created in.
+"""
+
+previewRequiresService: bool
+"""
+Fail a preview when the service does not answer. Otherwise the preview warns that it has not checked names, regions, capacity and organization. Set it in CI.
 """
 
 requestTimeoutSeconds: int

@@ -42,11 +42,25 @@ class _ExportableConfig(types.ModuleType):
         return __config__.get('leaseHeader') or (_utilities.get_env('MACHINES_LEASE_HEADER') or 'svc-machine-lease-nonce')
 
     @_builtins.property
+    def max_unavailable(self) -> Optional[str]:
+        """
+        How many Machines of an App an `up` may take down at a time: a number, or a percentage such as `25%`; at least one. A third when not set; `100%` updates all at once.
+        """
+        return __config__.get('maxUnavailable') or _utilities.get_env('MACHINES_MAX_UNAVAILABLE')
+
+    @_builtins.property
     def organization(self) -> str:
         """
         Slug of the organization Apps are created in.
         """
         return __config__.get('organization') or (_utilities.get_env('MACHINES_ORGANIZATION') or 'personal')
+
+    @_builtins.property
+    def preview_requires_service(self) -> bool:
+        """
+        Fail a preview when the service does not answer. Otherwise the preview warns that it has not checked names, regions, capacity and organization. Set it in CI.
+        """
+        return __config__.get_bool('previewRequiresService') or (_utilities.get_env_bool('MACHINES_PREVIEW_REQUIRES_SERVICE') or False)
 
     @_builtins.property
     def request_timeout_seconds(self) -> int:

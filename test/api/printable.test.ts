@@ -1,8 +1,8 @@
-// F49: text of others does nothing to a terminal, and what is secret in it stays out although it is escaped and cut.
+// F49: text from others cannot control a terminal, and secrets in it stay hidden although it is escaped and truncated.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { MachinesError } from "../../provider/client/errors.ts";
-import { mostQuoted, oneLine, printable, quotable } from "../../provider/client/printable.ts";
+import { mostQuoted, oneLine, printable, quotable } from "../../api/printable.ts";
 import { hide } from "../../provider/core/redaction.ts";
 
 const harmful = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u;
@@ -11,8 +11,8 @@ const text = fc.oneof(
   fc.string({ unit: fc.constantFrom("\u001b[2J", "\u202e", "\u0007", "\n", "\ud83d", "a", "é", "\u{e0041}") }),
 );
 
-describe("F49: text of others", () => {
-  test("keeps no control and no format character, and says which there were", () => {
+describe("F49: text from others", () => {
+  test("keeps no control or format character, and shows which were there", () => {
     fc.assert(
       fc.property(text, (foreign) => {
         expect(oneLine(foreign)).not.toMatch(harmful);
@@ -26,7 +26,7 @@ describe("F49: text of others", () => {
     expect(printable("naïve 日本語 🙂\n\tnext")).toBe("naïve 日本語 🙂\n\tnext");
   });
 
-  test("in JSON means the same as before", () => {
+  test("has the same meaning as before in JSON", () => {
     fc.assert(
       fc.property(fc.dictionary(text, text, { noNullPrototype: true }), (values) => {
         expect(JSON.parse(printable(JSON.stringify(values, null, 2)))).toEqual(values);
@@ -34,7 +34,7 @@ describe("F49: text of others", () => {
     );
   });
 
-  test("is quoted with its beginning alone, and its length", () => {
+  test("is quoted truncated, with its length", () => {
     fc.assert(
       fc.property(text, fc.nat(5), (foreign, times) => {
         expect(quotable(foreign.repeat(10 ** times % 3000)).length).toBeLessThan(mostQuoted + 40);
@@ -44,7 +44,7 @@ describe("F49: text of others", () => {
     expect(quotable("short")).toBe("short");
   });
 
-  test("stays out of the message of an error", () =>
+  test("is escaped in the message of an error", () =>
     expect(new MachinesError("api", "said \u001b]0;title\u0007").message).toBe("said \\u001b]0;title\\u0007"));
 });
 
@@ -55,7 +55,7 @@ describe("a secret in it", () => {
     unit: fc.constantFrom("a", "B", "\n", "\r", '"', "\\", "7"),
   });
 
-  test("is found where its control characters are shown", () => {
+  test("is found even if its control characters are escaped", () => {
     fc.assert(
       fc.property(secret, (value) => {
         for (const shown of [value, oneLine(value), printable(value)])
@@ -64,7 +64,7 @@ describe("a secret in it", () => {
     );
   });
 
-  test("is found where it was cut", () => {
+  test("is found even if it was truncated", () => {
     fc.assert(
       fc.property(secret, fc.integer({ min: 4, max: 10 }), (value, kept) => {
         const foreign = `${"-".repeat(mostQuoted - kept)}${value}${"-".repeat(mostQuoted)}`;

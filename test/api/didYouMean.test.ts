@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { didYouMean } from "../../provider/core/didYouMean.ts";
+import { didYouMean } from "../../api/didYouMean.ts";
 
 test.each([
   ["sizeGB", ["sizeGb", "region"], "sizeGb"],
@@ -9,4 +9,4 @@ test.each([
   ["mem", ["memoryMb", "cpus"], "memoryMb"],
   ["amx", ["ams", "fra", "lhr"], "ams"],
   ["quux", ["ams", "fra", "lhr"], undefined],
-])("%s among %j is meant for %s", (name, known, meant) => expect(didYouMean(name, known)).toBe(meant));
+])("%s among %j suggests %s", (name, known, meant) => expect(didYouMean(name, known)).toBe(meant));

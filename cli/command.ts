@@ -1,0 +1,169 @@
+// The pulumi-machines command.
+import { styleText } from "node:util";
+import { Command } from "commander";
+import { MachinesError, messageOf } from "../provider/client/errors.ts";
+import { printable } from "../api/printable.ts";
+import { orphans, type Options, type Streams } from "./orphans/orphans.ts";
+import { create, destroy, sweep, type CreateOptions } from "./promotion/environment.ts";
+import { listEnvironments, type ListOptions } from "./promotion/environmentList.ts";
+import { promote, rollback, type PromoteOptions } from "./promotion/promote.ts";
+import { status, type StatusOptions } from "./promotion/status.ts";
+import { undoReplacement, type UndoOptions } from "./orphans/undoReplacement.ts";
+import { printablePainted } from "./style.ts";
+import { version } from "./version.ts";
+
+const streams: Streams = {
+  out: (text) => void process.stdout.write(printablePainted(text)),
+  err: (text) => void process.stderr.write(`${printable(text)}\n`),
+};
+
+const collect = (value: string, before: readonly string[] = []): readonly string[] => [...before, value];
+
+interface Anywhere {
+  readonly cwd?: string;
+}
+
+/** The options of a command, once it works in the folder that they name. */
+function enter<T extends object>({ cwd, ...options }: T & Anywhere): Omit<T, "cwd"> {
+  if (cwd === undefined) return options;
+  try {
+    process.chdir(cwd);
+  } catch (error) {
+    throw new MachinesError("invalid-input", `--cwd ${cwd}: ${messageOf(error)}`, { cause: error });
+  }
+  return options;
+}
+
+/** Adds a command. All of them can be started from another folder. */
+const add = (to: Command, name: string, description: string): Command =>
+  to.command(name).description(description).option("-C, --cwd <folder>", "work as if started in this folder");
+
+function declare(): Command {
+  const program = new Command("pulumi-machines")
+    .description("Tools around the stacks of pulumi-machines.")
+    .version(version, "-V, --version", "print the version")
+    .helpOption("-h, --help", "print this help")
+    .helpCommand("help [command]", "print the help of a command")
+    .configureHelp({ styleTitle: (title) => styleText("bold", title, { validateStream: false }) })
+    .showHelpAfterError("(add --help for the options)")
+    // 1 says that something was found.
+    .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : 2));
+  addOrphans(program);
+  addUndoReplacement(program);
+  addPromote(program);
+  addEnvironment(program);
+  addStatus(program);
+  return program;
+}
+
+function addOrphans(program: Command): void {
+  add(program, "orphans", "find objects that the service has and no state knows, and delete those that you name")
+    .option("-s, --stack <name>", "stack of the project to compare with (default: the selected one)")
+    .option("--state <file>", "compare with an export of `pulumi stack export` instead; - for standard input")
+    .option("--also <file>", "export of another stack, whose resources are no orphans; may be repeated", collect)
+    .option("--app <name>", "compare this App, too; may be repeated", collect)
+    .option("--all-apps", "compare all Apps and clusters of the organization")
+    .option("--provider <name>", "compare only with the service of this provider of the program")
+    .option("--snapshots", "compare snapshots of volumes and backups of clusters, too")
+    .option("--only <type>", "compare this type only, for example Machine; may be repeated", collect)
+    .option("--import <file>", "write a file for `pulumi import --file` that adopts the orphans")
+    .option("--delete <ids...>", "delete the orphans with these ids; shows them and asks before")
+    .option("--allow-data-loss", "delete volumes and other objects with data, too, without asking for their ids")
+    .option("-y, --yes", "do not ask before deleting")
+    .option("--json", "print a JSON object")
+    .action(async (options: Options & Anywhere) => {
+      process.exitCode = await orphans(enter(options), streams, options.cwd);
+    });
+}
+
+function addUndoReplacement(program: Command): void {
+  add(
+    program,
+    "undo-replacement",
+    "make the original of a replaced resource the resource's own again; reads and asks before",
+  )
+    .argument("[resources...]", "name, URN, or id of the original (default: all that hold data, and Apps)")
+    .option("-s, --stack <name>", "stack of the project (default: the selected one)")
+    .option("--dry-run", "show, and change nothing")
+    .option("-y, --yes", "do not ask")
+    .action(async (resources: string[], options: UndoOptions & Anywhere) => {
+      process.exitCode = await undoReplacement(resources, enter(options), streams);
+    });
+}
+
+function addPromote(program: Command): void {
+  add(program, "promote", "have a stack run the release of another one, by its digest; shows, previews and asks before")
+    .usage("[options] <from> <to>\n       pulumi-machines promote [options] --rollback <stack>")
+    .argument("[stacks...]", "stack to promote from, and stack to promote to; with --rollback the latter alone")
+    .option("--rollback", "go back to the release the stack ran before")
+    .option("--policy-pack <path>", "pack that checks the stack, {stack} stands for its name; may be repeated", collect)
+    .option("--policy-pack-config <file>", "configuration of the pack; may be repeated", collect)
+    .option("--by <name>", "who promotes (default: you, or the actor of the workflow)")
+    .option("--dry-run", "show and preview, and change nothing")
+    .option("--verbose", "print all output of the preview and the update")
+    .option("-y, --yes", "do not ask")
+    .action(async (stacks: string[], options: PromoteOptions & Anywhere & { readonly rollback?: true }) => {
+      const { rollback: back, ...more } = enter(options);
+      const [first = "", second, ...others] = stacks;
+      if (first === "" || others.length > 0 || (back ? second !== undefined : second === undefined))
+        throw new MachinesError(
+          "invalid-input",
+          `${back ? "--rollback takes one stack" : "promote takes two stacks: from, and to"}. For example: ` +
+            "`npx pulumi-machines promote dev staging`, and to go back, `npx pulumi-machines promote staging --rollback`",
+        );
+      process.exitCode =
+        second === undefined ? await rollback(first, more, streams) : await promote(first, second, more, streams);
+    });
+}
+
+function addEnvironment(program: Command): void {
+  const environment = program
+    .command("environment")
+    .description("stacks for a while, for example one for each pull request")
+    .helpCommand("help [command]", "print the help of a command");
+  add(environment, "list", "list them: when each was created and updated, when it expires, and how much of it exists")
+    .option("--json", "print a JSON object")
+    .action(async (options: ListOptions & Anywhere) => listEnvironments(enter(options), streams));
+  add(environment, "create", "create one like another stack, or bring it up to date")
+    .argument("<name>", "name of its stack")
+    .requiredOption("--template <stack>", "stack whose configuration it copies (required)")
+    .requiredOption("--expires <time>", "how long it may live, for example 48h (required)")
+    .option("--set <key=value>", "configuration that is not the template's; may be repeated", collect)
+    .option(
+      "--set-secret <key=VARIABLE>",
+      "the same, secret, from a variable of the environment; may be repeated",
+      collect,
+    )
+    .option("--summary <file>", "write a summary in Markdown, for example for a comment")
+    .action(async (name: string, options: CreateOptions & Anywhere) => create(name, enter(options), streams));
+  add(environment, "destroy", "destroy one with everything it created, and forget its stack")
+    .argument("<name>", "name of its stack")
+    .action(async (name: string, options: Anywhere) => {
+      enter(options);
+      await destroy(name, streams);
+    });
+  add(environment, "sweep", "destroy those whose time is over").action(async (options: Anywhere) => {
+    enter(options);
+    process.exitCode = await sweep(streams);
+  });
+}
+
+function addStatus(program: Command): void {
+  add(program, "status", "the releases of the project's stacks: release, age, health and, if asked, drift")
+    .argument("[stacks...]", "stacks to show (default: all)")
+    .option("--drift", "compare with the service, too")
+    .option("--json", "print a JSON object")
+    .action(async (stacks: string[], options: StatusOptions & Anywhere) => {
+      process.exitCode = await status(stacks, enter(options), streams);
+    });
+}
+
+declare()
+  .parseAsync()
+  .catch((error: unknown) => {
+    // Any other error is a bug of ours, so its stack is shown.
+    const text =
+      error instanceof Error && !(error instanceof MachinesError) ? (error.stack ?? error.message) : messageOf(error);
+    streams.err(`pulumi-machines: ${text}`);
+    process.exitCode = 2;
+  });

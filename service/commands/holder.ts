@@ -1,0 +1,42 @@
+// Organizations and Apps that options name.
+import { didYouMean } from "../../api/didYouMean.ts";
+import { Problem } from "../local/problem.ts";
+import type { Store } from "../store/database.ts";
+import type { OrgRow } from "../store/rows.ts";
+import { findOrg } from "../store/tokens.ts";
+
+/** An organization, and an App of it if one is named. */
+export interface Holder {
+  readonly slug: string;
+  /** Id of the App. */
+  readonly app?: string;
+}
+
+/** A question that offers the nearest of the known names, or an alternative when none is near. */
+export function nearestOr(name: string, known: readonly string[], alternative: string): string {
+  const meant = didYouMean(name, known);
+  return meant === undefined ? alternative : `; did you mean ${meant}?`;
+}
+
+/** The organization of a slug. Throws a Problem when there is none. */
+export function requireOrg(store: Store, slug: string): OrgRow {
+  const org = findOrg(store, slug);
+  if (org) return org;
+  const slugs = store.all<{ slug: string }>("SELECT slug FROM orgs").map((known) => known.slug);
+  const way = `; create it with \`npx machines-service org create ${slug}\``;
+  throw new Problem(`there is no organization ${slug}${nearestOr(slug, slugs, way)}`);
+}
+
+/** The organization, and the App if one is named, which determines the organization too. */
+export function holderOf(store: Store, org: string | undefined, name: string | undefined): Holder {
+  if (name === undefined) return { slug: requireOrg(store, org ?? "personal").slug };
+  const apps = "FROM apps a JOIN orgs o ON o.id = a.org WHERE a.deleting < 2";
+  const holder = store.get<{ app: string; slug: string }>(`SELECT a.id AS app, o.slug ${apps} AND a.name = ?`, name);
+  if (!holder) {
+    const names = store.all<{ name: string }>(`SELECT a.name ${apps}`).map((known) => known.name);
+    throw new Problem(`there is no app ${name}${nearestOr(name, names, "")}`);
+  }
+  if (org !== undefined && org !== holder.slug)
+    throw new Problem(`the app ${name} belongs to organization ${holder.slug}, not to ${org}`);
+  return holder;
+}

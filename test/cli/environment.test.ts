@@ -1,0 +1,157 @@
+// `pulumi-machines environment` with a CLI that notes what it is asked; the real one is in test/e2e.
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { ago, until } from "../../cli/time.ts";
+import { withoutLines } from "../../cli/promotion/stacks.ts";
+import { command, type Ran } from "./command.ts";
+
+/** Its stacks are those of `stacks.json`; each is an environment if it has a time there. */
+const cli = `#!/usr/bin/env node
+const { appendFileSync, readFileSync, writeFileSync } = require("node:fs");
+const { join } = require("node:path");
+const args = process.argv.slice(2);
+const file = join(__dirname, "stacks.json");
+const stacks = JSON.parse(readFileSync(file, "utf8"));
+const name = args.includes("--stack") ? args[args.indexOf("--stack") + 1] : undefined;
+const words = args.filter((word) => !word.startsWith("-")).join(" ");
+appendFileSync(join(__dirname, "asked"), args.slice(0, 2).join(" ") + " " + (name ?? "") + "\\n");
+const keep = (list) => writeFileSync(file, JSON.stringify(list));
+const found = stacks.find((one) => one.name === name);
+if (words.startsWith("version")) console.log("v3.259.0");
+else if (words.startsWith("stack ls")) console.log(JSON.stringify(stacks));
+else if (name !== undefined && found === undefined) {
+  process.stderr.write("error: no stack named '" + name + "' found\\n");
+  process.exit(255);
+} else if (words.startsWith("stack tag ls")) {
+  const mark = { template: "dev", created: "2026-01-01T00:00:00Z", expires: found.expires };
+  console.log(JSON.stringify(found.expires ? { "pulumi-machines:environment": JSON.stringify(mark) } : {}));
+} else if (words.startsWith("stack rm"))
+  keep(stacks.filter((one) => one !== found).map((one) => ({ ...one, current: false })));
+else if (words.startsWith("stack select")) keep(stacks.map((one) => ({ ...one, current: one === found })));
+else if (words.startsWith("stack history")) console.log("[]");
+else if (words.startsWith("destroy"))
+  console.log(
+    "Destroying (" + name + "):\\nThe resources in the stack have been deleted, but the history and configuration associated " +
+      "with the stack are still maintained. \\nIf you want to remove the stack completely, run \`pulumi stack rm " + name + "\`.",
+  );
+else console.log("{}");
+`;
+
+let folder = "";
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "machines-environment-"));
+  writeFileSync(join(folder, "Pulumi.yaml"), "name: shop\nruntime: nodejs\n");
+  writeFileSync(join(folder, "pulumi"), cli);
+  chmodSync(join(folder, "pulumi"), 0o755);
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+interface Listed {
+  readonly name: string;
+  readonly current: boolean;
+  readonly expires?: string;
+}
+const [past, future] = ["2026-01-02T00:00:00Z", "2999-01-01T00:00:00Z"];
+const have = (...stacks: readonly Listed[]): void => writeFileSync(join(folder, "stacks.json"), JSON.stringify(stacks));
+const left = (): Listed[] => JSON.parse(readFileSync(join(folder, "stacks.json"), "utf8")) as Listed[];
+const run = (args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Ran> =>
+  command({ url: "local", token: "" }, ["environment", ...args], {
+    cwd: folder,
+    env: { PATH: `${folder}${delimiter}${process.env["PATH"] ?? ""}`, ...env },
+  });
+
+describe("environment destroy", () => {
+  test("leaves the selected stack selected, and does what Pulumi advises to do by hand", async () => {
+    have({ name: "dev", current: true }, { name: "pr-7", current: false, expires: future });
+    const { code, out, err } = await run(["destroy", "pr-7"]);
+    expect([code, err]).toEqual([0, ""]);
+    expect(out).toBe("Destroying (pr-7):\nEnvironment pr-7 is deleted, with everything it created.\n");
+    expect(left()).toEqual([{ name: "dev", current: true }]);
+  });
+
+  test("selects no other stack in place of its own", async () => {
+    have({ name: "dev", current: false }, { name: "pr-7", current: true, expires: future });
+    expect(await run(["destroy", "pr-7"])).toMatchObject({ code: 0, err: "" });
+    expect(left()).toEqual([{ name: "dev", current: false }]);
+  });
+});
+
+test("environment sweep leaves the selected stack selected", async () => {
+  const kept = [
+    { name: "dev", current: true },
+    { name: "pr-8", current: false, expires: future },
+  ];
+  have(...kept, ...["pr-1", "pr-2"].map((name) => ({ name, current: false, expires: past })));
+  expect(await run(["sweep"])).toMatchObject({ code: 0, err: "" });
+  expect(left()).toEqual(kept);
+});
+
+test("environment sweep says that there is nothing to do", async () => {
+  have({ name: "dev", current: true }, { name: "pr-8", current: false, expires: future });
+  expect(await run(["sweep"])).toEqual({ code: 0, out: "No environment of the project shop has expired.\n", err: "" });
+});
+
+describe("environment create", () => {
+  const create = (name: string, ...more: string[]): Promise<Ran> =>
+    run(["create", name, "--template", "dev", "--expires", "1h", ...more]);
+  const asked = (): string => readFileSync(join(folder, "asked"), "utf8");
+
+  test("refuses the name of a stack that is no environment, and advises nothing that would harm it", async () => {
+    have({ name: "dev", current: true }, { name: "staging", current: false });
+    expect(await create("staging")).toEqual({
+      code: 2,
+      out: "",
+      err: "pulumi-machines: stack staging is no environment, because `environment create` did not create it: choose another name\n",
+    });
+    expect((await run(["destroy", "staging"])).err).toMatch(/did not create it: it is not destroyed\n$/);
+    expect(asked()).not.toMatch(/stack rm|destroy|tag set/);
+  });
+
+  test.each(["Pr_9!", "a b", "", "x".repeat(101)])("checks a name before everything else: %j", async (name) => {
+    have({ name: "dev", current: true });
+    expect(await create(name)).toEqual({
+      code: 2,
+      out: "",
+      err: `pulumi-machines: ${JSON.stringify(name)} cannot be the name of an environment: it takes up to 100 letters, digits, hyphens, underscores and periods, such as pr-7\n`,
+    });
+    expect(asked).toThrow("ENOENT");
+  });
+
+  test("names the missing variable of a secret, and never what may be the secret", async () => {
+    have({ name: "dev", current: true });
+    expect((await create("pr-7", "--set-secret", "apiKey=API_KEY")).err).toBe(
+      "pulumi-machines: --set-secret: the environment has no variable API_KEY, from which shop:apiKey takes its value; set it, for example with `export API_KEY=…`\n",
+    );
+    const { code, err } = await create("pr-7", "--set-secret", "apiKey=hunter2");
+    expect(code).toBe(2);
+    expect(err).not.toContain("hunter2");
+    expect(err).toContain("--set-secret shop:apiKey=VARIABLE takes the name of one, not the value");
+  });
+
+  test("says in its help what is required", async () => {
+    expect((await run(["create", "--help"])).out).toMatch(/--expires <time> +how long it may live, .* \(required\)$/m);
+  });
+});
+
+test("the time that is left is rounded to the nearest", () => {
+  const now = new Date("2026-01-01T00:00:00Z");
+  const left = (seconds: number) => until(new Date(now.getTime() + seconds * 1000).toISOString(), now);
+  const hour = 3600;
+  expect([72 * hour - 5, 48 * hour - 5, 36 * hour, hour - 5, 20].map(left)).toEqual([
+    ...["3 days", "2 days", "36 hours", "1 hour", "less than a minute"],
+  ]);
+  expect(ago(new Date(now.getTime() - (72 * hour - 5) * 1000).toISOString(), now)).toBe("2 days ago");
+});
+
+test("a line is left out, in whatever pieces it comes", () => {
+  for (const size of [1, 3, 100]) {
+    let passed = "";
+    const lines = withoutLines((text) => (passed += text), /^no/);
+    const text = "yes\nno more\nnot\nand yes";
+    for (let at = 0; at < text.length; at += size) lines.write(text.slice(at, at + size));
+    lines.end();
+    expect(passed).toBe("yes\nand yes");
+  }
+});

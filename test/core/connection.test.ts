@@ -1,0 +1,91 @@
+// What a preview says about a service that it cannot use: an error, or one warning.
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import proto from "@pulumi/pulumi/proto/provider_pb.js";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { askConnection } from "../../provider/dynamic/index.ts";
+import { drive, urnOf } from "../support/driver.ts";
+import { startEngine, startPlugin } from "../support/plugin.ts";
+import { toStruct } from "../support/properties.ts";
+
+describe("the connection check of a preview", () => {
+  let server: Server;
+  let url: string;
+  let answer: readonly [status: number, body: string];
+  beforeEach(async () => {
+    server = createServer((_, response) => response.writeHead(answer[0]).end(answer[1]));
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  });
+  afterEach(() => server.close());
+
+  /** The message of the dynamic binding, and its warnings. */
+  const dynamic = async () => {
+    const settings: Readonly<Record<string, string>> = { endpoint: url, token: "token", retries: "0" };
+    const warnings: string[] = [];
+    const ask = () =>
+      askConnection(
+        (key) => settings[key],
+        (message) => warnings.push(message),
+      );
+    const found = await ask();
+    await ask();
+    return { error: found?.message, warnings };
+  };
+  /** The same of the plugin. */
+  const plugin = async () => {
+    const engine = await startEngine();
+    const started = await startPlugin({ args: [engine.address] });
+    try {
+      const args = toStruct({ endpoint: url, token: "token", retries: 0 });
+      await started.client.configure(new proto.ConfigureRequest().setArgs(args));
+      const preview = async (name: string): Promise<unknown> => {
+        const app = drive(started.client, urnOf("App", name));
+        return app.previewCreate(await app.checked({})).catch((error: unknown) => error);
+      };
+      const found = (await preview("one")) as { readonly details?: string };
+      await preview("two");
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      const warnings = engine.logs.filter(({ severity }) => severity === "warning").map(({ message }) => message);
+      return { error: found.details, warnings };
+    } finally {
+      await started.close();
+      engine.close();
+    }
+  };
+
+  const ways = { dynamic, plugin };
+  describe.each(Object.keys(ways) as (keyof typeof ways)[])("of the binding %s", (binding) => {
+    test.each([
+      [404, "", /answered 404: no text/],
+      [404, '{"error":"Not found"}', /answered 404: Not found/],
+      [200, "<html>Welcome</html>", /answered 200 with something that is not JSON/],
+    ] as const)("another server, which answers %i %s, is an error that names the endpoint", async (...given) => {
+      const [status, body, detail] = given;
+      answer = [status, body];
+      const { error, warnings } = await ways[binding]();
+      expect(error).toMatch(
+        new RegExp(`^${url} is probably no Machines Control Service: check machines:endpoint\\. .*${detail.source}`),
+      );
+      expect(error).toMatch(/ \(https:\S+troubleshooting\.md#configuration\)$/);
+      expect(warnings).toEqual([]);
+    });
+
+    test("a service that does not answer is one warning", async () => {
+      answer = [503, "{}"];
+      const { error, warnings } = await ways[binding]();
+      expect(error).toBeUndefined();
+      expect(warnings).toEqual([
+        expect.stringMatching(/^the service cannot be asked, so this preview checks no names/),
+      ]);
+    });
+
+    test("a refused token is an error with the address of its section", async () => {
+      answer = [401, '{"error":"no"}'];
+      const { error } = await ways[binding]();
+      expect(error).toMatch(
+        /^platform\.regions answered 401: .*; set a new one\. \(https:\S+troubleshooting\.md#api\)$/,
+      );
+    });
+  });
+});
