@@ -230,25 +230,30 @@ describe("promotion", () => {
   const stateOf = (name: string): string =>
     readFileSync(join(stack.dir, `.state/.pulumi/stacks/machines-promotion/${name}.json`), "utf8");
 
-  /** Starts a promotion, and stops it once it changes a Machine. */
-  const stopped = async (args: readonly string[], delayMs: number, stop: (pid: number) => unknown): Promise<string> => {
-    const updates = () => service.requests.filter(({ operation }) => operation === "machines.update").length;
-    service.fail({ operation: "machines.update", when: "after", delayMs, times: 1 });
-    const before = updates();
+  /** Starts a promotion, and stops it while it changes a Machine. */
+  const stopped = async (args: readonly string[], stop: (pid: number) => unknown): Promise<string> => {
+    const reached = Promise.withResolvers<void>();
+    const over = Promise.withResolvers<void>();
+    const until = (): Promise<void> => {
+      reached.resolve();
+      return over.promise;
+    };
+    service.fail({ operation: "machines.update", when: "after", until, times: 1 });
     const started = stack.start(["run", "-s", "promote", "--", ...args], {
       command: "npm",
       plain: true,
       ownGroup: true,
     });
-    await expect.poll(updates).toBeGreaterThan(before);
+    await reached.promise;
     await stop(started.pid);
+    over.resolve();
     return (await started.ended).output;
   };
 
   test("an interrupted promotion is reported, and the same command continues it", async () => {
     const args = ["staging", "prod", "--yes", "--by", "dave"];
     // Like ^C.
-    expect(await stopped(args, 10_000, (pid) => process.kill(-pid, "SIGINT"))).toContain(
+    expect(await stopped(args, (pid) => process.kill(-pid, "SIGINT"))).toContain(
       "Running the same command again goes on; --rollback goes back.",
     );
     expect(await refused(npm("status", "prod"))).toContain("prod: a promotion to it was interrupted");
@@ -258,7 +263,7 @@ describe("promotion", () => {
   });
 
   test("a stack goes back to the release before, also when the way back was killed", async () => {
-    await stopped(["prod", "--rollback", "--yes"], 20_000, async (pid) => {
+    await stopped(["prod", "--rollback", "--yes"], async (pid) => {
       // While the CLI waits for the service, it writes no state, which a kill would leave truncated.
       let before = "";
       const isStill = (): boolean => {
