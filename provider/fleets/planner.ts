@@ -1,0 +1,301 @@
+// Plans a rollout: which steps may begin now, from what is wanted, what the service shows, and what is under way. Pure. The
+// rollout (rollout.ts) begins these steps, looks again, and plans again, so an interrupted rollout is resumed by planning it.
+
+/** How a fleet changes from one template to the next. */
+export type StrategyType = "rolling" | "canary" | "bluegreen" | "immediate";
+
+/** What the program wants, in numbers. */
+export interface Wanted {
+  /** Number of members by region. */
+  readonly regions: Readonly<Record<string, number>>;
+  readonly strategy: StrategyType;
+  /** How many of the wanted members may be missing or not ready because of the rollout. */
+  readonly maxUnavailable: number;
+  /** How many members more than wanted may exist while others are updated. */
+  readonly maxSurge: number;
+  /** Members that a canary rollout updates first. */
+  readonly canaries: number;
+  /** Whether the canaries have been observed in this rollout. */
+  readonly isObserved: boolean;
+  /** Whether a canary rollout continues after the observation. */
+  readonly isPromoted: boolean;
+  /** Whether a blue/green rollout keeps the old members, stopped. */
+  readonly keepOld: boolean;
+}
+
+/** A Machine of the fleet, as the service shows it. */
+export interface Member {
+  /** Name of the Machine, unique in its App. */
+  readonly name: string;
+  /** The region that it counts for, which is not where it runs if that had no room. */
+  readonly region: string;
+  /** Whether its configuration is the template's, or differs: in its metadata alone, or so that it needs a new version. */
+  readonly template: "current" | "metadata" | "outdated";
+  /** Whether it runs and its checks pass, or rests as configured. */
+  readonly isReady: boolean;
+  /** `standby`: it runs beside the others, without traffic. `kept`: it was replaced and stopped. */
+  readonly phase: "serving" | "standby" | "kept";
+  /** RFC 3339 time of creation. */
+  readonly createdAt: string;
+}
+
+/** One step of a rollout. */
+export type Step =
+  /** Creates a Machine and waits until it is ready. */
+  | { readonly kind: "create"; readonly name: string; readonly region: string; readonly isStandby: boolean }
+  /** Gives a Machine a new version and waits until it is ready. `isRepair`: it was not ready before. */
+  | { readonly kind: "update"; readonly name: string; readonly isRepair: boolean }
+  /** Changes the metadata of a Machine. */
+  | { readonly kind: "relabel"; readonly name: string }
+  /** Starts a Machine that does not run, and waits until it is ready. */
+  | { readonly kind: "await"; readonly name: string }
+  /** Lets traffic reach a Machine on standby. */
+  | { readonly kind: "expose"; readonly name: string }
+  /** Takes the traffic from a Machine, waits until it has drained, stops and destroys it. */
+  | { readonly kind: "destroy"; readonly name: string }
+  /** Takes the traffic from a Machine, and stops it. */
+  | { readonly kind: "keep"; readonly name: string }
+  /** Watches the canaries. */
+  | { readonly kind: "observe"; readonly name: "canaries" };
+
+/** What to plan for. */
+export interface Situation {
+  readonly wanted: Wanted;
+  readonly members: readonly Member[];
+  readonly underway: readonly Step[];
+  /** Prefix of the names of new members. */
+  readonly fleet: string;
+}
+
+/** The steps that may begin now. */
+export interface Plan {
+  readonly begin: readonly Step[];
+  /** `canary`: nothing is left to do until the canaries are promoted. */
+  readonly state: "working" | "canary" | "complete";
+}
+
+/** The members that the wanted counts add up to. */
+export const totalOf = (regions: Readonly<Record<string, number>>): number =>
+  Object.values(regions).reduce((sum, count) => sum + count, 0);
+
+/** How many members are ready at least at every moment, if as many were ready before. */
+export const promised = ({ regions, maxUnavailable }: Pick<Wanted, "regions" | "maxUnavailable">): number =>
+  Math.max(0, totalOf(regions) - maxUnavailable);
+
+/** Steps after whose beginning a Machine no longer serves. */
+const interrupting: readonly Step["kind"][] = ["update", "destroy", "keep"];
+
+/** Plans the steps that may begin now. */
+export function plan(situation: Situation): Plan {
+  const draft = new Draft(situation);
+  draft.removeAbandoned();
+  if (situation.wanted.strategy === "bluegreen") draft.replaceTogether();
+  else draft.updateInPlace();
+  const { steps, isHeld } = draft;
+  if (steps.length > 0 || situation.underway.length > 0) return { begin: steps, state: "working" };
+  return { begin: [], state: isHeld ? "canary" : "complete" };
+}
+
+const fits = ({ template }: Member): boolean => template !== "outdated";
+const isServing = ({ phase }: Member): boolean => phase === "serving";
+const byAge = (a: Member, b: Member): number =>
+  a.createdAt < b.createdAt || (a.createdAt === b.createdAt && a.name < b.name) ? -1 : 1;
+/** Those that are not ready first. */
+const byReadiness = (a: Member, b: Member): number => Number(a.isReady) - Number(b.isReady);
+
+/** Name of a member. Names are unique in an App, so a repeated create makes no second Machine. */
+export const memberName = (fleet: string, region: string, number: number): string => `${fleet}-${region}-${number}`;
+
+/** The steps of one plan while it is made. */
+class Draft {
+  readonly steps: Step[] = [];
+  /** Whether outdated members wait for the promotion of the canaries. */
+  isHeld = false;
+  readonly #wanted: Wanted;
+  readonly #underway: readonly Step[];
+  readonly #fleet: string;
+  readonly #members: readonly Member[];
+  /** Serving members that are ready and not interrupted. */
+  #ready: number;
+
+  constructor({ wanted, members, underway, fleet }: Situation) {
+    this.#wanted = wanted;
+    this.#underway = underway;
+    this.#fleet = fleet;
+    this.#members = members;
+    const interrupted = new Set(underway.filter(({ kind }) => interrupting.includes(kind)).map(({ name }) => name));
+    this.#ready = members.filter((one) => isServing(one) && one.isReady && !interrupted.has(one.name)).length;
+  }
+
+  /** Members on standby of another template were never used. Kept ones may not be wanted any more. */
+  removeAbandoned(): void {
+    for (const one of this.#free()) {
+      const isAbandoned = one.phase === "standby" || (one.phase === "kept" && !this.#wanted.keepOld);
+      if (isAbandoned && !fits(one)) this.steps.push({ kind: "destroy", name: one.name });
+    }
+  }
+
+  /** Updates members where they are, beside extra ones if these are allowed. */
+  updateInPlace(): void {
+    const leaving = this.#surplus();
+    this.#careForCurrent(leaving);
+    for (const { name } of this.#free().filter((one) => fits(one) && !isServing(one) && !leaving.includes(one)))
+      this.steps.push({ kind: "expose", name });
+    for (const region of this.#regions()) this.#createMissing(region, false);
+    const outdated = this.#free().filter((one) => isServing(one) && !fits(one) && !leaving.includes(one));
+    const admitted = this.#admitted(outdated, leaving);
+    const ready = admitted.filter(({ isReady }) => isReady);
+    this.#createExtra(ready);
+    this.#destroy(leaving);
+    for (const { name, isReady } of admitted)
+      if (!isReady) this.steps.push({ kind: "update", name, isRepair: true });
+    // Those that were down show whether the template works, before others are interrupted for it.
+    const isRepairing = this.#begun().some((step) => step.kind === "update" && step.isRepair);
+    if (isRepairing && this.#wanted.strategy !== "immediate") return;
+    for (const one of ready) this.#stop(one, { kind: "update", name: one.name, isRepair: false });
+  }
+
+  /** Creates all new members beside the old ones, exposes them together, and then removes the old ones. */
+  replaceTogether(): void {
+    const old = this.#members.filter((one) => isServing(one) && !fits(one));
+    const leaving = this.#surplus(fits).filter((one) => old.length === 0 || !isServing(one));
+    this.#careForCurrent(leaving);
+    for (const region of this.#regions()) this.#createMissing(region, old.length > 0);
+    this.#destroy(leaving);
+    const standby = this.#members.filter((one) => !isServing(one) && fits(one) && !leaving.includes(one));
+    const isComplete = this.#regions().every(
+      (region) =>
+        this.#here(region).filter((one) => fits(one) && one.isReady && !leaving.includes(one)).length >=
+        this.#countOf(region),
+    );
+    if (!isComplete) return;
+    for (const { name } of standby.filter((one) => this.#isFree(one))) this.steps.push({ kind: "expose", name });
+    if (standby.length > 0 || old.length === 0) return;
+    for (const { name } of this.#free().filter(({ phase }) => phase === "kept"))
+      this.steps.push({ kind: "destroy", name });
+    const kind = this.#wanted.keepOld ? "keep" : "destroy";
+    for (const { name } of this.#free().filter((one) => old.includes(one))) this.steps.push({ kind, name });
+  }
+
+  // --- parts of strategies ---
+
+  /** Steps for members that have the template. They interrupt nothing. */
+  #careForCurrent(leaving: readonly Member[]): void {
+    for (const { name, isReady, template } of this.#free().filter((one) => fits(one) && !leaving.includes(one))) {
+      if (!isReady) this.steps.push({ kind: "await", name });
+      else if (template === "metadata") this.steps.push({ kind: "relabel", name });
+    }
+  }
+
+  /** The outdated members that may be updated now, those that are not ready first: in a canary rollout only the canaries. */
+  #admitted(outdated: readonly Member[], leaving: readonly Member[]): readonly Member[] {
+    const { strategy, canaries, isObserved, isPromoted } = this.#wanted;
+    const inOrder = [...outdated].sort((a, b) => byReadiness(a, b) || byAge(a, b));
+    if (strategy !== "canary" || outdated.length === 0 || (isObserved && isPromoted)) return inOrder;
+    const changed = this.#regions()
+      .flatMap((region) => this.#here(region))
+      .filter((one) => isServing(one) && !leaving.includes(one) && (fits(one) || !this.#isFree(one))).length;
+    if (changed < canaries) return inOrder.slice(0, canaries - changed);
+    const isQuiet = this.#underway.length === 0 && this.steps.length === 0;
+    if (isObserved) this.isHeld = true;
+    else if (isQuiet) this.steps.push({ kind: "observe", name: "canaries" });
+    return [];
+  }
+
+  /**
+   * Members more than wanted: those that do not serve first, then those that are not ready, then outdated ones, then the
+   * newest.
+   */
+  #surplus(counts: (one: Member) => boolean = () => true): readonly Member[] {
+    const isRollingOut = this.#members.some((one) => isServing(one) && !fits(one));
+    let extra = isRollingOut ? this.#wanted.maxSurge : 0;
+    return this.#regions().flatMap((region) => {
+      const here = this.#here(region).filter(counts);
+      const excess = Math.max(0, here.length - this.#countOf(region));
+      const kept = this.#countOf(region) === 0 ? 0 : Math.min(extra, excess, here.filter(fits).length);
+      extra -= kept;
+      const inOrder = [...here].sort(
+        (a, b) =>
+          Number(isServing(a)) - Number(isServing(b)) ||
+          byReadiness(a, b) ||
+          Number(fits(a)) - Number(fits(b)) ||
+          byAge(b, a),
+      );
+      return inOrder.filter((one) => this.#isFree(one)).slice(0, excess - kept);
+    });
+  }
+
+  #destroy(leaving: readonly Member[]): void {
+    for (const one of leaving) this.#stop(one, { kind: "destroy", name: one.name });
+  }
+
+  #createMissing(region: string, isStandby: boolean): void {
+    const old = isStandby ? this.#here(region).filter((one) => !fits(one)).length : 0;
+    const existing = this.#here(region).length - old + this.#creating(region);
+    for (let i = existing; i < this.#countOf(region); i++) this.#create(region, isStandby);
+  }
+
+  /** Creates extra members where most are to be updated, so that these are not missed. */
+  #createExtra(ready: readonly Member[]): void {
+    const total = totalOf(this.#wanted.regions);
+    const creating = this.#regions().reduce((sum, region) => sum + this.#creating(region), 0);
+    const existing = this.#members.filter((one) => one.phase !== "kept" || fits(one)).length + creating;
+    const inRegion = (region: string): number => ready.filter((one) => one.region === region).length;
+    const [region] = [...this.#regions()].sort((a, b) => inRegion(b) - inRegion(a));
+    const surge = this.#wanted.strategy === "immediate" ? 0 : this.#wanted.maxSurge;
+    const missing = Math.min(surge, ready.length) - Math.max(0, existing - total);
+    for (let i = 0; i < missing && region !== undefined; i++) this.#create(region, false);
+  }
+
+  /** Begins a step that takes a member down. One that is ready is taken down only if enough others are. */
+  #stop(one: Member, step: Step): void {
+    const floor = this.#wanted.strategy === "immediate" ? 0 : promised(this.#wanted);
+    const isServed = isServing(one) && one.isReady;
+    if (isServed && this.#ready - 1 < floor) return;
+    if (isServed) this.#ready -= 1;
+    this.steps.push(step);
+  }
+
+  #create(region: string, isStandby: boolean): void {
+    const taken = new Set([...this.#members, ...this.#begun()].map(({ name }) => name));
+    let number = 1;
+    while (taken.has(memberName(this.#fleet, region, number))) number++;
+    this.steps.push({ kind: "create", name: memberName(this.#fleet, region, number), region, isStandby });
+  }
+
+  // --- facts ---
+
+  #begun(): readonly Step[] {
+    return [...this.#underway, ...this.steps];
+  }
+
+  #isFree({ name }: Member): boolean {
+    return !this.#begun().some((step) => step.name === name);
+  }
+
+  #free(): readonly Member[] {
+    return this.#members.filter((one) => this.#isFree(one));
+  }
+
+  #regions(): readonly string[] {
+    return [...new Set([...Object.keys(this.#wanted.regions), ...this.#members.map(({ region }) => region)])];
+  }
+
+  #countOf(region: string): number {
+    return this.#wanted.regions[region] ?? 0;
+  }
+
+  /** The members that count in a region: those that serve or can, and do not leave. */
+  #here(region: string): readonly Member[] {
+    const isLeaving = ({ name }: Member): boolean =>
+      this.#begun().some((step) => step.name === name && (step.kind === "destroy" || step.kind === "keep"));
+    return this.#members.filter((one) => one.region === region && (isServing(one) || fits(one)) && !isLeaving(one));
+  }
+
+  /** Members of a region that are being created and are not visible yet. */
+  #creating(region: string): number {
+    return this.#begun().filter(
+      (step) => step.kind === "create" && step.region === region && !this.#members.some(({ name }) => name === step.name),
+    ).length;
+  }
+}
