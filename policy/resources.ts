@@ -195,6 +195,44 @@ export interface EnvFrom {
   fieldRef: "id" | "version" | "app_name" | "private_ip" | "region" | "image";
 }
 
+/** One of `Fleet.machines`. The Machines that serve, by name. */
+export interface FleetMember {
+  /** Id of the Machine, `app/machineId`. */
+  id: string;
+  /** Name of the Machine. */
+  name: string;
+  /** Region it runs in. */
+  region?: string | undefined;
+  /** State of the Machine. */
+  state: string;
+  /** Identifier of its configuration's version. */
+  version?: string | undefined;
+  /** IPv6 address on the private network. */
+  privateIp?: string | undefined;
+}
+
+/** How the Machines are changed from one configuration to the next; rolling when left out. */
+export interface FleetStrategy {
+  /** `rolling` updates a few Machines at a time, and is used when left out. `canary` updates `count` Machines and watches them first. `bluegreen` creates all new Machines beside the old ones, and switches when all of them pass. `immediate` updates all at once. */
+  type?: "rolling" | "canary" | "bluegreen" | "immediate" | undefined;
+  /** How many Machines may be missing or failing because of the rollout: a number or a percentage, rounded down, but at least one. A third when left out. `"0"` needs `maxSurge`. For `rolling` and `canary`. */
+  maxUnavailable?: string | undefined;
+  /** How many extra Machines may exist while others are updated: a number or a percentage, rounded up; none when left out. They have the new template, and are destroyed at the end. For `rolling` and `canary`, without volumes. */
+  maxSurge?: string | undefined;
+  /** Seconds that a Machine must run and pass before the rollout continues, 0 to 3600; 0 when left out. */
+  minHealthySeconds?: number | undefined;
+  /** Number of canaries; 1 when left out. For `canary`. */
+  count?: number | undefined;
+  /** How long the canaries must pass before the rollout continues; `"1m"` when left out. For `canary`. */
+  observe?: string | undefined;
+  /** `manual` stops after the canaries have passed, until `promoted` is true; `auto`, as when left out, continues. For `canary`. */
+  promote?: "auto" | "manual" | undefined;
+  /** How long a Machine that is destroyed or kept goes on after the proxy has stopped sending to it; no time when left out. */
+  drain?: string | undefined;
+  /** Whether the old Machines are stopped and kept until the next rollout, so that going back is quick. For `bluegreen`. */
+  keepOld?: boolean | undefined;
+}
+
 /** One of `getRegions.regions`. The regions. */
 export interface GetRegionsRegion {
   /** Code of the region, for example `ams`. */
@@ -303,7 +341,7 @@ export interface MachineCheck {
   kind?: "informational" | "readiness" | undefined;
 }
 
-/** Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine. */
+/** Configuration of every Machine, as a Machine takes it, without `mounts`. Changing it begins a rollout by `strategy`. */
 export interface MachineConfig {
   /** Image reference in a registry. */
   image: string;
@@ -1456,6 +1494,72 @@ export interface DeployTokenOutputs {
   expiresAt: string;
 }
 
+/** What a program declares of a Fleet, with the defaults filled in. */
+export interface FleetInputs {
+  /** App the Machines run in: the `id` of an App. Changing it replaces the fleet. */
+  app: string;
+  /** Name, 1 to 40 of `a-z`, `0-9` and `-`, unique among the App's fleets. Its Machines are named after it: `web-ams-1`. The resource's name when left out. Changing it replaces the fleet. */
+  name?: string | undefined;
+  /** Number of Machines by region, for example `{ ams: 3, iad: 2 }`. Exclusive with `count`. */
+  regions?: { [key: string]: number } | undefined;
+  /** Number of Machines, spread evenly over the regions of `spreadOver`. Exclusive with `regions`. */
+  count?: number | undefined;
+  /** Regions that `count` is spread over; the first ones get one Machine more. */
+  spreadOver?: ("ams" | "arn" | "bom" | "cdg" | "dfw" | "ewr" | "fra" | "gru" | "iad" | "jnb" | "lax" | "lhr" | "nrt" | "ord" | "sin" | "sjc" | "syd" | "yyz" | (string & {}))[] | undefined;
+  /** Regions to try in this order when a region has no room for a Machine. It counts for the region that it was wanted in. */
+  fallbackRegions?: ("ams" | "arn" | "bom" | "cdg" | "dfw" | "ewr" | "fra" | "gru" | "iad" | "jnb" | "lax" | "lhr" | "nrt" | "ord" | "sin" | "sjc" | "syd" | "yyz" | (string & {}))[] | undefined;
+  /** Configuration of every Machine, as a Machine takes it, without `mounts`. Changing it begins a rollout by `strategy`. */
+  config: MachineConfig;
+  /** Version of the App's secrets that the Machines must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change begins a rollout. It cannot be read back. */
+  minSecretsVersion?: number | undefined;
+  /** How the Machines are changed from one configuration to the next; rolling when left out. */
+  strategy?: FleetStrategy | undefined;
+  /** Whether a canary rollout with `promote: "manual"` continues after its canaries. Set it back to false with the next change of `config`. Default: `false`. */
+  promoted?: boolean | undefined;
+  /** What happens when a Machine fails to run or to pass its checks: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration whose rollout was completed. The update fails either way. Default: `"stop"`. */
+  onFailure?: "stop" | "rollback" | undefined;
+  /** Time for each step: for a Machine to be created or updated, to run, and to pass. It begins again with every step, however long the whole rollout takes. Default: `"10m"`. */
+  progressDeadline?: string | undefined;
+}
+
+/** What the stack holds of a Fleet: its inputs, and what the service decided. */
+export interface FleetOutputs {
+  /** App the Machines run in: the `id` of an App. Changing it replaces the fleet. */
+  app: string;
+  /** Name of the fleet. */
+  name: string;
+  /** Number of Machines by region, for example `{ ams: 3, iad: 2 }`. Exclusive with `count`. */
+  regions?: { [key: string]: number } | undefined;
+  /** Number of Machines, spread evenly over the regions of `spreadOver`. Exclusive with `regions`. */
+  count?: number | undefined;
+  /** Regions that `count` is spread over; the first ones get one Machine more. */
+  spreadOver?: ("ams" | "arn" | "bom" | "cdg" | "dfw" | "ewr" | "fra" | "gru" | "iad" | "jnb" | "lax" | "lhr" | "nrt" | "ord" | "sin" | "sjc" | "syd" | "yyz" | (string & {}))[] | undefined;
+  /** Regions to try in this order when a region has no room for a Machine. It counts for the region that it was wanted in. */
+  fallbackRegions?: ("ams" | "arn" | "bom" | "cdg" | "dfw" | "ewr" | "fra" | "gru" | "iad" | "jnb" | "lax" | "lhr" | "nrt" | "ord" | "sin" | "sjc" | "syd" | "yyz" | (string & {}))[] | undefined;
+  /** Configuration of every Machine, as a Machine takes it, without `mounts`. Changing it begins a rollout by `strategy`. */
+  config: MachineConfig;
+  /** Version of the App's secrets that the Machines must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change begins a rollout. It cannot be read back. */
+  minSecretsVersion?: number | undefined;
+  /** How the Machines are changed from one configuration to the next; rolling when left out. */
+  strategy?: FleetStrategy | undefined;
+  /** Whether a canary rollout with `promote: "manual"` continues after its canaries. Set it back to false with the next change of `config`. Default: `false`. */
+  promoted: boolean;
+  /** What happens when a Machine fails to run or to pass its checks: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration whose rollout was completed. The update fails either way. Default: `"stop"`. */
+  onFailure: "stop" | "rollback";
+  /** Time for each step: for a Machine to be created or updated, to run, and to pass. It begins again with every step, however long the whole rollout takes. Default: `"10m"`. */
+  progressDeadline: string;
+  /** The Machines that serve, by name. */
+  machines: FleetMember[];
+  /** `complete`; `canary` while canaries wait for `promoted`; `failed` after a rollout that stopped. */
+  rollout: string;
+  /** The image that the Machines run, with its digest. */
+  image?: string | undefined;
+  /** What others have changed, as the last refresh saw it; the next update repairs it. */
+  drift: string[];
+  /** While a rollout is not complete: the last configuration whose rollout was, to which a rollback returns. */
+  committed?: MachineConfig | undefined;
+}
+
 /** What a program declares of a IpAssignment, with the defaults filled in. */
 export interface IpAssignmentInputs {
   /** App the address leads to: the `id` of an App. Changing it replaces the address. */
@@ -2133,6 +2237,7 @@ export interface ResourceTypes {
   Ciphertext: { inputs: CiphertextInputs; outputs: CiphertextOutputs };
   CustomCertificate: { inputs: CustomCertificateInputs; outputs: CustomCertificateOutputs };
   DeployToken: { inputs: DeployTokenInputs; outputs: DeployTokenOutputs };
+  Fleet: { inputs: FleetInputs; outputs: FleetOutputs };
   IpAssignment: { inputs: IpAssignmentInputs; outputs: IpAssignmentOutputs };
   Machine: { inputs: MachineInputs; outputs: MachineOutputs };
   MachineCommand: { inputs: MachineCommandInputs; outputs: MachineCommandOutputs };
@@ -2205,6 +2310,14 @@ export const remediateCustomCertificate = remediating("CustomCertificate");
 export const validateDeployToken = validating("DeployToken");
 /** Repairs every DeployToken of a stack before it is checked, created or changed. */
 export const remediateDeployToken = remediating("DeployToken");
+
+/**
+ * Checks every Fleet of a stack before it is created or changed. The Machines of one configuration in an App, and how they are changed from one configuration to the next.
+ * The fleet keeps as many Machines as wanted in each region. A change of the configuration is rolled out by its strategy: never more than a part of the Machines is missing, and a configuration that fails stops before it reaches the others. An interrupted rollout is continued by the next update.
+ */
+export const validateFleet = validating("Fleet");
+/** Repairs every Fleet of a stack before it is checked, created or changed. */
+export const remediateFleet = remediating("Fleet");
 
 /** Checks every IpAssignment of a stack before it is created or changed. An IP address of an App, or a pair of them. */
 export const validateIpAssignment = validating("IpAssignment");

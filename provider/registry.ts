@@ -13,6 +13,7 @@ import { checkCertificate } from "./certificates/checkCertificate.ts";
 import { customCertificate } from "./certificates/customCertificate.ts";
 import { getCertificate } from "./certificates/getCertificate.ts";
 import { getCertificates } from "./certificates/getCertificates.ts";
+import { fleet } from "./fleets/fleet.ts";
 import { getMachine } from "./machines/getMachine.ts";
 import { getMachineEvents } from "./machines/getMachineEvents.ts";
 import { getMachineLease } from "./machines/getMachineLease.ts";
@@ -69,6 +70,7 @@ const types = {
   Ciphertext: ciphertext,
   CustomCertificate: customCertificate,
   DeployToken: deployToken,
+  Fleet: fleet,
   IpAssignment: ipAssignment,
   Machine: machine,
   MachineCommand: machineCommand,

@@ -87,6 +87,16 @@ const marks = new machines.MachineMetadata("marks", { app: app.id, machine: web.
 
 const greeting = new machines.MachineCommand("greeting", { app: app.id, machine: web.id, create: ["echo", "hello"] });
 
+// --- a fleet: equal Machines in two regions, updated one by one ---
+
+const workers = new machines.Fleet("workers", {
+  app: app.id,
+  regions: { ams: 2, fra: 1 },
+  config: { image, guest: { cpuKind: "shared", cpus: 1, memoryMb: 256 } },
+  strategy: { type: "rolling", maxUnavailable: "1", minHealthySeconds: 1 },
+  onFailure: "rollback",
+});
+
 // --- certificates: one issued by ACME, one of your own ---
 
 const issued = new machines.AcmeCertificate("issued", { app: app.id, hostname: "www.example.com" });
@@ -202,6 +212,7 @@ export const storage = {
   ofOrganization: volumesOfOrganization.volumes.apply((found) => found.length),
   snapshots: snapshots.snapshots.apply((found) => found.length > 0),
 };
+export const workerNames = workers.machines.apply((found) => found.map(({ name }) => name));
 export const reachedAt = {
   addresses: addresses.ips.apply((found) => found.length),
   hostnames: hostnames.certificates.apply((found) => found.map(({ hostname }) => hostname)),

@@ -117,6 +117,8 @@ export interface RunInfo {
   deletionsIn(api: Pick<Api, "config">, place: string): number;
   /** The id of the state. */
   stateId(): string;
+  /** Whether an id is that of the state, or of one that it was copied from. */
+  isStateId(id: string): boolean;
   /** The id of an owner's object in the state, as far as the run knows. */
   idInState(owner: string | undefined): string | undefined;
   /** How many resources the program has declared so far. */
@@ -202,6 +204,11 @@ interface Declaration<I extends z.ZodObject, O extends z.ZodObject, Parts extend
   readonly replaceOn: readonly (Path<I> | `${Path<I>}.${string}`)[];
   /** The input that causes the replacement in the current situation, whether it changed or not. */
   readonly replaceWhen?: (state: Partial<z.output<I> & z.output<O>>, next: Partial<z.output<I>>) => Path<I> | undefined;
+  /** The property that makes an update necessary although no input has changed: something is still to be done. */
+  readonly pendingWhen?: (
+    state: Partial<z.output<I> & z.output<O>>,
+    next: Partial<z.output<I>>,
+  ) => (keyof (z.output<I> & z.output<O>) & string) | undefined;
   /**
    * The claims by name that other resources can have too (R12): `secret shop/KEY`. A claim that another resource of the
    * program has is not released with this one.
@@ -301,6 +308,7 @@ const defaults = {
   within: { kind: "app", part: "app" },
   namedAs: undefined,
   replaceWhen: undefined,
+  pendingWhen: undefined,
   claims: undefined,
   uniqueBy: [],
   dependsOn: {},

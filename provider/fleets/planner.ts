@@ -147,8 +147,7 @@ class Draft {
     const ready = admitted.filter(({ isReady }) => isReady);
     this.#createExtra(ready);
     this.#destroy(leaving);
-    for (const { name, isReady } of admitted)
-      if (!isReady) this.steps.push({ kind: "update", name, isRepair: true });
+    for (const { name, isReady } of admitted) if (!isReady) this.steps.push({ kind: "update", name, isRepair: true });
     // Those that were down show whether the template works, before others are interrupted for it.
     const isRepairing = this.#begun().some((step) => step.kind === "update" && step.isRepair);
     if (isRepairing && this.#wanted.strategy !== "immediate") return;
@@ -244,7 +243,8 @@ class Draft {
     const [region] = [...this.#regions()].sort((a, b) => inRegion(b) - inRegion(a));
     const surge = this.#wanted.strategy === "immediate" ? 0 : this.#wanted.maxSurge;
     const missing = Math.min(surge, ready.length) - Math.max(0, existing - total);
-    for (let i = 0; i < missing && region !== undefined; i++) this.#create(region, false);
+    if (region === undefined) return;
+    for (let i = 0; i < missing; i++) this.#create(region, false);
   }
 
   /** Begins a step that takes a member down. One that is ready is taken down only if enough others are. */
@@ -295,7 +295,8 @@ class Draft {
   /** Members of a region that are being created and are not visible yet. */
   #creating(region: string): number {
     return this.#begun().filter(
-      (step) => step.kind === "create" && step.region === region && !this.#members.some(({ name }) => name === step.name),
+      (step) =>
+        step.kind === "create" && step.region === region && !this.#members.some(({ name }) => name === step.name),
     ).length;
   }
 }

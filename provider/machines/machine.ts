@@ -10,7 +10,7 @@ import { pathId } from "../core/ids.ts";
 import { defineResource, type Call, type Resource, type Values } from "../core/resource.ts";
 import { UNKNOWN } from "../core/values.ts";
 import { bareId } from "../../api/names.ts";
-import { createOnce } from "./create.ts";
+import { createOnce, fleetTag } from "./create.ts";
 import { inputs, outputs, toLive } from "./inputs.ts";
 import { configFields, toService, type Config } from "./settings.ts";
 import { keepMemory, memoryOf } from "./memory.ts";
@@ -47,7 +47,8 @@ export const machine: Resource = defineResource({
   list: {
     objects: async ({ api }, appName) =>
       (await api.machines.list({ appName }))
-        .filter((live) => !isDestroyed(live))
+        // Those of a fleet belong to the fleet.
+        .filter((live) => !isDestroyed(live) && live.config?.metadata?.[fleetTag] === undefined)
         .map(({ id, name, createdAt, config }) => ({
           parts: { app: appName, machineId: id },
           name,

@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { camelSchema, fromWire, toWire, type Camel } from "../../api/case.ts";
 import { machineConfig } from "../../api/machineConfig.ts";
-import { fieldOf, isObject } from "../../api/schema.ts";
+import { fieldOf, isObject, named } from "../../api/schema.ts";
 import { canonical, equal, merged, modelled, unmodelled } from "../core/values.ts";
 
 /** A Machine's configuration in the service's form, in camelCase. */
@@ -14,13 +14,16 @@ export type Config = ServiceConfig & { extra?: Record<string, unknown> | undefin
 const camel = camelSchema(machineConfig) as unknown as z.ZodObject;
 
 /** Schema of the `config` input: the service's configuration in camelCase, and `extra`. */
-export const config = camel.extend({
-  extra: z.record(z.string(), z.unknown()).optional().meta({
-    sensitive: true,
-    description:
-      "Fields of the configuration this version does not know, in the wire's own names; merged in last, lists item by item.",
+export const config = named(
+  "MachineConfig",
+  camel.extend({
+    extra: z.record(z.string(), z.unknown()).optional().meta({
+      sensitive: true,
+      description:
+        "Fields of the configuration this version does not know, in the wire's own names; merged in last, lists item by item.",
+    }),
   }),
-}) as unknown as z.ZodType<Config>;
+) as unknown as z.ZodType<Config>;
 
 /** Schema of a Machine's CPU and memory. */
 export const guest = camel.shape["guest"] as unknown as z.ZodType<ServiceConfig["guest"]>;

@@ -50,6 +50,11 @@ export type DeployToken = import("./deployToken").DeployToken;
 export const DeployToken: typeof import("./deployToken").DeployToken = null as any;
 utilities.lazyLoad(exports, ["DeployToken"], () => require("./deployToken"));
 
+export { FleetArgs } from "./fleet";
+export type Fleet = import("./fleet").Fleet;
+export const Fleet: typeof import("./fleet").Fleet = null as any;
+utilities.lazyLoad(exports, ["Fleet"], () => require("./fleet"));
+
 export { GetAppArgs, GetAppResult, GetAppOutputArgs } from "./getApp";
 export const getApp: typeof import("./getApp").getApp = null as any;
 export const getAppOutput: typeof import("./getApp").getAppOutput = null as any;
@@ -336,6 +341,8 @@ const _module = {
                 return new CustomCertificate(name, <any>undefined, { urn })
             case "machines:index:DeployToken":
                 return new DeployToken(name, <any>undefined, { urn })
+            case "machines:index:Fleet":
+                return new Fleet(name, <any>undefined, { urn })
             case "machines:index:IpAssignment":
                 return new IpAssignment(name, <any>undefined, { urn })
             case "machines:index:Machine":

@@ -7,6 +7,7 @@ export { CertificateValidation, type CertificateValidationArgs } from "./certifi
 export { Ciphertext, type CiphertextArgs } from "./ciphertext.ts";
 export { CustomCertificate, type CustomCertificateArgs } from "./customCertificate.ts";
 export { DeployToken, type DeployTokenArgs } from "./deployToken.ts";
+export { Fleet, type FleetArgs } from "./fleet.ts";
 export { IpAssignment, type IpAssignmentArgs } from "./ipAssignment.ts";
 export { Machine, type MachineArgs } from "./machine.ts";
 export { MachineCommand, type MachineCommandArgs } from "./machineCommand.ts";

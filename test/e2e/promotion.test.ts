@@ -232,21 +232,23 @@ describe("promotion", () => {
 
   /** Starts a promotion, and stops it while it changes a Machine. */
   const stopped = async (args: readonly string[], stop: (pid: number) => unknown): Promise<string> => {
-    const reached = Promise.withResolvers<void>();
-    const over = Promise.withResolvers<void>();
-    const until = (): Promise<void> => {
-      reached.resolve();
-      return over.promise;
-    };
-    service.fail({ operation: "machines.update", when: "after", until, times: 1 });
+    let goOn: () => void = () => undefined;
+    const over = new Promise<void>((resolve) => (goOn = resolve));
+    const reached = new Promise<void>((resolve) => {
+      const until = (): Promise<void> => {
+        resolve();
+        return over;
+      };
+      service.fail({ operation: "machines.update", when: "after", until, times: 1 });
+    });
     const started = stack.start(["run", "-s", "promote", "--", ...args], {
       command: "npm",
       plain: true,
       ownGroup: true,
     });
-    await reached.promise;
+    await reached;
     await stop(started.pid);
-    over.resolve();
+    goOn();
     return (await started.ended).output;
   };
 

@@ -193,6 +193,19 @@ function adoptedSecrets({ slot, version, names }: Here): Record<string, string> 
 const kinds: Readonly<Record<ResourceName, (here: Here) => Inputs>> = {
   App: ({ variant, index }) => [{}, { forceDestroy: true }, { name: `named-${index}` }, {}][variant % 4],
   Machine: machineInputs,
+  Fleet: ({ variant, version, index }) => ({
+    app: id(firstApp),
+    name: `fleet-${index}`,
+    regions: { ams: 2 },
+    config: { image: `${image}:1`, env: { TOKEN: canary } },
+    ...[
+      {},
+      { config: { image: `${image}:2`, env: { TOKEN: canary, A: String(version) } } },
+      { regions: { ams: 1, fra: 2 } },
+      { strategy: { type: "bluegreen" }, config: { image: `${image}:3`, env: { TOKEN: canary } } },
+      { strategy: { type: "immediate" }, config: { image: `${image}:1`, metadata: { role: `v${version}` } } },
+    ][variant % 5],
+  }),
   Volume: ({ variant, version, grown, mayLose }) => ({
     app: id(firstApp),
     region: "ams",

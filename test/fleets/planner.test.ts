@@ -19,22 +19,30 @@ const wanted: fc.Arbitrary<Wanted> = fc
   })
   .filter(({ maxUnavailable, maxSurge }) => maxUnavailable + maxSurge > 0);
 
-const members: fc.Arbitrary<Member[]> = fc.array(
-  fc.record({
-    region: fc.constantFrom(...regions),
-    template: fc.constantFrom("current" as const, "outdated" as const, "outdated" as const, "metadata" as const),
-    isReady: fc.boolean(),
-    phase: fc.constantFrom("serving" as const, "serving" as const, "serving" as const, "standby" as const, "kept" as const),
-    createdAt: fc.integer({ min: 10, max: 40 }).map((day) => `2026-01-${day}`),
-  }),
-  { maxLength: 9 },
-).map((list) =>
-  list.map((one, i) => ({
-    ...one,
-    name: `web-${one.region}-${i + 1}`,
-    isReady: one.isReady && one.phase !== "kept",
-  })),
-);
+const members: fc.Arbitrary<Member[]> = fc
+  .array(
+    fc.record({
+      region: fc.constantFrom(...regions),
+      template: fc.constantFrom("current" as const, "outdated" as const, "outdated" as const, "metadata" as const),
+      isReady: fc.boolean(),
+      phase: fc.constantFrom(
+        "serving" as const,
+        "serving" as const,
+        "serving" as const,
+        "standby" as const,
+        "kept" as const,
+      ),
+      createdAt: fc.integer({ min: 10, max: 40 }).map((day) => `2026-01-${day}`),
+    }),
+    { maxLength: 9 },
+  )
+  .map((list) =>
+    list.map((one, i) => ({
+      ...one,
+      name: `web-${one.region}-${i + 1}`,
+      isReady: one.isReady && one.phase !== "kept",
+    })),
+  );
 
 /** A service that applies steps in any order, as the rollout would. */
 class World {
@@ -89,7 +97,13 @@ interface Played {
 }
 
 /** Plays a rollout to its end. `pick` chooses which step under way ends next, and whether it fails. */
-function play(first: Wanted, world: World, pick: (count: number) => number, fails: (step: Step) => boolean, check: (begun: readonly Step[]) => void): Played {
+function play(
+  first: Wanted,
+  world: World,
+  pick: (count: number) => number,
+  fails: (step: Step) => boolean,
+  check: (begun: readonly Step[]) => void,
+): Played {
   let want = first;
   const steps: Step[] = [];
   let hasFailed = false;
@@ -120,44 +134,73 @@ function play(first: Wanted, world: World, pick: (count: number) => number, fail
 describe("F50: a rollout", () => {
   test("keeps its promises at every step, also when steps fail, and is empty afterwards", () => {
     fc.assert(
-      fc.property(wanted, members, fc.array(fc.nat(), { minLength: 1, maxLength: 40 }), fc.integer({ min: 0, max: 9 }), (want, list, order, failing) => {
-        const world = new World(list);
-        const before = world.ready();
-        const total = totalOf(want.regions);
-        const isSafe = want.strategy === "rolling" || want.strategy === "canary";
-        const floor = want.strategy === "immediate" ? 0 : Math.min(before, promised(want));
-        let at = 0;
-        const next = (): number => order[at++ % order.length] ?? 0;
-        const check = (begun: readonly Step[]): void => {
-          expect(world.ready(), JSON.stringify(begun)).toBeGreaterThanOrEqual(floor);
-          if (isSafe)
-            for (const region of regions) {
-              const inRegion = (some: Iterable<Member>): number => [...some].filter((one) => one.region === region).length;
-              const allowed = Math.max(inRegion(list), (want.regions[region] ?? 0) + want.maxSurge + inRegion(list.filter(({ phase }) => phase !== "serving")));
-              expect(inRegion(world.members.values())).toBeLessThanOrEqual(allowed);
-            }
-          expect(new Set(world.underway.map(({ name }) => name)).size, "one step for each member").toBe(world.underway.length);
-          const names = begun.filter(({ kind }) => kind === "create").map(({ name }) => name);
-          expect(new Set(names).size).toBe(names.length);
-          // Blue is never touched before green is committed.
-          if (want.strategy === "bluegreen" && begun.some((step) => list.some((one) => one.name === step.name && one.phase === "serving" && one.template === "outdated")))
-            expect([...world.members.values()].filter(({ template, isReady, phase }) => template !== "outdated" && isReady && phase === "serving").length).toBeGreaterThanOrEqual(total);
-        };
-        const fails = (step: Step): boolean => failing > 6 && step.kind !== "observe" && next() % 7 === 0;
-        const played = play(want, world, (count) => next() % count, fails, check);
-        if (played.state === "failed") return;
-        const left = [...world.members.values()];
-        for (const region of regions) {
-          const count = left.filter((one) => one.region === region && one.phase === "serving").length;
-          expect(count).toBeGreaterThanOrEqual(want.regions[region] ?? 0);
-          // Before the canaries are promoted, an extra member or one of another region may be needed for the capacity.
-          if (played.state === "complete") expect(count).toBe(want.regions[region] ?? 0);
-        }
-        if (played.state === "complete") {
-          expect(left.filter(({ phase }) => phase === "serving").every(({ template, isReady }) => template === "current" && isReady)).toBe(true);
-        } else expect([want.strategy, want.isPromoted]).toEqual(["canary", false]);
-        expect(plan({ wanted: { ...want, isObserved: true }, members: left, underway: [], fleet: "web" }).begin).toEqual([]);
-      }),
+      fc.property(
+        wanted,
+        members,
+        fc.array(fc.nat(), { minLength: 1, maxLength: 40 }),
+        fc.integer({ min: 0, max: 9 }),
+        (want, list, order, failing) => {
+          const world = new World(list);
+          const before = world.ready();
+          const total = totalOf(want.regions);
+          const isSafe = want.strategy === "rolling" || want.strategy === "canary";
+          const floor = want.strategy === "immediate" ? 0 : Math.min(before, promised(want));
+          let at = 0;
+          const next = (): number => order[at++ % order.length] ?? 0;
+          const check = (begun: readonly Step[]): void => {
+            expect(world.ready(), JSON.stringify(begun)).toBeGreaterThanOrEqual(floor);
+            if (isSafe)
+              for (const region of regions) {
+                const inRegion = (some: Iterable<Member>): number =>
+                  [...some].filter((one) => one.region === region).length;
+                const allowed = Math.max(
+                  inRegion(list),
+                  (want.regions[region] ?? 0) +
+                    want.maxSurge +
+                    inRegion(list.filter(({ phase }) => phase !== "serving")),
+                );
+                expect(inRegion(world.members.values())).toBeLessThanOrEqual(allowed);
+              }
+            expect(new Set(world.underway.map(({ name }) => name)).size, "one step for each member").toBe(
+              world.underway.length,
+            );
+            const names = begun.filter(({ kind }) => kind === "create").map(({ name }) => name);
+            expect(new Set(names).size).toBe(names.length);
+            // Blue is never touched before green is committed.
+            if (
+              want.strategy === "bluegreen" &&
+              begun.some((step) =>
+                list.some((one) => one.name === step.name && one.phase === "serving" && one.template === "outdated"),
+              )
+            )
+              expect(
+                [...world.members.values()].filter(
+                  ({ template, isReady, phase }) => template !== "outdated" && isReady && phase === "serving",
+                ).length,
+              ).toBeGreaterThanOrEqual(total);
+          };
+          const fails = (step: Step): boolean => failing > 6 && step.kind !== "observe" && next() % 7 === 0;
+          const played = play(want, world, (count) => next() % count, fails, check);
+          if (played.state === "failed") return;
+          const left = [...world.members.values()];
+          for (const region of regions) {
+            const count = left.filter((one) => one.region === region && one.phase === "serving").length;
+            expect(count).toBeGreaterThanOrEqual(want.regions[region] ?? 0);
+            // Before the canaries are promoted, an extra member or one of another region may be needed for the capacity.
+            if (played.state === "complete") expect(count).toBe(want.regions[region] ?? 0);
+          }
+          if (played.state === "complete") {
+            expect(
+              left
+                .filter(({ phase }) => phase === "serving")
+                .every(({ template, isReady }) => template === "current" && isReady),
+            ).toBe(true);
+          } else expect([want.strategy, want.isPromoted]).toEqual(["canary", false]);
+          expect(
+            plan({ wanted: { ...want, isObserved: true }, members: left, underway: [], fleet: "web" }).begin,
+          ).toEqual([]);
+        },
+      ),
       { numRuns: Number(process.env["FLEET_RUNS"] ?? 1000) },
     );
   });
@@ -168,13 +211,25 @@ describe("F50: a rollout", () => {
         const world = new World(list);
         let at = 0;
         const next = (): number => order[at++ % order.length] ?? 0;
-        const first = play(want, world, (count) => next() % count, (step) => step.kind === "update" || step.kind === "create", () => undefined);
+        const first = play(
+          want,
+          world,
+          (count) => next() % count,
+          (step) => step.kind === "update" || step.kind === "create",
+          () => undefined,
+        );
         // The corrected template: nothing has it yet.
         for (const one of [...world.members.values()]) world.members.set(one.name, { ...one, template: "outdated" });
         const floor = want.strategy === "immediate" ? 0 : Math.min(world.ready(), promised(want));
-        const second = play({ ...want, isPromoted: true }, world, (count) => next() % count, () => false, () => {
-          expect(world.ready()).toBeGreaterThanOrEqual(floor);
-        });
+        const second = play(
+          { ...want, isPromoted: true },
+          world,
+          (count) => next() % count,
+          () => false,
+          () => {
+            expect(world.ready()).toBeGreaterThanOrEqual(floor);
+          },
+        );
         expect([first.state, second.state]).toEqual([expect.anything(), "complete"]);
         expect(world.ready()).toBe(totalOf(want.regions));
       }),

@@ -17,7 +17,7 @@ interface Subject {
 const camel = (name: string): string => name.charAt(0).toLowerCase() + name.slice(1);
 
 /** The folders of the provider, and of its tests, that contain types and functions. */
-const families = ["apps", "machines", "volumes", "secrets", "certificates", "postgres", "shared"];
+const families = ["apps", "machines", "fleets", "volumes", "secrets", "certificates", "postgres", "shared"];
 
 const testsIn = (folder: string): { path: string; text: string }[] =>
   readdirSync(folder)

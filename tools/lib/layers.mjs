@@ -11,6 +11,7 @@ export const layers = {
     ["client"],
     ["core"],
     ["shared"],
+    ["fleets"],
     ["apps", "certificates", "machines", "secrets"],
     ["postgres", "volumes"],
     ["registry"],

@@ -35,6 +35,8 @@ func (m *module) Construct(ctx *pulumi.Context, name, typ, urn string) (r pulumi
 		r = &CustomCertificate{}
 	case "machines:index:DeployToken":
 		r = &DeployToken{}
+	case "machines:index:Fleet":
+		r = &Fleet{}
 	case "machines:index:IpAssignment":
 		r = &IpAssignment{}
 	case "machines:index:Machine":

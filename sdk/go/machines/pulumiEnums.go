@@ -403,6 +403,508 @@ func (in *envFromFieldRefPtr) ToEnvFromFieldRefPtrOutputWithContext(ctx context.
 	return pulumi.ToOutputWithContext(ctx, in).(EnvFromFieldRefPtrOutput)
 }
 
+// What happens when a Machine fails to run or to pass its checks: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration whose rollout was completed. The update fails either way.
+type FleetOnFailure string
+
+const (
+	FleetOnFailureStop     = FleetOnFailure("stop")
+	FleetOnFailureRollback = FleetOnFailure("rollback")
+)
+
+func (FleetOnFailure) ElementType() reflect.Type {
+	return reflect.TypeOf((*FleetOnFailure)(nil)).Elem()
+}
+
+func (e FleetOnFailure) ToFleetOnFailureOutput() FleetOnFailureOutput {
+	return pulumi.ToOutput(e).(FleetOnFailureOutput)
+}
+
+func (e FleetOnFailure) ToFleetOnFailureOutputWithContext(ctx context.Context) FleetOnFailureOutput {
+	return pulumi.ToOutputWithContext(ctx, e).(FleetOnFailureOutput)
+}
+
+func (e FleetOnFailure) ToFleetOnFailurePtrOutput() FleetOnFailurePtrOutput {
+	return e.ToFleetOnFailurePtrOutputWithContext(context.Background())
+}
+
+func (e FleetOnFailure) ToFleetOnFailurePtrOutputWithContext(ctx context.Context) FleetOnFailurePtrOutput {
+	return FleetOnFailure(e).ToFleetOnFailureOutputWithContext(ctx).ToFleetOnFailurePtrOutputWithContext(ctx)
+}
+
+func (e FleetOnFailure) ToStringOutput() pulumi.StringOutput {
+	return pulumi.ToOutput(pulumi.String(e)).(pulumi.StringOutput)
+}
+
+func (e FleetOnFailure) ToStringOutputWithContext(ctx context.Context) pulumi.StringOutput {
+	return pulumi.ToOutputWithContext(ctx, pulumi.String(e)).(pulumi.StringOutput)
+}
+
+func (e FleetOnFailure) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return pulumi.String(e).ToStringPtrOutputWithContext(context.Background())
+}
+
+func (e FleetOnFailure) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return pulumi.String(e).ToStringOutputWithContext(ctx).ToStringPtrOutputWithContext(ctx)
+}
+
+type FleetOnFailureOutput struct{ *pulumi.OutputState }
+
+func (FleetOnFailureOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*FleetOnFailure)(nil)).Elem()
+}
+
+func (o FleetOnFailureOutput) ToFleetOnFailureOutput() FleetOnFailureOutput {
+	return o
+}
+
+func (o FleetOnFailureOutput) ToFleetOnFailureOutputWithContext(ctx context.Context) FleetOnFailureOutput {
+	return o
+}
+
+func (o FleetOnFailureOutput) ToFleetOnFailurePtrOutput() FleetOnFailurePtrOutput {
+	return o.ToFleetOnFailurePtrOutputWithContext(context.Background())
+}
+
+func (o FleetOnFailureOutput) ToFleetOnFailurePtrOutputWithContext(ctx context.Context) FleetOnFailurePtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, v FleetOnFailure) *FleetOnFailure {
+		return &v
+	}).(FleetOnFailurePtrOutput)
+}
+
+func (o FleetOnFailureOutput) ToStringOutput() pulumi.StringOutput {
+	return o.ToStringOutputWithContext(context.Background())
+}
+
+func (o FleetOnFailureOutput) ToStringOutputWithContext(ctx context.Context) pulumi.StringOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e FleetOnFailure) string {
+		return string(e)
+	}).(pulumi.StringOutput)
+}
+
+func (o FleetOnFailureOutput) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return o.ToStringPtrOutputWithContext(context.Background())
+}
+
+func (o FleetOnFailureOutput) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e FleetOnFailure) *string {
+		v := string(e)
+		return &v
+	}).(pulumi.StringPtrOutput)
+}
+
+type FleetOnFailurePtrOutput struct{ *pulumi.OutputState }
+
+func (FleetOnFailurePtrOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((**FleetOnFailure)(nil)).Elem()
+}
+
+func (o FleetOnFailurePtrOutput) ToFleetOnFailurePtrOutput() FleetOnFailurePtrOutput {
+	return o
+}
+
+func (o FleetOnFailurePtrOutput) ToFleetOnFailurePtrOutputWithContext(ctx context.Context) FleetOnFailurePtrOutput {
+	return o
+}
+
+func (o FleetOnFailurePtrOutput) Elem() FleetOnFailureOutput {
+	return o.ApplyT(func(v *FleetOnFailure) FleetOnFailure {
+		if v != nil {
+			return *v
+		}
+		var ret FleetOnFailure
+		return ret
+	}).(FleetOnFailureOutput)
+}
+
+func (o FleetOnFailurePtrOutput) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return o.ToStringPtrOutputWithContext(context.Background())
+}
+
+func (o FleetOnFailurePtrOutput) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e *FleetOnFailure) *string {
+		if e == nil {
+			return nil
+		}
+		v := string(*e)
+		return &v
+	}).(pulumi.StringPtrOutput)
+}
+
+// FleetOnFailureInput is an input type that accepts values of the FleetOnFailure enum
+// A concrete instance of `FleetOnFailureInput` can be one of the following:
+//
+//	FleetOnFailureStop
+//	FleetOnFailureRollback
+type FleetOnFailureInput interface {
+	pulumi.Input
+
+	ToFleetOnFailureOutput() FleetOnFailureOutput
+	ToFleetOnFailureOutputWithContext(context.Context) FleetOnFailureOutput
+}
+
+var fleetOnFailurePtrType = reflect.TypeOf((**FleetOnFailure)(nil)).Elem()
+
+type FleetOnFailurePtrInput interface {
+	pulumi.Input
+
+	ToFleetOnFailurePtrOutput() FleetOnFailurePtrOutput
+	ToFleetOnFailurePtrOutputWithContext(context.Context) FleetOnFailurePtrOutput
+}
+
+type fleetOnFailurePtr string
+
+func FleetOnFailurePtr(v string) FleetOnFailurePtrInput {
+	return (*fleetOnFailurePtr)(&v)
+}
+
+func (*fleetOnFailurePtr) ElementType() reflect.Type {
+	return fleetOnFailurePtrType
+}
+
+func (in *fleetOnFailurePtr) ToFleetOnFailurePtrOutput() FleetOnFailurePtrOutput {
+	return pulumi.ToOutput(in).(FleetOnFailurePtrOutput)
+}
+
+func (in *fleetOnFailurePtr) ToFleetOnFailurePtrOutputWithContext(ctx context.Context) FleetOnFailurePtrOutput {
+	return pulumi.ToOutputWithContext(ctx, in).(FleetOnFailurePtrOutput)
+}
+
+// `manual` stops after the canaries have passed, until `promoted` is true; `auto`, as when left out, continues. For `canary`.
+type FleetStrategyPromote string
+
+const (
+	FleetStrategyPromoteAuto   = FleetStrategyPromote("auto")
+	FleetStrategyPromoteManual = FleetStrategyPromote("manual")
+)
+
+func (FleetStrategyPromote) ElementType() reflect.Type {
+	return reflect.TypeOf((*FleetStrategyPromote)(nil)).Elem()
+}
+
+func (e FleetStrategyPromote) ToFleetStrategyPromoteOutput() FleetStrategyPromoteOutput {
+	return pulumi.ToOutput(e).(FleetStrategyPromoteOutput)
+}
+
+func (e FleetStrategyPromote) ToFleetStrategyPromoteOutputWithContext(ctx context.Context) FleetStrategyPromoteOutput {
+	return pulumi.ToOutputWithContext(ctx, e).(FleetStrategyPromoteOutput)
+}
+
+func (e FleetStrategyPromote) ToFleetStrategyPromotePtrOutput() FleetStrategyPromotePtrOutput {
+	return e.ToFleetStrategyPromotePtrOutputWithContext(context.Background())
+}
+
+func (e FleetStrategyPromote) ToFleetStrategyPromotePtrOutputWithContext(ctx context.Context) FleetStrategyPromotePtrOutput {
+	return FleetStrategyPromote(e).ToFleetStrategyPromoteOutputWithContext(ctx).ToFleetStrategyPromotePtrOutputWithContext(ctx)
+}
+
+func (e FleetStrategyPromote) ToStringOutput() pulumi.StringOutput {
+	return pulumi.ToOutput(pulumi.String(e)).(pulumi.StringOutput)
+}
+
+func (e FleetStrategyPromote) ToStringOutputWithContext(ctx context.Context) pulumi.StringOutput {
+	return pulumi.ToOutputWithContext(ctx, pulumi.String(e)).(pulumi.StringOutput)
+}
+
+func (e FleetStrategyPromote) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return pulumi.String(e).ToStringPtrOutputWithContext(context.Background())
+}
+
+func (e FleetStrategyPromote) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return pulumi.String(e).ToStringOutputWithContext(ctx).ToStringPtrOutputWithContext(ctx)
+}
+
+type FleetStrategyPromoteOutput struct{ *pulumi.OutputState }
+
+func (FleetStrategyPromoteOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*FleetStrategyPromote)(nil)).Elem()
+}
+
+func (o FleetStrategyPromoteOutput) ToFleetStrategyPromoteOutput() FleetStrategyPromoteOutput {
+	return o
+}
+
+func (o FleetStrategyPromoteOutput) ToFleetStrategyPromoteOutputWithContext(ctx context.Context) FleetStrategyPromoteOutput {
+	return o
+}
+
+func (o FleetStrategyPromoteOutput) ToFleetStrategyPromotePtrOutput() FleetStrategyPromotePtrOutput {
+	return o.ToFleetStrategyPromotePtrOutputWithContext(context.Background())
+}
+
+func (o FleetStrategyPromoteOutput) ToFleetStrategyPromotePtrOutputWithContext(ctx context.Context) FleetStrategyPromotePtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, v FleetStrategyPromote) *FleetStrategyPromote {
+		return &v
+	}).(FleetStrategyPromotePtrOutput)
+}
+
+func (o FleetStrategyPromoteOutput) ToStringOutput() pulumi.StringOutput {
+	return o.ToStringOutputWithContext(context.Background())
+}
+
+func (o FleetStrategyPromoteOutput) ToStringOutputWithContext(ctx context.Context) pulumi.StringOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e FleetStrategyPromote) string {
+		return string(e)
+	}).(pulumi.StringOutput)
+}
+
+func (o FleetStrategyPromoteOutput) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return o.ToStringPtrOutputWithContext(context.Background())
+}
+
+func (o FleetStrategyPromoteOutput) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e FleetStrategyPromote) *string {
+		v := string(e)
+		return &v
+	}).(pulumi.StringPtrOutput)
+}
+
+type FleetStrategyPromotePtrOutput struct{ *pulumi.OutputState }
+
+func (FleetStrategyPromotePtrOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((**FleetStrategyPromote)(nil)).Elem()
+}
+
+func (o FleetStrategyPromotePtrOutput) ToFleetStrategyPromotePtrOutput() FleetStrategyPromotePtrOutput {
+	return o
+}
+
+func (o FleetStrategyPromotePtrOutput) ToFleetStrategyPromotePtrOutputWithContext(ctx context.Context) FleetStrategyPromotePtrOutput {
+	return o
+}
+
+func (o FleetStrategyPromotePtrOutput) Elem() FleetStrategyPromoteOutput {
+	return o.ApplyT(func(v *FleetStrategyPromote) FleetStrategyPromote {
+		if v != nil {
+			return *v
+		}
+		var ret FleetStrategyPromote
+		return ret
+	}).(FleetStrategyPromoteOutput)
+}
+
+func (o FleetStrategyPromotePtrOutput) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return o.ToStringPtrOutputWithContext(context.Background())
+}
+
+func (o FleetStrategyPromotePtrOutput) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e *FleetStrategyPromote) *string {
+		if e == nil {
+			return nil
+		}
+		v := string(*e)
+		return &v
+	}).(pulumi.StringPtrOutput)
+}
+
+// FleetStrategyPromoteInput is an input type that accepts values of the FleetStrategyPromote enum
+// A concrete instance of `FleetStrategyPromoteInput` can be one of the following:
+//
+//	FleetStrategyPromoteAuto
+//	FleetStrategyPromoteManual
+type FleetStrategyPromoteInput interface {
+	pulumi.Input
+
+	ToFleetStrategyPromoteOutput() FleetStrategyPromoteOutput
+	ToFleetStrategyPromoteOutputWithContext(context.Context) FleetStrategyPromoteOutput
+}
+
+var fleetStrategyPromotePtrType = reflect.TypeOf((**FleetStrategyPromote)(nil)).Elem()
+
+type FleetStrategyPromotePtrInput interface {
+	pulumi.Input
+
+	ToFleetStrategyPromotePtrOutput() FleetStrategyPromotePtrOutput
+	ToFleetStrategyPromotePtrOutputWithContext(context.Context) FleetStrategyPromotePtrOutput
+}
+
+type fleetStrategyPromotePtr string
+
+func FleetStrategyPromotePtr(v string) FleetStrategyPromotePtrInput {
+	return (*fleetStrategyPromotePtr)(&v)
+}
+
+func (*fleetStrategyPromotePtr) ElementType() reflect.Type {
+	return fleetStrategyPromotePtrType
+}
+
+func (in *fleetStrategyPromotePtr) ToFleetStrategyPromotePtrOutput() FleetStrategyPromotePtrOutput {
+	return pulumi.ToOutput(in).(FleetStrategyPromotePtrOutput)
+}
+
+func (in *fleetStrategyPromotePtr) ToFleetStrategyPromotePtrOutputWithContext(ctx context.Context) FleetStrategyPromotePtrOutput {
+	return pulumi.ToOutputWithContext(ctx, in).(FleetStrategyPromotePtrOutput)
+}
+
+// `rolling` updates a few Machines at a time, and is used when left out. `canary` updates `count` Machines and watches them first. `bluegreen` creates all new Machines beside the old ones, and switches when all of them pass. `immediate` updates all at once.
+type FleetStrategyType string
+
+const (
+	FleetStrategyTypeRolling   = FleetStrategyType("rolling")
+	FleetStrategyTypeCanary    = FleetStrategyType("canary")
+	FleetStrategyTypeBluegreen = FleetStrategyType("bluegreen")
+	FleetStrategyTypeImmediate = FleetStrategyType("immediate")
+)
+
+func (FleetStrategyType) ElementType() reflect.Type {
+	return reflect.TypeOf((*FleetStrategyType)(nil)).Elem()
+}
+
+func (e FleetStrategyType) ToFleetStrategyTypeOutput() FleetStrategyTypeOutput {
+	return pulumi.ToOutput(e).(FleetStrategyTypeOutput)
+}
+
+func (e FleetStrategyType) ToFleetStrategyTypeOutputWithContext(ctx context.Context) FleetStrategyTypeOutput {
+	return pulumi.ToOutputWithContext(ctx, e).(FleetStrategyTypeOutput)
+}
+
+func (e FleetStrategyType) ToFleetStrategyTypePtrOutput() FleetStrategyTypePtrOutput {
+	return e.ToFleetStrategyTypePtrOutputWithContext(context.Background())
+}
+
+func (e FleetStrategyType) ToFleetStrategyTypePtrOutputWithContext(ctx context.Context) FleetStrategyTypePtrOutput {
+	return FleetStrategyType(e).ToFleetStrategyTypeOutputWithContext(ctx).ToFleetStrategyTypePtrOutputWithContext(ctx)
+}
+
+func (e FleetStrategyType) ToStringOutput() pulumi.StringOutput {
+	return pulumi.ToOutput(pulumi.String(e)).(pulumi.StringOutput)
+}
+
+func (e FleetStrategyType) ToStringOutputWithContext(ctx context.Context) pulumi.StringOutput {
+	return pulumi.ToOutputWithContext(ctx, pulumi.String(e)).(pulumi.StringOutput)
+}
+
+func (e FleetStrategyType) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return pulumi.String(e).ToStringPtrOutputWithContext(context.Background())
+}
+
+func (e FleetStrategyType) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return pulumi.String(e).ToStringOutputWithContext(ctx).ToStringPtrOutputWithContext(ctx)
+}
+
+type FleetStrategyTypeOutput struct{ *pulumi.OutputState }
+
+func (FleetStrategyTypeOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*FleetStrategyType)(nil)).Elem()
+}
+
+func (o FleetStrategyTypeOutput) ToFleetStrategyTypeOutput() FleetStrategyTypeOutput {
+	return o
+}
+
+func (o FleetStrategyTypeOutput) ToFleetStrategyTypeOutputWithContext(ctx context.Context) FleetStrategyTypeOutput {
+	return o
+}
+
+func (o FleetStrategyTypeOutput) ToFleetStrategyTypePtrOutput() FleetStrategyTypePtrOutput {
+	return o.ToFleetStrategyTypePtrOutputWithContext(context.Background())
+}
+
+func (o FleetStrategyTypeOutput) ToFleetStrategyTypePtrOutputWithContext(ctx context.Context) FleetStrategyTypePtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, v FleetStrategyType) *FleetStrategyType {
+		return &v
+	}).(FleetStrategyTypePtrOutput)
+}
+
+func (o FleetStrategyTypeOutput) ToStringOutput() pulumi.StringOutput {
+	return o.ToStringOutputWithContext(context.Background())
+}
+
+func (o FleetStrategyTypeOutput) ToStringOutputWithContext(ctx context.Context) pulumi.StringOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e FleetStrategyType) string {
+		return string(e)
+	}).(pulumi.StringOutput)
+}
+
+func (o FleetStrategyTypeOutput) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return o.ToStringPtrOutputWithContext(context.Background())
+}
+
+func (o FleetStrategyTypeOutput) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e FleetStrategyType) *string {
+		v := string(e)
+		return &v
+	}).(pulumi.StringPtrOutput)
+}
+
+type FleetStrategyTypePtrOutput struct{ *pulumi.OutputState }
+
+func (FleetStrategyTypePtrOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((**FleetStrategyType)(nil)).Elem()
+}
+
+func (o FleetStrategyTypePtrOutput) ToFleetStrategyTypePtrOutput() FleetStrategyTypePtrOutput {
+	return o
+}
+
+func (o FleetStrategyTypePtrOutput) ToFleetStrategyTypePtrOutputWithContext(ctx context.Context) FleetStrategyTypePtrOutput {
+	return o
+}
+
+func (o FleetStrategyTypePtrOutput) Elem() FleetStrategyTypeOutput {
+	return o.ApplyT(func(v *FleetStrategyType) FleetStrategyType {
+		if v != nil {
+			return *v
+		}
+		var ret FleetStrategyType
+		return ret
+	}).(FleetStrategyTypeOutput)
+}
+
+func (o FleetStrategyTypePtrOutput) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return o.ToStringPtrOutputWithContext(context.Background())
+}
+
+func (o FleetStrategyTypePtrOutput) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e *FleetStrategyType) *string {
+		if e == nil {
+			return nil
+		}
+		v := string(*e)
+		return &v
+	}).(pulumi.StringPtrOutput)
+}
+
+// FleetStrategyTypeInput is an input type that accepts values of the FleetStrategyType enum
+// A concrete instance of `FleetStrategyTypeInput` can be one of the following:
+//
+//	FleetStrategyTypeRolling
+//	FleetStrategyTypeCanary
+//	FleetStrategyTypeBluegreen
+//	FleetStrategyTypeImmediate
+type FleetStrategyTypeInput interface {
+	pulumi.Input
+
+	ToFleetStrategyTypeOutput() FleetStrategyTypeOutput
+	ToFleetStrategyTypeOutputWithContext(context.Context) FleetStrategyTypeOutput
+}
+
+var fleetStrategyTypePtrType = reflect.TypeOf((**FleetStrategyType)(nil)).Elem()
+
+type FleetStrategyTypePtrInput interface {
+	pulumi.Input
+
+	ToFleetStrategyTypePtrOutput() FleetStrategyTypePtrOutput
+	ToFleetStrategyTypePtrOutputWithContext(context.Context) FleetStrategyTypePtrOutput
+}
+
+type fleetStrategyTypePtr string
+
+func FleetStrategyTypePtr(v string) FleetStrategyTypePtrInput {
+	return (*fleetStrategyTypePtr)(&v)
+}
+
+func (*fleetStrategyTypePtr) ElementType() reflect.Type {
+	return fleetStrategyTypePtrType
+}
+
+func (in *fleetStrategyTypePtr) ToFleetStrategyTypePtrOutput() FleetStrategyTypePtrOutput {
+	return pulumi.ToOutput(in).(FleetStrategyTypePtrOutput)
+}
+
+func (in *fleetStrategyTypePtr) ToFleetStrategyTypePtrOutputWithContext(ctx context.Context) FleetStrategyTypePtrOutput {
+	return pulumi.ToOutputWithContext(ctx, in).(FleetStrategyTypePtrOutput)
+}
+
 // `asc` or `desc`.
 type GetMachineProcessesOrder string
 
@@ -6307,7 +6809,7 @@ func (in *postgresUserRolePtr) ToPostgresUserRolePtrOutputWithContext(ctx contex
 	return pulumi.ToOutputWithContext(ctx, in).(PostgresUserRolePtrOutput)
 }
 
-// Region the address leads to; `global` when left out. Changing it replaces the address.
+// One of `Fleet.spreadOver`, `Fleet.fallbackRegions`, `IpAssignment.region`, `Machine.region`, `Machine.fallbackRegions`, `PostgresCluster.region`, `Volume.region`. Regions that `count` is spread over; the first ones get one Machine more.
 type Region string
 
 const (
@@ -7223,6 +7725,12 @@ func init() {
 	pulumi.RegisterInputType(reflect.TypeOf((*AwaitedMachineStateArrayInput)(nil)).Elem(), AwaitedMachineStateArray{})
 	pulumi.RegisterInputType(reflect.TypeOf((*EnvFromFieldRefInput)(nil)).Elem(), EnvFromFieldRef("id"))
 	pulumi.RegisterInputType(reflect.TypeOf((*EnvFromFieldRefPtrInput)(nil)).Elem(), EnvFromFieldRef("id"))
+	pulumi.RegisterInputType(reflect.TypeOf((*FleetOnFailureInput)(nil)).Elem(), FleetOnFailure("stop"))
+	pulumi.RegisterInputType(reflect.TypeOf((*FleetOnFailurePtrInput)(nil)).Elem(), FleetOnFailure("stop"))
+	pulumi.RegisterInputType(reflect.TypeOf((*FleetStrategyPromoteInput)(nil)).Elem(), FleetStrategyPromote("auto"))
+	pulumi.RegisterInputType(reflect.TypeOf((*FleetStrategyPromotePtrInput)(nil)).Elem(), FleetStrategyPromote("auto"))
+	pulumi.RegisterInputType(reflect.TypeOf((*FleetStrategyTypeInput)(nil)).Elem(), FleetStrategyType("rolling"))
+	pulumi.RegisterInputType(reflect.TypeOf((*FleetStrategyTypePtrInput)(nil)).Elem(), FleetStrategyType("rolling"))
 	pulumi.RegisterInputType(reflect.TypeOf((*GetMachineProcessesOrderInput)(nil)).Elem(), GetMachineProcessesOrder("asc"))
 	pulumi.RegisterInputType(reflect.TypeOf((*GetMachineProcessesOrderPtrInput)(nil)).Elem(), GetMachineProcessesOrder("asc"))
 	pulumi.RegisterInputType(reflect.TypeOf((*GetMachineProcessesSortByInput)(nil)).Elem(), GetMachineProcessesSortBy("pid"))
@@ -7310,6 +7818,12 @@ func init() {
 	pulumi.RegisterOutputType(AwaitedMachineStateArrayOutput{})
 	pulumi.RegisterOutputType(EnvFromFieldRefOutput{})
 	pulumi.RegisterOutputType(EnvFromFieldRefPtrOutput{})
+	pulumi.RegisterOutputType(FleetOnFailureOutput{})
+	pulumi.RegisterOutputType(FleetOnFailurePtrOutput{})
+	pulumi.RegisterOutputType(FleetStrategyPromoteOutput{})
+	pulumi.RegisterOutputType(FleetStrategyPromotePtrOutput{})
+	pulumi.RegisterOutputType(FleetStrategyTypeOutput{})
+	pulumi.RegisterOutputType(FleetStrategyTypePtrOutput{})
 	pulumi.RegisterOutputType(GetMachineProcessesOrderOutput{})
 	pulumi.RegisterOutputType(GetMachineProcessesOrderPtrOutput{})
 	pulumi.RegisterOutputType(GetMachineProcessesSortByOutput{})

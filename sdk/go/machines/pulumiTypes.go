@@ -1328,6 +1328,379 @@ func (o EnvFromArrayOutput) Index(i pulumi.IntInput) EnvFromOutput {
 	}).(EnvFromOutput)
 }
 
+// One of `Fleet.machines`. The Machines that serve, by name.
+type FleetMember struct {
+	// Id of the Machine, `app/machineId`.
+	Id string `pulumi:"id"`
+	// Name of the Machine.
+	Name string `pulumi:"name"`
+	// IPv6 address on the private network.
+	PrivateIp *string `pulumi:"privateIp"`
+	// Region it runs in.
+	Region *string `pulumi:"region"`
+	// State of the Machine.
+	State string `pulumi:"state"`
+	// Identifier of its configuration's version.
+	Version *string `pulumi:"version"`
+}
+
+// One of `Fleet.machines`. The Machines that serve, by name.
+type FleetMemberOutput struct{ *pulumi.OutputState }
+
+func (FleetMemberOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*FleetMember)(nil)).Elem()
+}
+
+func (o FleetMemberOutput) ToFleetMemberOutput() FleetMemberOutput {
+	return o
+}
+
+func (o FleetMemberOutput) ToFleetMemberOutputWithContext(ctx context.Context) FleetMemberOutput {
+	return o
+}
+
+// Id of the Machine, `app/machineId`.
+func (o FleetMemberOutput) Id() pulumi.StringOutput {
+	return o.ApplyT(func(v FleetMember) string { return v.Id }).(pulumi.StringOutput)
+}
+
+// Name of the Machine.
+func (o FleetMemberOutput) Name() pulumi.StringOutput {
+	return o.ApplyT(func(v FleetMember) string { return v.Name }).(pulumi.StringOutput)
+}
+
+// IPv6 address on the private network.
+func (o FleetMemberOutput) PrivateIp() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v FleetMember) *string { return v.PrivateIp }).(pulumi.StringPtrOutput)
+}
+
+// Region it runs in.
+func (o FleetMemberOutput) Region() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v FleetMember) *string { return v.Region }).(pulumi.StringPtrOutput)
+}
+
+// State of the Machine.
+func (o FleetMemberOutput) State() pulumi.StringOutput {
+	return o.ApplyT(func(v FleetMember) string { return v.State }).(pulumi.StringOutput)
+}
+
+// Identifier of its configuration's version.
+func (o FleetMemberOutput) Version() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v FleetMember) *string { return v.Version }).(pulumi.StringPtrOutput)
+}
+
+type FleetMemberArrayOutput struct{ *pulumi.OutputState }
+
+func (FleetMemberArrayOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*[]FleetMember)(nil)).Elem()
+}
+
+func (o FleetMemberArrayOutput) ToFleetMemberArrayOutput() FleetMemberArrayOutput {
+	return o
+}
+
+func (o FleetMemberArrayOutput) ToFleetMemberArrayOutputWithContext(ctx context.Context) FleetMemberArrayOutput {
+	return o
+}
+
+func (o FleetMemberArrayOutput) Index(i pulumi.IntInput) FleetMemberOutput {
+	return pulumi.All(o, i).ApplyT(func(vs []interface{}) FleetMember {
+		return vs[0].([]FleetMember)[vs[1].(int)]
+	}).(FleetMemberOutput)
+}
+
+// How the Machines are changed from one configuration to the next; rolling when left out.
+type FleetStrategy struct {
+	// Number of canaries; 1 when left out. For `canary`.
+	Count *int `pulumi:"count"`
+	// How long a Machine that is destroyed or kept goes on after the proxy has stopped sending to it; no time when left out.
+	Drain *string `pulumi:"drain"`
+	// Whether the old Machines are stopped and kept until the next rollout, so that going back is quick. For `bluegreen`.
+	KeepOld *bool `pulumi:"keepOld"`
+	// How many extra Machines may exist while others are updated: a number or a percentage, rounded up; none when left out. They have the new template, and are destroyed at the end. For `rolling` and `canary`, without volumes.
+	MaxSurge *string `pulumi:"maxSurge"`
+	// How many Machines may be missing or failing because of the rollout: a number or a percentage, rounded down, but at least one. A third when left out. `"0"` needs `maxSurge`. For `rolling` and `canary`.
+	MaxUnavailable *string `pulumi:"maxUnavailable"`
+	// Seconds that a Machine must run and pass before the rollout continues, 0 to 3600; 0 when left out.
+	MinHealthySeconds *int `pulumi:"minHealthySeconds"`
+	// How long the canaries must pass before the rollout continues; `"1m"` when left out. For `canary`.
+	Observe *string `pulumi:"observe"`
+	// `manual` stops after the canaries have passed, until `promoted` is true; `auto`, as when left out, continues. For `canary`.
+	Promote *FleetStrategyPromote `pulumi:"promote"`
+	// `rolling` updates a few Machines at a time, and is used when left out. `canary` updates `count` Machines and watches them first. `bluegreen` creates all new Machines beside the old ones, and switches when all of them pass. `immediate` updates all at once.
+	Type *FleetStrategyType `pulumi:"type"`
+}
+
+// FleetStrategyInput is an input type that accepts FleetStrategyArgs and FleetStrategyOutput values.
+// You can construct a concrete instance of `FleetStrategyInput` via:
+//
+//	FleetStrategyArgs{...}
+type FleetStrategyInput interface {
+	pulumi.Input
+
+	ToFleetStrategyOutput() FleetStrategyOutput
+	ToFleetStrategyOutputWithContext(context.Context) FleetStrategyOutput
+}
+
+// How the Machines are changed from one configuration to the next; rolling when left out.
+type FleetStrategyArgs struct {
+	// Number of canaries; 1 when left out. For `canary`.
+	Count pulumi.IntPtrInput `pulumi:"count"`
+	// How long a Machine that is destroyed or kept goes on after the proxy has stopped sending to it; no time when left out.
+	Drain pulumi.StringPtrInput `pulumi:"drain"`
+	// Whether the old Machines are stopped and kept until the next rollout, so that going back is quick. For `bluegreen`.
+	KeepOld pulumi.BoolPtrInput `pulumi:"keepOld"`
+	// How many extra Machines may exist while others are updated: a number or a percentage, rounded up; none when left out. They have the new template, and are destroyed at the end. For `rolling` and `canary`, without volumes.
+	MaxSurge pulumi.StringPtrInput `pulumi:"maxSurge"`
+	// How many Machines may be missing or failing because of the rollout: a number or a percentage, rounded down, but at least one. A third when left out. `"0"` needs `maxSurge`. For `rolling` and `canary`.
+	MaxUnavailable pulumi.StringPtrInput `pulumi:"maxUnavailable"`
+	// Seconds that a Machine must run and pass before the rollout continues, 0 to 3600; 0 when left out.
+	MinHealthySeconds pulumi.IntPtrInput `pulumi:"minHealthySeconds"`
+	// How long the canaries must pass before the rollout continues; `"1m"` when left out. For `canary`.
+	Observe pulumi.StringPtrInput `pulumi:"observe"`
+	// `manual` stops after the canaries have passed, until `promoted` is true; `auto`, as when left out, continues. For `canary`.
+	Promote FleetStrategyPromotePtrInput `pulumi:"promote"`
+	// `rolling` updates a few Machines at a time, and is used when left out. `canary` updates `count` Machines and watches them first. `bluegreen` creates all new Machines beside the old ones, and switches when all of them pass. `immediate` updates all at once.
+	Type FleetStrategyTypePtrInput `pulumi:"type"`
+}
+
+func (FleetStrategyArgs) ElementType() reflect.Type {
+	return reflect.TypeOf((*FleetStrategy)(nil)).Elem()
+}
+
+func (i FleetStrategyArgs) ToFleetStrategyOutput() FleetStrategyOutput {
+	return i.ToFleetStrategyOutputWithContext(context.Background())
+}
+
+func (i FleetStrategyArgs) ToFleetStrategyOutputWithContext(ctx context.Context) FleetStrategyOutput {
+	return pulumi.ToOutputWithContext(ctx, i).(FleetStrategyOutput)
+}
+
+func (i FleetStrategyArgs) ToFleetStrategyPtrOutput() FleetStrategyPtrOutput {
+	return i.ToFleetStrategyPtrOutputWithContext(context.Background())
+}
+
+func (i FleetStrategyArgs) ToFleetStrategyPtrOutputWithContext(ctx context.Context) FleetStrategyPtrOutput {
+	return pulumi.ToOutputWithContext(ctx, i).(FleetStrategyOutput).ToFleetStrategyPtrOutputWithContext(ctx)
+}
+
+// FleetStrategyPtrInput is an input type that accepts FleetStrategyArgs, FleetStrategyPtr and FleetStrategyPtrOutput values.
+// You can construct a concrete instance of `FleetStrategyPtrInput` via:
+//
+//	        FleetStrategyArgs{...}
+//
+//	or:
+//
+//	        nil
+type FleetStrategyPtrInput interface {
+	pulumi.Input
+
+	ToFleetStrategyPtrOutput() FleetStrategyPtrOutput
+	ToFleetStrategyPtrOutputWithContext(context.Context) FleetStrategyPtrOutput
+}
+
+type fleetStrategyPtrType FleetStrategyArgs
+
+func FleetStrategyPtr(v *FleetStrategyArgs) FleetStrategyPtrInput {
+	return (*fleetStrategyPtrType)(v)
+}
+
+func (*fleetStrategyPtrType) ElementType() reflect.Type {
+	return reflect.TypeOf((**FleetStrategy)(nil)).Elem()
+}
+
+func (i *fleetStrategyPtrType) ToFleetStrategyPtrOutput() FleetStrategyPtrOutput {
+	return i.ToFleetStrategyPtrOutputWithContext(context.Background())
+}
+
+func (i *fleetStrategyPtrType) ToFleetStrategyPtrOutputWithContext(ctx context.Context) FleetStrategyPtrOutput {
+	return pulumi.ToOutputWithContext(ctx, i).(FleetStrategyPtrOutput)
+}
+
+// How the Machines are changed from one configuration to the next; rolling when left out.
+type FleetStrategyOutput struct{ *pulumi.OutputState }
+
+func (FleetStrategyOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*FleetStrategy)(nil)).Elem()
+}
+
+func (o FleetStrategyOutput) ToFleetStrategyOutput() FleetStrategyOutput {
+	return o
+}
+
+func (o FleetStrategyOutput) ToFleetStrategyOutputWithContext(ctx context.Context) FleetStrategyOutput {
+	return o
+}
+
+func (o FleetStrategyOutput) ToFleetStrategyPtrOutput() FleetStrategyPtrOutput {
+	return o.ToFleetStrategyPtrOutputWithContext(context.Background())
+}
+
+func (o FleetStrategyOutput) ToFleetStrategyPtrOutputWithContext(ctx context.Context) FleetStrategyPtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, v FleetStrategy) *FleetStrategy {
+		return &v
+	}).(FleetStrategyPtrOutput)
+}
+
+// Number of canaries; 1 when left out. For `canary`.
+func (o FleetStrategyOutput) Count() pulumi.IntPtrOutput {
+	return o.ApplyT(func(v FleetStrategy) *int { return v.Count }).(pulumi.IntPtrOutput)
+}
+
+// How long a Machine that is destroyed or kept goes on after the proxy has stopped sending to it; no time when left out.
+func (o FleetStrategyOutput) Drain() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v FleetStrategy) *string { return v.Drain }).(pulumi.StringPtrOutput)
+}
+
+// Whether the old Machines are stopped and kept until the next rollout, so that going back is quick. For `bluegreen`.
+func (o FleetStrategyOutput) KeepOld() pulumi.BoolPtrOutput {
+	return o.ApplyT(func(v FleetStrategy) *bool { return v.KeepOld }).(pulumi.BoolPtrOutput)
+}
+
+// How many extra Machines may exist while others are updated: a number or a percentage, rounded up; none when left out. They have the new template, and are destroyed at the end. For `rolling` and `canary`, without volumes.
+func (o FleetStrategyOutput) MaxSurge() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v FleetStrategy) *string { return v.MaxSurge }).(pulumi.StringPtrOutput)
+}
+
+// How many Machines may be missing or failing because of the rollout: a number or a percentage, rounded down, but at least one. A third when left out. `"0"` needs `maxSurge`. For `rolling` and `canary`.
+func (o FleetStrategyOutput) MaxUnavailable() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v FleetStrategy) *string { return v.MaxUnavailable }).(pulumi.StringPtrOutput)
+}
+
+// Seconds that a Machine must run and pass before the rollout continues, 0 to 3600; 0 when left out.
+func (o FleetStrategyOutput) MinHealthySeconds() pulumi.IntPtrOutput {
+	return o.ApplyT(func(v FleetStrategy) *int { return v.MinHealthySeconds }).(pulumi.IntPtrOutput)
+}
+
+// How long the canaries must pass before the rollout continues; `"1m"` when left out. For `canary`.
+func (o FleetStrategyOutput) Observe() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v FleetStrategy) *string { return v.Observe }).(pulumi.StringPtrOutput)
+}
+
+// `manual` stops after the canaries have passed, until `promoted` is true; `auto`, as when left out, continues. For `canary`.
+func (o FleetStrategyOutput) Promote() FleetStrategyPromotePtrOutput {
+	return o.ApplyT(func(v FleetStrategy) *FleetStrategyPromote { return v.Promote }).(FleetStrategyPromotePtrOutput)
+}
+
+// `rolling` updates a few Machines at a time, and is used when left out. `canary` updates `count` Machines and watches them first. `bluegreen` creates all new Machines beside the old ones, and switches when all of them pass. `immediate` updates all at once.
+func (o FleetStrategyOutput) Type() FleetStrategyTypePtrOutput {
+	return o.ApplyT(func(v FleetStrategy) *FleetStrategyType { return v.Type }).(FleetStrategyTypePtrOutput)
+}
+
+type FleetStrategyPtrOutput struct{ *pulumi.OutputState }
+
+func (FleetStrategyPtrOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((**FleetStrategy)(nil)).Elem()
+}
+
+func (o FleetStrategyPtrOutput) ToFleetStrategyPtrOutput() FleetStrategyPtrOutput {
+	return o
+}
+
+func (o FleetStrategyPtrOutput) ToFleetStrategyPtrOutputWithContext(ctx context.Context) FleetStrategyPtrOutput {
+	return o
+}
+
+func (o FleetStrategyPtrOutput) Elem() FleetStrategyOutput {
+	return o.ApplyT(func(v *FleetStrategy) FleetStrategy {
+		if v != nil {
+			return *v
+		}
+		var ret FleetStrategy
+		return ret
+	}).(FleetStrategyOutput)
+}
+
+// Number of canaries; 1 when left out. For `canary`.
+func (o FleetStrategyPtrOutput) Count() pulumi.IntPtrOutput {
+	return o.ApplyT(func(v *FleetStrategy) *int {
+		if v == nil {
+			return nil
+		}
+		return v.Count
+	}).(pulumi.IntPtrOutput)
+}
+
+// How long a Machine that is destroyed or kept goes on after the proxy has stopped sending to it; no time when left out.
+func (o FleetStrategyPtrOutput) Drain() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v *FleetStrategy) *string {
+		if v == nil {
+			return nil
+		}
+		return v.Drain
+	}).(pulumi.StringPtrOutput)
+}
+
+// Whether the old Machines are stopped and kept until the next rollout, so that going back is quick. For `bluegreen`.
+func (o FleetStrategyPtrOutput) KeepOld() pulumi.BoolPtrOutput {
+	return o.ApplyT(func(v *FleetStrategy) *bool {
+		if v == nil {
+			return nil
+		}
+		return v.KeepOld
+	}).(pulumi.BoolPtrOutput)
+}
+
+// How many extra Machines may exist while others are updated: a number or a percentage, rounded up; none when left out. They have the new template, and are destroyed at the end. For `rolling` and `canary`, without volumes.
+func (o FleetStrategyPtrOutput) MaxSurge() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v *FleetStrategy) *string {
+		if v == nil {
+			return nil
+		}
+		return v.MaxSurge
+	}).(pulumi.StringPtrOutput)
+}
+
+// How many Machines may be missing or failing because of the rollout: a number or a percentage, rounded down, but at least one. A third when left out. `"0"` needs `maxSurge`. For `rolling` and `canary`.
+func (o FleetStrategyPtrOutput) MaxUnavailable() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v *FleetStrategy) *string {
+		if v == nil {
+			return nil
+		}
+		return v.MaxUnavailable
+	}).(pulumi.StringPtrOutput)
+}
+
+// Seconds that a Machine must run and pass before the rollout continues, 0 to 3600; 0 when left out.
+func (o FleetStrategyPtrOutput) MinHealthySeconds() pulumi.IntPtrOutput {
+	return o.ApplyT(func(v *FleetStrategy) *int {
+		if v == nil {
+			return nil
+		}
+		return v.MinHealthySeconds
+	}).(pulumi.IntPtrOutput)
+}
+
+// How long the canaries must pass before the rollout continues; `"1m"` when left out. For `canary`.
+func (o FleetStrategyPtrOutput) Observe() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v *FleetStrategy) *string {
+		if v == nil {
+			return nil
+		}
+		return v.Observe
+	}).(pulumi.StringPtrOutput)
+}
+
+// `manual` stops after the canaries have passed, until `promoted` is true; `auto`, as when left out, continues. For `canary`.
+func (o FleetStrategyPtrOutput) Promote() FleetStrategyPromotePtrOutput {
+	return o.ApplyT(func(v *FleetStrategy) *FleetStrategyPromote {
+		if v == nil {
+			return nil
+		}
+		return v.Promote
+	}).(FleetStrategyPromotePtrOutput)
+}
+
+// `rolling` updates a few Machines at a time, and is used when left out. `canary` updates `count` Machines and watches them first. `bluegreen` creates all new Machines beside the old ones, and switches when all of them pass. `immediate` updates all at once.
+func (o FleetStrategyPtrOutput) Type() FleetStrategyTypePtrOutput {
+	return o.ApplyT(func(v *FleetStrategy) *FleetStrategyType {
+		if v == nil {
+			return nil
+		}
+		return v.Type
+	}).(FleetStrategyTypePtrOutput)
+}
+
 // One of `getRegions.regions`. The regions.
 type GetRegionsRegion struct {
 	// Room left, in Machines.
@@ -2185,7 +2558,7 @@ func (o MachineCheckMapOutput) MapIndex(k pulumi.StringInput) MachineCheckOutput
 	}).(MachineCheckOutput)
 }
 
-// Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine.
+// Configuration of every Machine, as a Machine takes it, without `mounts`. Changing it begins a rollout by `strategy`.
 type MachineConfig struct {
 	// Whether the Machine destroys itself once its main process has ended. Default: `false`.
 	AutoDestroy *bool `pulumi:"autoDestroy"`
@@ -2256,7 +2629,7 @@ type MachineConfigInput interface {
 	ToMachineConfigOutputWithContext(context.Context) MachineConfigOutput
 }
 
-// Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine.
+// Configuration of every Machine, as a Machine takes it, without `mounts`. Changing it begins a rollout by `strategy`.
 type MachineConfigArgs struct {
 	// Whether the Machine destroys itself once its main process has ended. Default: `false`.
 	AutoDestroy pulumi.BoolPtrInput `pulumi:"autoDestroy"`
@@ -2328,7 +2701,7 @@ func (i MachineConfigArgs) ToMachineConfigOutputWithContext(ctx context.Context)
 	return pulumi.ToOutputWithContext(ctx, i).(MachineConfigOutput)
 }
 
-// Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine.
+// Configuration of every Machine, as a Machine takes it, without `mounts`. Changing it begins a rollout by `strategy`.
 type MachineConfigOutput struct{ *pulumi.OutputState }
 
 func (MachineConfigOutput) ElementType() reflect.Type {
@@ -11000,6 +11373,8 @@ func (o VolumeSnapshotDetailsArrayOutput) Index(i pulumi.IntInput) VolumeSnapsho
 func init() {
 	pulumi.RegisterInputType(reflect.TypeOf((*EnvFromInput)(nil)).Elem(), EnvFromArgs{})
 	pulumi.RegisterInputType(reflect.TypeOf((*EnvFromArrayInput)(nil)).Elem(), EnvFromArray{})
+	pulumi.RegisterInputType(reflect.TypeOf((*FleetStrategyInput)(nil)).Elem(), FleetStrategyArgs{})
+	pulumi.RegisterInputType(reflect.TypeOf((*FleetStrategyPtrInput)(nil)).Elem(), FleetStrategyArgs{})
 	pulumi.RegisterInputType(reflect.TypeOf((*HttpHeaderInput)(nil)).Elem(), HttpHeaderArgs{})
 	pulumi.RegisterInputType(reflect.TypeOf((*HttpHeaderArrayInput)(nil)).Elem(), HttpHeaderArray{})
 	pulumi.RegisterInputType(reflect.TypeOf((*MachineCacheDriveInput)(nil)).Elem(), MachineCacheDriveArgs{})
@@ -11109,6 +11484,10 @@ func init() {
 	pulumi.RegisterOutputType(DnsRequirementsOwnershipPtrOutput{})
 	pulumi.RegisterOutputType(EnvFromOutput{})
 	pulumi.RegisterOutputType(EnvFromArrayOutput{})
+	pulumi.RegisterOutputType(FleetMemberOutput{})
+	pulumi.RegisterOutputType(FleetMemberArrayOutput{})
+	pulumi.RegisterOutputType(FleetStrategyOutput{})
+	pulumi.RegisterOutputType(FleetStrategyPtrOutput{})
 	pulumi.RegisterOutputType(GetRegionsRegionOutput{})
 	pulumi.RegisterOutputType(GetRegionsRegionArrayOutput{})
 	pulumi.RegisterOutputType(HttpHeaderOutput{})

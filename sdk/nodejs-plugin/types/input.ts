@@ -21,6 +21,48 @@ export interface EnvFromArgs {
 }
 
 /**
+ * How the Machines are changed from one configuration to the next; rolling when left out.
+ */
+export interface FleetStrategyArgs {
+    /**
+     * Number of canaries; 1 when left out. For `canary`.
+     */
+    count?: pulumi.Input<number | undefined>;
+    /**
+     * How long a Machine that is destroyed or kept goes on after the proxy has stopped sending to it; no time when left out.
+     */
+    drain?: pulumi.Input<string | undefined>;
+    /**
+     * Whether the old Machines are stopped and kept until the next rollout, so that going back is quick. For `bluegreen`.
+     */
+    keepOld?: pulumi.Input<boolean | undefined>;
+    /**
+     * How many extra Machines may exist while others are updated: a number or a percentage, rounded up; none when left out. They have the new template, and are destroyed at the end. For `rolling` and `canary`, without volumes.
+     */
+    maxSurge?: pulumi.Input<string | undefined>;
+    /**
+     * How many Machines may be missing or failing because of the rollout: a number or a percentage, rounded down, but at least one. A third when left out. `"0"` needs `maxSurge`. For `rolling` and `canary`.
+     */
+    maxUnavailable?: pulumi.Input<string | undefined>;
+    /**
+     * Seconds that a Machine must run and pass before the rollout continues, 0 to 3600; 0 when left out.
+     */
+    minHealthySeconds?: pulumi.Input<number | undefined>;
+    /**
+     * How long the canaries must pass before the rollout continues; `"1m"` when left out. For `canary`.
+     */
+    observe?: pulumi.Input<string | undefined>;
+    /**
+     * `manual` stops after the canaries have passed, until `promoted` is true; `auto`, as when left out, continues. For `canary`.
+     */
+    promote?: pulumi.Input<enums.FleetStrategyPromote | undefined>;
+    /**
+     * `rolling` updates a few Machines at a time, and is used when left out. `canary` updates `count` Machines and watches them first. `bluegreen` creates all new Machines beside the old ones, and switches when all of them pass. `immediate` updates all at once.
+     */
+    type?: pulumi.Input<enums.FleetStrategyType | undefined>;
+}
+
+/**
  * One of `MachineServiceCheck.headers`, `MachineCheck.headers`, `MachineContainerHealthcheckHttp.headers`. Headers an `http` check sends.
  */
 export interface HttpHeaderArgs {
@@ -99,7 +141,7 @@ export interface MachineCheckArgs {
 }
 
 /**
- * Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine.
+ * Configuration of every Machine, as a Machine takes it, without `mounts`. Changing it begins a rollout by `strategy`.
  */
 export interface MachineConfigArgs {
     /**

@@ -194,6 +194,44 @@ export interface EnvFrom {
   fieldRef: "id" | "version" | "app_name" | "private_ip" | "region" | "image";
 }
 
+/** One of `Fleet.machines`. The Machines that serve, by name. */
+export interface FleetMember {
+  /** Id of the Machine, `app/machineId`. */
+  id: string;
+  /** Name of the Machine. */
+  name: string;
+  /** Region it runs in. */
+  region?: string | undefined;
+  /** State of the Machine. */
+  state: string;
+  /** Identifier of its configuration's version. */
+  version?: string | undefined;
+  /** IPv6 address on the private network. */
+  privateIp?: string | undefined;
+}
+
+/** How the Machines are changed from one configuration to the next; rolling when left out. */
+export interface FleetStrategy {
+  /** `rolling` updates a few Machines at a time, and is used when left out. `canary` updates `count` Machines and watches them first. `bluegreen` creates all new Machines beside the old ones, and switches when all of them pass. `immediate` updates all at once. */
+  type?: "rolling" | "canary" | "bluegreen" | "immediate" | undefined;
+  /** How many Machines may be missing or failing because of the rollout: a number or a percentage, rounded down, but at least one. A third when left out. `"0"` needs `maxSurge`. For `rolling` and `canary`. */
+  maxUnavailable?: string | undefined;
+  /** How many extra Machines may exist while others are updated: a number or a percentage, rounded up; none when left out. They have the new template, and are destroyed at the end. For `rolling` and `canary`, without volumes. */
+  maxSurge?: string | undefined;
+  /** Seconds that a Machine must run and pass before the rollout continues, 0 to 3600; 0 when left out. */
+  minHealthySeconds?: number | undefined;
+  /** Number of canaries; 1 when left out. For `canary`. */
+  count?: number | undefined;
+  /** How long the canaries must pass before the rollout continues; `"1m"` when left out. For `canary`. */
+  observe?: string | undefined;
+  /** `manual` stops after the canaries have passed, until `promoted` is true; `auto`, as when left out, continues. For `canary`. */
+  promote?: "auto" | "manual" | undefined;
+  /** How long a Machine that is destroyed or kept goes on after the proxy has stopped sending to it; no time when left out. */
+  drain?: string | undefined;
+  /** Whether the old Machines are stopped and kept until the next rollout, so that going back is quick. For `bluegreen`. */
+  keepOld?: boolean | undefined;
+}
+
 /** One of `getRegions.regions`. The regions. */
 export interface GetRegionsRegion {
   /** Code of the region, for example `ams`. */
@@ -302,7 +340,7 @@ export interface MachineCheck {
   kind?: "informational" | "readiness" | undefined;
 }
 
-/** Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine. */
+/** Configuration of every Machine, as a Machine takes it, without `mounts`. Changing it begins a rollout by `strategy`. */
 export interface MachineConfig {
   /** Image reference in a registry. */
   image: string;

@@ -16,6 +16,7 @@ from .ciphertext import *
 from .custom_certificate import *
 from .decrypt import *
 from .deploy_token import *
+from .fleet import *
 from .get_app import *
 from .get_apps import *
 from .get_certificate import *
@@ -92,6 +93,7 @@ _utilities.register(
    "machines:index:Ciphertext": "Ciphertext",
    "machines:index:CustomCertificate": "CustomCertificate",
    "machines:index:DeployToken": "DeployToken",
+   "machines:index:Fleet": "Fleet",
    "machines:index:IpAssignment": "IpAssignment",
    "machines:index:Machine": "Machine",
    "machines:index:MachineCommand": "MachineCommand",

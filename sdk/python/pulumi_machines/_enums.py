@@ -9,6 +9,9 @@ from enum import Enum
 __all__ = [
     'AwaitedMachineState',
     'EnvFromFieldRef',
+    'FleetOnFailure',
+    'FleetStrategyPromote',
+    'FleetStrategyType',
     'GetMachineProcessesOrder',
     'GetMachineProcessesSortBy',
     'IpAssignmentType',
@@ -75,6 +78,35 @@ class EnvFromFieldRef(_builtins.str, Enum):
     PRIVATE_IP = "private_ip"
     REGION = "region"
     IMAGE = "image"
+
+
+@pulumi.type_token("machines:index:FleetOnFailure")
+class FleetOnFailure(_builtins.str, Enum):
+    """
+    What happens when a Machine fails to run or to pass its checks: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration whose rollout was completed. The update fails either way.
+    """
+    STOP = "stop"
+    ROLLBACK = "rollback"
+
+
+@pulumi.type_token("machines:index:FleetStrategyPromote")
+class FleetStrategyPromote(_builtins.str, Enum):
+    """
+    `manual` stops after the canaries have passed, until `promoted` is true; `auto`, as when left out, continues. For `canary`.
+    """
+    AUTO = "auto"
+    MANUAL = "manual"
+
+
+@pulumi.type_token("machines:index:FleetStrategyType")
+class FleetStrategyType(_builtins.str, Enum):
+    """
+    `rolling` updates a few Machines at a time, and is used when left out. `canary` updates `count` Machines and watches them first. `bluegreen` creates all new Machines beside the old ones, and switches when all of them pass. `immediate` updates all at once.
+    """
+    ROLLING = "rolling"
+    CANARY = "canary"
+    BLUEGREEN = "bluegreen"
+    IMMEDIATE = "immediate"
 
 
 @pulumi.type_token("machines:index:GetMachineProcessesOrder")
@@ -426,7 +458,7 @@ class PostgresUserRole(_builtins.str, Enum):
 @pulumi.type_token("machines:index:Region")
 class Region(_builtins.str, Enum):
     """
-    Region the address leads to; `global` when left out. Changing it replaces the address.
+    One of `Fleet.spreadOver`, `Fleet.fallbackRegions`, `IpAssignment.region`, `Machine.region`, `Machine.fallbackRegions`, `PostgresCluster.region`, `Volume.region`. Regions that `count` is spread over; the first ones get one Machine more.
     """
     AMS = "ams"
     ARN = "arn"

@@ -18,6 +18,8 @@ from ._enums import *
 __all__ = [
     'EnvFromArgs',
     'EnvFromArgsDict',
+    'FleetStrategyArgs',
+    'FleetStrategyArgsDict',
     'HttpHeaderArgs',
     'HttpHeaderArgsDict',
     'MachineCacheDriveArgs',
@@ -154,6 +156,200 @@ class EnvFromArgs:
     @field_ref.setter
     def field_ref(self, value: pulumi.Input[Union[_builtins.str, 'EnvFromFieldRef']]):
         pulumi.set(self, "field_ref", value)
+
+
+class FleetStrategyArgsDict(TypedDict):
+    """
+    How the Machines are changed from one configuration to the next; rolling when left out.
+    """
+    count: NotRequired[pulumi.Input[Optional[_builtins.int]]]
+    """
+    Number of canaries; 1 when left out. For `canary`.
+    """
+    drain: NotRequired[pulumi.Input[Optional[_builtins.str]]]
+    """
+    How long a Machine that is destroyed or kept goes on after the proxy has stopped sending to it; no time when left out.
+    """
+    keep_old: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
+    """
+    Whether the old Machines are stopped and kept until the next rollout, so that going back is quick. For `bluegreen`.
+    """
+    max_surge: NotRequired[pulumi.Input[Optional[_builtins.str]]]
+    """
+    How many extra Machines may exist while others are updated: a number or a percentage, rounded up; none when left out. They have the new template, and are destroyed at the end. For `rolling` and `canary`, without volumes.
+    """
+    max_unavailable: NotRequired[pulumi.Input[Optional[_builtins.str]]]
+    """
+    How many Machines may be missing or failing because of the rollout: a number or a percentage, rounded down, but at least one. A third when left out. `"0"` needs `maxSurge`. For `rolling` and `canary`.
+    """
+    min_healthy_seconds: NotRequired[pulumi.Input[Optional[_builtins.int]]]
+    """
+    Seconds that a Machine must run and pass before the rollout continues, 0 to 3600; 0 when left out.
+    """
+    observe: NotRequired[pulumi.Input[Optional[_builtins.str]]]
+    """
+    How long the canaries must pass before the rollout continues; `"1m"` when left out. For `canary`.
+    """
+    promote: NotRequired[pulumi.Input[Optional[Union[_builtins.str, 'FleetStrategyPromote']]]]
+    """
+    `manual` stops after the canaries have passed, until `promoted` is true; `auto`, as when left out, continues. For `canary`.
+    """
+    type: NotRequired[pulumi.Input[Optional[Union[_builtins.str, 'FleetStrategyType']]]]
+    """
+    `rolling` updates a few Machines at a time, and is used when left out. `canary` updates `count` Machines and watches them first. `bluegreen` creates all new Machines beside the old ones, and switches when all of them pass. `immediate` updates all at once.
+    """
+
+@pulumi.input_type
+class FleetStrategyArgs:
+    def __init__(__self__, *,
+                 count: pulumi.Input[Optional[_builtins.int]] = None,
+                 drain: pulumi.Input[Optional[_builtins.str]] = None,
+                 keep_old: pulumi.Input[Optional[_builtins.bool]] = None,
+                 max_surge: pulumi.Input[Optional[_builtins.str]] = None,
+                 max_unavailable: pulumi.Input[Optional[_builtins.str]] = None,
+                 min_healthy_seconds: pulumi.Input[Optional[_builtins.int]] = None,
+                 observe: pulumi.Input[Optional[_builtins.str]] = None,
+                 promote: pulumi.Input[Optional[Union[_builtins.str, 'FleetStrategyPromote']]] = None,
+                 type: pulumi.Input[Optional[Union[_builtins.str, 'FleetStrategyType']]] = None):
+        """
+        How the Machines are changed from one configuration to the next; rolling when left out.
+
+        :param pulumi.Input[_builtins.int] count: Number of canaries; 1 when left out. For `canary`.
+        :param pulumi.Input[_builtins.str] drain: How long a Machine that is destroyed or kept goes on after the proxy has stopped sending to it; no time when left out.
+        :param pulumi.Input[_builtins.bool] keep_old: Whether the old Machines are stopped and kept until the next rollout, so that going back is quick. For `bluegreen`.
+        :param pulumi.Input[_builtins.str] max_surge: How many extra Machines may exist while others are updated: a number or a percentage, rounded up; none when left out. They have the new template, and are destroyed at the end. For `rolling` and `canary`, without volumes.
+        :param pulumi.Input[_builtins.str] max_unavailable: How many Machines may be missing or failing because of the rollout: a number or a percentage, rounded down, but at least one. A third when left out. `"0"` needs `maxSurge`. For `rolling` and `canary`.
+        :param pulumi.Input[_builtins.int] min_healthy_seconds: Seconds that a Machine must run and pass before the rollout continues, 0 to 3600; 0 when left out.
+        :param pulumi.Input[_builtins.str] observe: How long the canaries must pass before the rollout continues; `"1m"` when left out. For `canary`.
+        :param pulumi.Input[Union[_builtins.str, 'FleetStrategyPromote']] promote: `manual` stops after the canaries have passed, until `promoted` is true; `auto`, as when left out, continues. For `canary`.
+        :param pulumi.Input[Union[_builtins.str, 'FleetStrategyType']] type: `rolling` updates a few Machines at a time, and is used when left out. `canary` updates `count` Machines and watches them first. `bluegreen` creates all new Machines beside the old ones, and switches when all of them pass. `immediate` updates all at once.
+        """
+        if count is not None:
+            pulumi.set(__self__, "count", count)
+        if drain is not None:
+            pulumi.set(__self__, "drain", drain)
+        if keep_old is not None:
+            pulumi.set(__self__, "keep_old", keep_old)
+        if max_surge is not None:
+            pulumi.set(__self__, "max_surge", max_surge)
+        if max_unavailable is not None:
+            pulumi.set(__self__, "max_unavailable", max_unavailable)
+        if min_healthy_seconds is not None:
+            pulumi.set(__self__, "min_healthy_seconds", min_healthy_seconds)
+        if observe is not None:
+            pulumi.set(__self__, "observe", observe)
+        if promote is not None:
+            pulumi.set(__self__, "promote", promote)
+        if type is not None:
+            pulumi.set(__self__, "type", type)
+
+    @_builtins.property
+    @pulumi.getter
+    def count(self) -> pulumi.Input[Optional[_builtins.int]]:
+        """
+        Number of canaries; 1 when left out. For `canary`.
+        """
+        return pulumi.get(self, "count")
+
+    @count.setter
+    def count(self, value: pulumi.Input[Optional[_builtins.int]]):
+        pulumi.set(self, "count", value)
+
+    @_builtins.property
+    @pulumi.getter
+    def drain(self) -> pulumi.Input[Optional[_builtins.str]]:
+        """
+        How long a Machine that is destroyed or kept goes on after the proxy has stopped sending to it; no time when left out.
+        """
+        return pulumi.get(self, "drain")
+
+    @drain.setter
+    def drain(self, value: pulumi.Input[Optional[_builtins.str]]):
+        pulumi.set(self, "drain", value)
+
+    @_builtins.property
+    @pulumi.getter(name="keepOld")
+    def keep_old(self) -> pulumi.Input[Optional[_builtins.bool]]:
+        """
+        Whether the old Machines are stopped and kept until the next rollout, so that going back is quick. For `bluegreen`.
+        """
+        return pulumi.get(self, "keep_old")
+
+    @keep_old.setter
+    def keep_old(self, value: pulumi.Input[Optional[_builtins.bool]]):
+        pulumi.set(self, "keep_old", value)
+
+    @_builtins.property
+    @pulumi.getter(name="maxSurge")
+    def max_surge(self) -> pulumi.Input[Optional[_builtins.str]]:
+        """
+        How many extra Machines may exist while others are updated: a number or a percentage, rounded up; none when left out. They have the new template, and are destroyed at the end. For `rolling` and `canary`, without volumes.
+        """
+        return pulumi.get(self, "max_surge")
+
+    @max_surge.setter
+    def max_surge(self, value: pulumi.Input[Optional[_builtins.str]]):
+        pulumi.set(self, "max_surge", value)
+
+    @_builtins.property
+    @pulumi.getter(name="maxUnavailable")
+    def max_unavailable(self) -> pulumi.Input[Optional[_builtins.str]]:
+        """
+        How many Machines may be missing or failing because of the rollout: a number or a percentage, rounded down, but at least one. A third when left out. `"0"` needs `maxSurge`. For `rolling` and `canary`.
+        """
+        return pulumi.get(self, "max_unavailable")
+
+    @max_unavailable.setter
+    def max_unavailable(self, value: pulumi.Input[Optional[_builtins.str]]):
+        pulumi.set(self, "max_unavailable", value)
+
+    @_builtins.property
+    @pulumi.getter(name="minHealthySeconds")
+    def min_healthy_seconds(self) -> pulumi.Input[Optional[_builtins.int]]:
+        """
+        Seconds that a Machine must run and pass before the rollout continues, 0 to 3600; 0 when left out.
+        """
+        return pulumi.get(self, "min_healthy_seconds")
+
+    @min_healthy_seconds.setter
+    def min_healthy_seconds(self, value: pulumi.Input[Optional[_builtins.int]]):
+        pulumi.set(self, "min_healthy_seconds", value)
+
+    @_builtins.property
+    @pulumi.getter
+    def observe(self) -> pulumi.Input[Optional[_builtins.str]]:
+        """
+        How long the canaries must pass before the rollout continues; `"1m"` when left out. For `canary`.
+        """
+        return pulumi.get(self, "observe")
+
+    @observe.setter
+    def observe(self, value: pulumi.Input[Optional[_builtins.str]]):
+        pulumi.set(self, "observe", value)
+
+    @_builtins.property
+    @pulumi.getter
+    def promote(self) -> pulumi.Input[Optional[Union[_builtins.str, 'FleetStrategyPromote']]]:
+        """
+        `manual` stops after the canaries have passed, until `promoted` is true; `auto`, as when left out, continues. For `canary`.
+        """
+        return pulumi.get(self, "promote")
+
+    @promote.setter
+    def promote(self, value: pulumi.Input[Optional[Union[_builtins.str, 'FleetStrategyPromote']]]):
+        pulumi.set(self, "promote", value)
+
+    @_builtins.property
+    @pulumi.getter
+    def type(self) -> pulumi.Input[Optional[Union[_builtins.str, 'FleetStrategyType']]]:
+        """
+        `rolling` updates a few Machines at a time, and is used when left out. `canary` updates `count` Machines and watches them first. `bluegreen` creates all new Machines beside the old ones, and switches when all of them pass. `immediate` updates all at once.
+        """
+        return pulumi.get(self, "type")
+
+    @type.setter
+    def type(self, value: pulumi.Input[Optional[Union[_builtins.str, 'FleetStrategyType']]]):
+        pulumi.set(self, "type", value)
 
 
 class HttpHeaderArgsDict(TypedDict):
@@ -498,7 +694,7 @@ class MachineCheckArgs:
 
 class MachineConfigArgsDict(TypedDict):
     """
-    Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine.
+    Configuration of every Machine, as a Machine takes it, without `mounts`. Changing it begins a rollout by `strategy`.
     """
     image: pulumi.Input[_builtins.str]
     """
@@ -635,7 +831,7 @@ class MachineConfigArgs:
                  stop_config: pulumi.Input[Optional['MachineStopConfigArgs']] = None,
                  volumes: pulumi.Input[Optional[Sequence[pulumi.Input['MachineVolumeArgs']]]] = None):
         """
-        Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine.
+        Configuration of every Machine, as a Machine takes it, without `mounts`. Changing it begins a rollout by `strategy`.
 
         :param pulumi.Input[_builtins.str] image: Image reference in a registry.
         :param pulumi.Input[_builtins.bool] auto_destroy: Whether the Machine destroys itself once its main process has ended. Default: `false`.

@@ -31,6 +31,8 @@ __all__ = [
     'DnsRequirementsAcmeChallenge',
     'DnsRequirementsOwnership',
     'EnvFrom',
+    'FleetMember',
+    'FleetStrategy',
     'GetRegionsRegion',
     'HttpHeader',
     'ImageDetails',
@@ -1107,6 +1109,247 @@ class EnvFrom(dict):
 
 
 @pulumi.output_type
+class FleetMember(dict):
+    """
+    One of `Fleet.machines`. The Machines that serve, by name.
+    """
+    @staticmethod
+    def __key_warning(key: str):
+        suggest = None
+        if key == "privateIp":
+            suggest = "private_ip"
+
+        if suggest:
+            pulumi.log.warn(f"Key '{key}' not found in FleetMember. Access the value via the '{suggest}' property getter instead.")
+
+    def __getitem__(self, key: str) -> Any:
+        FleetMember.__key_warning(key)
+        return super().__getitem__(key)
+
+    def get(self, key: str, default = None) -> Any:
+        FleetMember.__key_warning(key)
+        return super().get(key, default)
+
+    def __init__(__self__, *,
+                 id: _builtins.str,
+                 name: _builtins.str,
+                 state: _builtins.str,
+                 private_ip: Optional[_builtins.str] = None,
+                 region: Optional[_builtins.str] = None,
+                 version: Optional[_builtins.str] = None):
+        """
+        One of `Fleet.machines`. The Machines that serve, by name.
+
+        :param _builtins.str id: Id of the Machine, `app/machineId`.
+        :param _builtins.str name: Name of the Machine.
+        :param _builtins.str state: State of the Machine.
+        :param _builtins.str private_ip: IPv6 address on the private network.
+        :param _builtins.str region: Region it runs in.
+        :param _builtins.str version: Identifier of its configuration's version.
+        """
+        pulumi.set(__self__, "id", id)
+        pulumi.set(__self__, "name", name)
+        pulumi.set(__self__, "state", state)
+        if private_ip is not None:
+            pulumi.set(__self__, "private_ip", private_ip)
+        if region is not None:
+            pulumi.set(__self__, "region", region)
+        if version is not None:
+            pulumi.set(__self__, "version", version)
+
+    @_builtins.property
+    @pulumi.getter
+    def id(self) -> _builtins.str:
+        """
+        Id of the Machine, `app/machineId`.
+        """
+        return pulumi.get(self, "id")
+
+    @_builtins.property
+    @pulumi.getter
+    def name(self) -> _builtins.str:
+        """
+        Name of the Machine.
+        """
+        return pulumi.get(self, "name")
+
+    @_builtins.property
+    @pulumi.getter
+    def state(self) -> _builtins.str:
+        """
+        State of the Machine.
+        """
+        return pulumi.get(self, "state")
+
+    @_builtins.property
+    @pulumi.getter(name="privateIp")
+    def private_ip(self) -> Optional[_builtins.str]:
+        """
+        IPv6 address on the private network.
+        """
+        return pulumi.get(self, "private_ip")
+
+    @_builtins.property
+    @pulumi.getter
+    def region(self) -> Optional[_builtins.str]:
+        """
+        Region it runs in.
+        """
+        return pulumi.get(self, "region")
+
+    @_builtins.property
+    @pulumi.getter
+    def version(self) -> Optional[_builtins.str]:
+        """
+        Identifier of its configuration's version.
+        """
+        return pulumi.get(self, "version")
+
+
+@pulumi.output_type
+class FleetStrategy(dict):
+    """
+    How the Machines are changed from one configuration to the next; rolling when left out.
+    """
+    @staticmethod
+    def __key_warning(key: str):
+        suggest = None
+        if key == "keepOld":
+            suggest = "keep_old"
+        elif key == "maxSurge":
+            suggest = "max_surge"
+        elif key == "maxUnavailable":
+            suggest = "max_unavailable"
+        elif key == "minHealthySeconds":
+            suggest = "min_healthy_seconds"
+
+        if suggest:
+            pulumi.log.warn(f"Key '{key}' not found in FleetStrategy. Access the value via the '{suggest}' property getter instead.")
+
+    def __getitem__(self, key: str) -> Any:
+        FleetStrategy.__key_warning(key)
+        return super().__getitem__(key)
+
+    def get(self, key: str, default = None) -> Any:
+        FleetStrategy.__key_warning(key)
+        return super().get(key, default)
+
+    def __init__(__self__, *,
+                 count: Optional[_builtins.int] = None,
+                 drain: Optional[_builtins.str] = None,
+                 keep_old: Optional[_builtins.bool] = None,
+                 max_surge: Optional[_builtins.str] = None,
+                 max_unavailable: Optional[_builtins.str] = None,
+                 min_healthy_seconds: Optional[_builtins.int] = None,
+                 observe: Optional[_builtins.str] = None,
+                 promote: Optional[_builtins.str] = None,
+                 type: Optional[_builtins.str] = None):
+        """
+        How the Machines are changed from one configuration to the next; rolling when left out.
+
+        :param _builtins.int count: Number of canaries; 1 when left out. For `canary`.
+        :param _builtins.str drain: How long a Machine that is destroyed or kept goes on after the proxy has stopped sending to it; no time when left out.
+        :param _builtins.bool keep_old: Whether the old Machines are stopped and kept until the next rollout, so that going back is quick. For `bluegreen`.
+        :param _builtins.str max_surge: How many extra Machines may exist while others are updated: a number or a percentage, rounded up; none when left out. They have the new template, and are destroyed at the end. For `rolling` and `canary`, without volumes.
+        :param _builtins.str max_unavailable: How many Machines may be missing or failing because of the rollout: a number or a percentage, rounded down, but at least one. A third when left out. `"0"` needs `maxSurge`. For `rolling` and `canary`.
+        :param _builtins.int min_healthy_seconds: Seconds that a Machine must run and pass before the rollout continues, 0 to 3600; 0 when left out.
+        :param _builtins.str observe: How long the canaries must pass before the rollout continues; `"1m"` when left out. For `canary`.
+        :param Union[_builtins.str, 'FleetStrategyPromote'] promote: `manual` stops after the canaries have passed, until `promoted` is true; `auto`, as when left out, continues. For `canary`.
+        :param Union[_builtins.str, 'FleetStrategyType'] type: `rolling` updates a few Machines at a time, and is used when left out. `canary` updates `count` Machines and watches them first. `bluegreen` creates all new Machines beside the old ones, and switches when all of them pass. `immediate` updates all at once.
+        """
+        if count is not None:
+            pulumi.set(__self__, "count", count)
+        if drain is not None:
+            pulumi.set(__self__, "drain", drain)
+        if keep_old is not None:
+            pulumi.set(__self__, "keep_old", keep_old)
+        if max_surge is not None:
+            pulumi.set(__self__, "max_surge", max_surge)
+        if max_unavailable is not None:
+            pulumi.set(__self__, "max_unavailable", max_unavailable)
+        if min_healthy_seconds is not None:
+            pulumi.set(__self__, "min_healthy_seconds", min_healthy_seconds)
+        if observe is not None:
+            pulumi.set(__self__, "observe", observe)
+        if promote is not None:
+            pulumi.set(__self__, "promote", promote)
+        if type is not None:
+            pulumi.set(__self__, "type", type)
+
+    @_builtins.property
+    @pulumi.getter
+    def count(self) -> Optional[_builtins.int]:
+        """
+        Number of canaries; 1 when left out. For `canary`.
+        """
+        return pulumi.get(self, "count")
+
+    @_builtins.property
+    @pulumi.getter
+    def drain(self) -> Optional[_builtins.str]:
+        """
+        How long a Machine that is destroyed or kept goes on after the proxy has stopped sending to it; no time when left out.
+        """
+        return pulumi.get(self, "drain")
+
+    @_builtins.property
+    @pulumi.getter(name="keepOld")
+    def keep_old(self) -> Optional[_builtins.bool]:
+        """
+        Whether the old Machines are stopped and kept until the next rollout, so that going back is quick. For `bluegreen`.
+        """
+        return pulumi.get(self, "keep_old")
+
+    @_builtins.property
+    @pulumi.getter(name="maxSurge")
+    def max_surge(self) -> Optional[_builtins.str]:
+        """
+        How many extra Machines may exist while others are updated: a number or a percentage, rounded up; none when left out. They have the new template, and are destroyed at the end. For `rolling` and `canary`, without volumes.
+        """
+        return pulumi.get(self, "max_surge")
+
+    @_builtins.property
+    @pulumi.getter(name="maxUnavailable")
+    def max_unavailable(self) -> Optional[_builtins.str]:
+        """
+        How many Machines may be missing or failing because of the rollout: a number or a percentage, rounded down, but at least one. A third when left out. `"0"` needs `maxSurge`. For `rolling` and `canary`.
+        """
+        return pulumi.get(self, "max_unavailable")
+
+    @_builtins.property
+    @pulumi.getter(name="minHealthySeconds")
+    def min_healthy_seconds(self) -> Optional[_builtins.int]:
+        """
+        Seconds that a Machine must run and pass before the rollout continues, 0 to 3600; 0 when left out.
+        """
+        return pulumi.get(self, "min_healthy_seconds")
+
+    @_builtins.property
+    @pulumi.getter
+    def observe(self) -> Optional[_builtins.str]:
+        """
+        How long the canaries must pass before the rollout continues; `"1m"` when left out. For `canary`.
+        """
+        return pulumi.get(self, "observe")
+
+    @_builtins.property
+    @pulumi.getter
+    def promote(self) -> Optional[_builtins.str]:
+        """
+        `manual` stops after the canaries have passed, until `promoted` is true; `auto`, as when left out, continues. For `canary`.
+        """
+        return pulumi.get(self, "promote")
+
+    @_builtins.property
+    @pulumi.getter
+    def type(self) -> Optional[_builtins.str]:
+        """
+        `rolling` updates a few Machines at a time, and is used when left out. `canary` updates `count` Machines and watches them first. `bluegreen` creates all new Machines beside the old ones, and switches when all of them pass. `immediate` updates all at once.
+        """
+        return pulumi.get(self, "type")
+
+
+@pulumi.output_type
 class GetRegionsRegion(dict):
     """
     One of `getRegions.regions`. The regions.
@@ -1706,7 +1949,7 @@ class MachineCheck(dict):
 @pulumi.output_type
 class MachineConfig(dict):
     """
-    Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine.
+    Configuration of every Machine, as a Machine takes it, without `mounts`. Changing it begins a rollout by `strategy`.
     """
     @staticmethod
     def __key_warning(key: str):
@@ -1759,7 +2002,7 @@ class MachineConfig(dict):
                  stop_config: Optional['outputs.MachineStopConfig'] = None,
                  volumes: Optional[Sequence['outputs.MachineVolume']] = None):
         """
-        Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine.
+        Configuration of every Machine, as a Machine takes it, without `mounts`. Changing it begins a rollout by `strategy`.
 
         :param _builtins.str image: Image reference in a registry.
         :param _builtins.bool auto_destroy: Whether the Machine destroys itself once its main process has ended. Default: `false`.

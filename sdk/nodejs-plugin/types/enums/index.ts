@@ -30,6 +30,38 @@ export const EnvFromFieldRef = {
  */
 export type EnvFromFieldRef = (typeof EnvFromFieldRef)[keyof typeof EnvFromFieldRef];
 
+export const FleetOnFailure = {
+    Stop: "stop",
+    Rollback: "rollback",
+} as const;
+
+/**
+ * What happens when a Machine fails to run or to pass its checks: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration whose rollout was completed. The update fails either way.
+ */
+export type FleetOnFailure = (typeof FleetOnFailure)[keyof typeof FleetOnFailure];
+
+export const FleetStrategyPromote = {
+    Auto: "auto",
+    Manual: "manual",
+} as const;
+
+/**
+ * `manual` stops after the canaries have passed, until `promoted` is true; `auto`, as when left out, continues. For `canary`.
+ */
+export type FleetStrategyPromote = (typeof FleetStrategyPromote)[keyof typeof FleetStrategyPromote];
+
+export const FleetStrategyType = {
+    Rolling: "rolling",
+    Canary: "canary",
+    Bluegreen: "bluegreen",
+    Immediate: "immediate",
+} as const;
+
+/**
+ * `rolling` updates a few Machines at a time, and is used when left out. `canary` updates `count` Machines and watches them first. `bluegreen` creates all new Machines beside the old ones, and switches when all of them pass. `immediate` updates all at once.
+ */
+export type FleetStrategyType = (typeof FleetStrategyType)[keyof typeof FleetStrategyType];
+
 export const GetMachineProcessesOrder = {
     Asc: "asc",
     Desc: "desc",
@@ -432,7 +464,7 @@ export const Region = {
 } as const;
 
 /**
- * Region the address leads to; `global` when left out. Changing it replaces the address.
+ * One of `Fleet.spreadOver`, `Fleet.fallbackRegions`, `IpAssignment.region`, `Machine.region`, `Machine.fallbackRegions`, `PostgresCluster.region`, `Volume.region`. Regions that `count` is spread over; the first ones get one Machine more.
  */
 export type Region = (typeof Region)[keyof typeof Region];
 

@@ -1,0 +1,252 @@
+// Fleets: the Machines of one template in an App, and the rollout from one template to the next (docs/fleets.md).
+import { MachinesError } from "../client/errors.ts";
+import { isDestroyed, type Machine } from "../client/wait.ts";
+import { pathId } from "../core/ids.ts";
+import { PartialStateError } from "../core/partialState.ts";
+import { defineResource, type Call } from "../core/resource.ts";
+import { fleetTag, ownerTag, stackTag } from "../machines/create.ts";
+import { fromService, type Config } from "../machines/settings.ts";
+import { regionsProblem } from "../shared/region.ts";
+import { inputs, outputs, regionsOf, wantedOf, type FleetInputs, type Template } from "./inputs.ts";
+import {
+  differencesOf,
+  fleetMachines,
+  membersOf,
+  phaseOf,
+  regionOf,
+  noConfig,
+  type FleetKey,
+  type Found,
+} from "./members.ts";
+import { totalOf } from "./planner.ts";
+import { destroyAll, rollOut, type Outcome, type Rollout } from "./rollout.ts";
+import { validate } from "./validation.ts";
+
+type State = Partial<FleetInputs> & { readonly rollout?: string | undefined; readonly committed?: Config | undefined };
+
+const keyOf = (
+  call: Pick<Call, "run">,
+  id: { readonly app: string; readonly name: string },
+  owner: string | undefined,
+): FleetKey => ({
+  ...{ app: id.app, name: id.name, owner },
+  stack: call.run.stateId(),
+});
+
+/** The configuration of the last rollout that was completed. */
+const committedOf = ({ rollout, config, committed }: State): Config | undefined =>
+  rollout === "complete" ? config : committed;
+
+const byName = (a: { readonly name: string }, b: { readonly name: string }): number =>
+  a.name.localeCompare(b.name, "en", { numeric: true });
+
+/** The outputs of a fleet. */
+function toLive(app: string, name: string, machines: readonly Machine[]) {
+  const serving = machines.filter((machine) => phaseOf(machine) === "serving");
+  const [first] = serving;
+  const { registry, repository, tag, digest } = first?.imageRef ?? {};
+  return {
+    app,
+    name,
+    machines: serving
+      .map(({ id, name: machine, region, state, version, instanceId, privateIp }) => ({
+        ...{ id: `${app}/${id}`, name: machine ?? id, region, state, privateIp },
+        version: version ?? instanceId,
+      }))
+      .sort(byName),
+    image:
+      repository === undefined
+        ? undefined
+        : `${registry === undefined ? "" : `${registry}/`}${repository}${tag === undefined ? "" : `:${tag}`}${digest === undefined ? "" : `@${digest}`}`,
+    rollout: "complete",
+    drift: [] as string[],
+  };
+}
+
+/** Carries a rollout out. Goes back to the last complete one if that is wanted. */
+async function roll(rollout: Rollout, committed: Config | undefined) {
+  const { fleet, wanted } = rollout;
+  const live = (outcome: Outcome) => ({
+    ...toLive(fleet.app, fleet.name, outcome.machines),
+    rollout: outcome.state,
+    ...(outcome.state === "canary" ? { committed } : {}),
+  });
+  try {
+    return live(await rollOut(rollout));
+  } catch (error) {
+    const machines = await fleetMachines(rollout.call.api, fleet.app, fleet.name).catch(() => []);
+    const failed = { ...toLive(fleet.app, fleet.name, machines), rollout: "failed", committed };
+    const mayGoBack = wanted.onFailure === "rollback" && committed !== undefined && !isCommitted(rollout, machines);
+    if (!mayGoBack || !hasFailed(error)) throw new PartialStateError(failed, error);
+    throw await goBack(rollout, committed, error, failed);
+  }
+}
+
+/** Whether a failure says something about the new template, and not about this run. */
+const hasFailed = (error: unknown): error is MachinesError =>
+  error instanceof MachinesError && ["machine-failed", "wait-timeout"].includes(error.code);
+
+/** Whether traffic reaches the new Machines of a blue/green rollout: from then on they are never destroyed for the old ones. */
+const isCommitted = ({ fleet, wanted, template, before }: Rollout, machines: readonly Machine[]): boolean =>
+  wanted.strategy?.type === "bluegreen" &&
+  membersOf(machines, fleet, template, before).some((one) => one.phase === "serving" && one.template !== "outdated");
+
+async function goBack(
+  rollout: Rollout,
+  committed: Config,
+  why: MachinesError,
+  failed: Record<string, unknown>,
+): Promise<PartialStateError> {
+  const { call, fleet, wanted, template } = rollout;
+  call.progress(`the rollout of Fleet ${fleet.app}/${fleet.name} failed; going back to the configuration of before`);
+  const type = wanted.strategy?.type === "canary" ? "rolling" : wanted.strategy?.type;
+  const back = { ...wanted, config: committed, strategy: { ...wanted.strategy, type } };
+  try {
+    const { machines } = await rollOut({
+      ...rollout,
+      wanted: back,
+      template: { ...template, config: committed },
+      before: template.config,
+    });
+    return new PartialStateError(
+      { ...toLive(fleet.app, fleet.name, machines), config: committed },
+      new MachinesError(why.code, `${why.message} All Machines have the configuration of before again.`, {
+        cause: why,
+      }),
+    );
+  } catch (error) {
+    const also = error instanceof Error ? error.message : String(error);
+    return new PartialStateError(
+      failed,
+      new MachinesError(why.code, `${why.message} Going back to the configuration of before failed too: ${also}`, {
+        cause: why,
+      }),
+    );
+  }
+}
+
+/** What others have changed, in a few words each. */
+function driftOf(members: readonly Found[], wanted: Partial<FleetInputs>, config: Config): string[] {
+  const regions = regionsOf(wanted);
+  const serving = members.filter(({ phase }) => phase === "serving");
+  const counts = [...new Set([...Object.keys(regions), ...serving.map(({ region }) => region)])].flatMap((region) => {
+    const [live, count] = [serving.filter((one) => one.region === region).length, regions[region] ?? 0];
+    return live === count ? [] : [`${region}: ${live} Machines instead of ${count}`];
+  });
+  const changed = serving.flatMap((one) => {
+    const { machine, name, template, isReady } = one;
+    if (template === "outdated")
+      return [`${name} (${machine.id}): config.${differencesOf(machine, config).join(", config.")} differs`];
+    if (template === "metadata") return [`${name} (${machine.id}): config.metadata differs`];
+    return isReady ? [] : [`${name} (${machine.id}): is ${machine.state} and not ready`];
+  });
+  return [...counts, ...changed].sort();
+}
+
+export const fleet = defineResource({
+  name: "Fleet",
+  summary: "The Machines of one configuration in an App, and how they are changed from one configuration to the next.",
+  description:
+    "The fleet keeps as many Machines as wanted in each region. A change of the configuration is rolled out by its strategy: never more than a part of the Machines is missing, and a configuration that fails stops before it reaches the others. An interrupted rollout is continued by the next update.",
+  inputs,
+  outputs,
+  id: pathId("app", "name"),
+  list: {
+    objects: async ({ api }, appName) => {
+      const machines = (await api.machines.list({ appName })).filter((machine) => !isDestroyed(machine));
+      const names = new Set(machines.flatMap(({ config }) => config?.metadata?.[fleetTag] ?? []));
+      return [...names].map((name) => {
+        const [first] = machines.filter(({ config }) => config?.metadata?.[fleetTag] === name);
+        return { parts: { app: appName, name }, createdAt: first?.createdAt, metadata: first?.config?.metadata };
+      });
+    },
+    exists: async (api, { app = "", name = "" }) => (await fleetMachines(api, app, name)).length > 0,
+    shownBy: "machines.list",
+    deletedBy: "machines.destroy",
+  },
+  replaceOn: ["app", "name"],
+  uniqueBy: ["app", "name"],
+  dependsOn: { machines: "any", rollout: "any", image: ["config.image"], drift: "any", committed: "any" },
+  derivedFrom: { image: "config.image", committed: "config" },
+  autoname: { property: "name", maxLength: 40, separator: "-", random: false },
+  pendingWhen: (state, next) =>
+    (state.drift ?? []).length > 0
+      ? "drift"
+      : state.rollout === "canary" && wantedOf(next).isPromoted
+        ? "rollout"
+        : undefined,
+  validate,
+  previewChecks: [
+    { needs: ["regions"], ask: ({ regions }, api) => regionsProblem(api, Object.keys(regions ?? {})) },
+    { needs: ["spreadOver"], ask: ({ spreadOver }, api) => regionsProblem(api, spreadOver) },
+    { needs: ["fallbackRegions"], ask: ({ fallbackRegions }, api) => regionsProblem(api, fallbackRegions) },
+  ],
+  minutes: { create: 1440, update: 1440, delete: 60 },
+
+  async create({ inputs: wanted, owner, ...call }) {
+    // Core has generated a name if the program gives none.
+    const { app, name = "" } = wanted;
+    const key = keyOf(call, { app, name }, owner);
+    const existing = await fleetMachines(call.api, app, name);
+    const foreign = existing.find(({ config }) => {
+      const { [ownerTag]: of, [stackTag]: stack = "" } = config?.metadata ?? {};
+      return owner === undefined || of !== owner || (stack !== key.stack && !call.run.isStateId(stack));
+    });
+    if (foreign)
+      throw new MachinesError(
+        "refused",
+        `name: the App ${app} has a fleet ${JSON.stringify(name)} already, for instance Machine ${foreign.id}; choose another name, or import it with \`pulumi import machines:index:Fleet <resource> ${app}/${name}\``,
+      );
+    if (existing.length > 0)
+      call.warn(
+        `${existing.length} Machines of Fleet ${app}/${name} were created by an interrupted run; they are adopted`,
+      );
+    return roll({ call, fleet: key, wanted, template: wanted, before: undefined }, undefined);
+  },
+
+  async read({ id, state, api, run }) {
+    const machines = await fleetMachines(api, id.app, id.name);
+    const live = toLive(id.app, id.name, machines);
+    if (state?.config === undefined) {
+      const [first] = machines;
+      if (first === undefined) return undefined;
+      return { ...live, config: fromService(first.config ?? noConfig, undefined), regions: countsOf(machines) };
+    }
+    if (machines.length === 0 && totalOf(regionsOf(state)) > 0) return undefined;
+    const { config } = state;
+    const template: Template = { config, minSecretsVersion: state.minSecretsVersion };
+    const key = keyOf({ run }, id, undefined);
+    const found = membersOf(machines, key, template, undefined);
+    // During a rollout that has stopped or waits, the differences are its own.
+    if (state.rollout !== "complete") return { ...live, rollout: state.rollout ?? "complete" };
+    const odd = found.find(({ phase, template }) => phase === "serving" && template !== "current");
+    return {
+      ...live,
+      ...(odd === undefined ? {} : { config: fromService(odd.machine.config ?? noConfig, config) }),
+      ...(state.regions === undefined ? {} : { regions: { ...zeros(state.regions), ...countsOf(machines) } }),
+      ...(state.count === undefined ? {} : { count: live.machines.length }),
+      drift: driftOf(found, state, config),
+    };
+  },
+
+  async update({ id, inputs: wanted, old, owner, ...call }) {
+    const key = keyOf(call, id, owner);
+    const rollout = { call, fleet: key, wanted, template: wanted, before: old.config };
+    return roll(rollout, committedOf(old));
+  },
+
+  async delete({ id, state, owner, ...call }) {
+    await destroyAll(call, keyOf(call, id, owner), state);
+  },
+});
+
+const zeros = (regions: Readonly<Record<string, number>>): Record<string, number> =>
+  Object.fromEntries(Object.keys(regions).map((region) => [region, 0]));
+
+/** The Machines by region. */
+function countsOf(machines: readonly Machine[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const machine of machines.filter((one) => phaseOf(one) === "serving"))
+    counts[regionOf(machine)] = (counts[regionOf(machine)] ?? 0) + 1;
+  return counts;
+}

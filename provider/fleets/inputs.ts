@@ -1,0 +1,202 @@
+// Inputs and outputs of a fleet.
+import { z } from "zod";
+import { appName, regionCode } from "../../api/names.ts";
+import { duration, named, optional, parseDuration, required } from "../../api/schema.ts";
+import { behaviour, computed } from "../core/resource.ts";
+import { config, type Config } from "../machines/settings.ts";
+import { totalOf, type Wanted } from "./planner.ts";
+
+/** A number of Machines, or a share of them. */
+const share = () => z.string().regex(/^\d+%?$/, 'must be a whole number such as "1", or a percentage such as "25%"');
+
+const strategyTypes = ["rolling", "canary", "bluegreen", "immediate"] as const;
+
+/** The `strategy` input. */
+export const strategy = named(
+  "FleetStrategy",
+  z.object({
+    type: z
+      .enum(strategyTypes)
+      .optional()
+      .describe(
+        "`rolling` updates a few Machines at a time, and is used when left out. `canary` updates `count` Machines and watches them first. `bluegreen` creates all new Machines beside the old ones, and switches when all of them pass. `immediate` updates all at once.",
+      ),
+    maxUnavailable: share()
+      .optional()
+      .describe(
+        'How many Machines may be missing or failing because of the rollout: a number or a percentage, rounded down, but at least one. A third when left out. `"0"` needs `maxSurge`. For `rolling` and `canary`.',
+      ),
+    maxSurge: share()
+      .optional()
+      .describe(
+        "How many extra Machines may exist while others are updated: a number or a percentage, rounded up; none when left out. They have the new template, and are destroyed at the end. For `rolling` and `canary`, without volumes.",
+      ),
+    minHealthySeconds: z
+      .int()
+      .min(0)
+      .max(3600)
+      .optional()
+      .describe("Seconds that a Machine must run and pass before the rollout continues, 0 to 3600; 0 when left out."),
+    count: z.int().min(1).optional().describe("Number of canaries; 1 when left out. For `canary`."),
+    observe: duration()
+      .optional()
+      .describe('How long the canaries must pass before the rollout continues; `"1m"` when left out. For `canary`.'),
+    promote: z
+      .enum(["auto", "manual"])
+      .optional()
+      .describe(
+        "`manual` stops after the canaries have passed, until `promoted` is true; `auto`, as when left out, continues. For `canary`.",
+      ),
+    drain: duration()
+      .optional()
+      .describe(
+        "How long a Machine that is destroyed or kept goes on after the proxy has stopped sending to it; no time when left out.",
+      ),
+    keepOld: z
+      .boolean()
+      .optional()
+      .describe(
+        "Whether the old Machines are stopped and kept until the next rollout, so that going back is quick. For `bluegreen`.",
+      ),
+  }),
+);
+
+/** The options that only some strategies have. */
+export const optionsOf: Readonly<Record<string, readonly (typeof strategyTypes)[number][]>> = {
+  maxUnavailable: ["rolling", "canary"],
+  maxSurge: ["rolling", "canary"],
+  count: ["canary"],
+  observe: ["canary"],
+  promote: ["canary"],
+  keepOld: ["bluegreen"],
+};
+
+/** Inputs of a fleet. */
+export const inputs = z.object({
+  app: required(appName, "App the Machines run in: the `id` of an App. Changing it replaces the fleet.", {
+    format: "reference",
+  }),
+  name: computed(z.string().regex(/^[a-z0-9-]{1,40}$/, "must be 1 to 40 of a-z, 0-9 and -")).describe(
+    "Name, 1 to 40 of `a-z`, `0-9` and `-`, unique among the App's fleets. Its Machines are named after it: `web-ams-1`. The resource's name when left out. Changing it replaces the fleet.",
+  ),
+  regions: z
+    .record(regionCode, z.int().min(0).max(1000))
+    .optional()
+    .describe("Number of Machines by region, for example `{ ams: 3, iad: 2 }`. Exclusive with `count`."),
+  count: z
+    .int()
+    .min(0)
+    .max(1000)
+    .optional()
+    .describe("Number of Machines, spread evenly over the regions of `spreadOver`. Exclusive with `regions`."),
+  spreadOver: z
+    .array(regionCode)
+    .min(1, "must name a region")
+    .optional()
+    .describe("Regions that `count` is spread over; the first ones get one Machine more."),
+  fallbackRegions: behaviour(z.array(regionCode).optional()).describe(
+    "Regions to try in this order when a region has no room for a Machine. It counts for the region that it was wanted in.",
+  ),
+  config: config.describe(
+    "Configuration of every Machine, as a Machine takes it, without `mounts`. Changing it begins a rollout by `strategy`.",
+  ),
+  minSecretsVersion: z
+    .int()
+    .min(0)
+    .optional()
+    .meta({ format: "greatest" })
+    .describe(
+      "Version of the App's secrets that the Machines must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change begins a rollout. It cannot be read back.",
+    ),
+  strategy: behaviour(strategy.optional()).describe(
+    "How the Machines are changed from one configuration to the next; rolling when left out.",
+  ),
+  promoted: behaviour(z.boolean().default(false)).describe(
+    'Whether a canary rollout with `promote: "manual"` continues after its canaries. Set it back to false with the next change of `config`.',
+  ),
+  onFailure: behaviour(z.enum(["stop", "rollback"]).default("stop")).describe(
+    'What happens when a Machine fails to run or to pass its checks: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration whose rollout was completed. The update fails either way.',
+  ),
+  progressDeadline: behaviour(duration().default("10m")).describe(
+    "Time for each step: for a Machine to be created or updated, to run, and to pass. It begins again with every step, however long the whole rollout takes.",
+  ),
+});
+
+/** A fleet as a program declares it. */
+export type FleetInputs = z.output<typeof inputs>;
+
+const fleetMember = named(
+  "FleetMember",
+  z.object({
+    id: required(z.string(), "Id of the Machine, `app/machineId`."),
+    name: required(z.string(), "Name of the Machine."),
+    region: optional(z.string(), "Region it runs in."),
+    state: required(z.string(), "State of the Machine."),
+    version: optional(z.string(), "Identifier of its configuration's version."),
+    privateIp: optional(z.string(), "IPv6 address on the private network."),
+  }),
+);
+
+/** Outputs of a fleet. */
+export const outputs = z.object({
+  name: required(z.string(), "Name of the fleet."),
+  machines: required(z.array(fleetMember), "The Machines that serve, by name."),
+  rollout: required(
+    z.string(),
+    "`complete`; `canary` while canaries wait for `promoted`; `failed` after a rollout that stopped.",
+  ),
+  image: optional(z.string(), "The image that the Machines run, with its digest."),
+  drift: required(
+    z.array(z.string()),
+    "What others have changed, as the last refresh saw it; the next update repairs it.",
+  ),
+  committed: optional(
+    config,
+    "While a rollout is not complete: the last configuration whose rollout was, to which a rollback returns.",
+  ),
+});
+
+const amountOf = (text: string, total: number, round: (value: number) => number): number => {
+  const number = Number(text.replace("%", ""));
+  return text.endsWith("%") ? round((total * number) / 100 + (round === Math.ceil ? -1e-9 : 1e-9)) : number;
+};
+
+/** The wanted number of Machines by region. */
+export function regionsOf({ regions, count = 0, spreadOver = [] }: Partial<FleetInputs>): Record<string, number> {
+  if (regions) return regions;
+  const distinct = [...new Set(spreadOver)];
+  const each = Math.floor(count / Math.max(1, distinct.length));
+  return Object.fromEntries(distinct.map((region, i) => [region, each + (i < count % distinct.length ? 1 : 0)]));
+}
+
+/** What the planner needs to know of the inputs. */
+export function wantedOf(wanted: Partial<FleetInputs>): Wanted {
+  const {
+    type = "rolling",
+    maxUnavailable,
+    maxSurge,
+    count = 1,
+    promote = "auto",
+    keepOld = false,
+  } = wanted.strategy ?? {};
+  const regions = regionsOf(wanted);
+  const total = totalOf(regions);
+  const least = maxUnavailable === "0" || maxUnavailable === "0%" ? 0 : 1;
+  return {
+    regions,
+    strategy: type,
+    maxUnavailable: Math.max(least, amountOf(maxUnavailable ?? `${100 / 3}%`, total, Math.floor)),
+    maxSurge: amountOf(maxSurge ?? "0", total, Math.ceil),
+    canaries: count,
+    isObserved: false,
+    isPromoted: promote === "auto" || wanted.promoted === true,
+    keepOld,
+  };
+}
+
+/** Milliseconds of an optional duration. */
+export const millisecondsOf = (text: string | undefined, otherwise: string): number =>
+  (parseDuration(text ?? otherwise) ?? 0) / 1e6;
+
+/** The configuration of the fleet's Machines. */
+export type Template = Pick<FleetInputs, "minSecretsVersion"> & { readonly config: Config };

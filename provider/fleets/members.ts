@@ -1,0 +1,138 @@
+// The Machines of a fleet: how they are tagged, found, and compared with the template.
+import type { Api } from "../client/api.ts";
+import { orUndefined } from "../client/existence.ts";
+import { hasCrashed, isDestroyed, versionOf, type Machine } from "../client/wait.ts";
+import { fleetTag, ownerTag, stackTag } from "../machines/create.ts";
+import { differingFields, fromService, sameMetadata, sameVersion, type Config } from "../machines/settings.ts";
+import type { Template } from "./inputs.ts";
+import type { Member } from "./planner.ts";
+
+/** Tag with the region that a Machine counts for, which is not where it runs if that had no room. */
+const regionTag = "pulumi-fleet-region";
+/** Tag with the phase of a Machine. */
+const phaseTag = "pulumi-fleet-phase";
+/** Tag with the version of the secrets that a Machine was updated for, because it cannot be read back. */
+const secretsTag = "pulumi-fleet-secrets";
+
+/** Of a Machine whose host cannot be reached, the service shows no configuration. */
+export const noConfig = { image: "" };
+
+const phases = ["serving", "standby", "kept"] as const;
+/** The phase of a member. */
+export type Phase = (typeof phases)[number];
+
+/** A fleet in its App. */
+export interface FleetKey {
+  readonly app: string;
+  readonly name: string;
+  readonly owner: string | undefined;
+  readonly stack: string;
+}
+
+/** A member, and its Machine. */
+export interface Found extends Member {
+  readonly machine: Machine;
+}
+
+/**
+ * The Machines that carry a fleet's tag. A list may be behind, so those that were `changed` are read one by one where it
+ * does not show their last version.
+ */
+export async function fleetMachines(
+  api: Api,
+  app: string,
+  name: string,
+  changed: ReadonlySet<string> = new Set(),
+): Promise<Machine[]> {
+  const listed = await api.machines.list({ appName: app });
+  const current = listed.filter(
+    (machine) => !(changed.has(machine.id) && api.session.staleReads.isStale(machine.id, versionOf(machine))),
+  );
+  const shown = new Set(current.map(({ id }) => id));
+  const missing = await Promise.all(
+    [...changed]
+      .filter((machineId) => !shown.has(machineId))
+      .map((machineId) => orUndefined(() => api.machines.get({ appName: app, machineId }))),
+  );
+  return [...current, ...missing.filter((machine) => machine !== undefined)].filter(
+    (machine) => machine.config?.metadata?.[fleetTag] === name && !isDestroyed(machine),
+  );
+}
+
+const metadataOf = ({ config }: Machine): Readonly<Record<string, string>> => config?.metadata ?? {};
+
+/** The region that a Machine counts for. */
+export const regionOf = (machine: Machine): string => metadataOf(machine)[regionTag] ?? machine.region ?? "";
+
+/** The phase of a Machine. */
+export const phaseOf = (machine: Machine): Phase =>
+  phases.find((phase) => phase === metadataOf(machine)[phaseTag]) ?? "serving";
+
+/** The configuration of one member: the template's, with the fleet's tags. */
+export function configOf(
+  fleet: FleetKey,
+  { config, minSecretsVersion }: Template,
+  member: { readonly region: string; readonly phase: Phase },
+): Config {
+  const tags = {
+    [fleetTag]: fleet.name,
+    [regionTag]: member.region,
+    [phaseTag]: member.phase,
+    ...(minSecretsVersion === undefined ? {} : { [secretsTag]: String(minSecretsVersion) }),
+    ...(fleet.owner === undefined ? {} : { [ownerTag]: fleet.owner, [stackTag]: fleet.stack }),
+  };
+  return { ...config, metadata: { ...config.metadata, ...tags } };
+}
+
+/** Whether idle Machines of a configuration are stopped, and started when they are needed. */
+const restsWhenIdle = ({ services = [] }: Config): boolean =>
+  services.some(
+    ({ autostop, autostart }) =>
+      autostart === true && autostop !== undefined && autostop !== "off" && autostop !== false,
+  );
+
+/** Whether a Machine serves, or can as soon as it is needed. */
+export function isReady(machine: Machine, config: Config): boolean {
+  const { state, checks = [], cordoned } = machine;
+  if (state === "started") return checks.every(({ status }) => status === "passing") && cordoned !== true;
+  return restsWhenIdle(config) && ["stopped", "suspended"].includes(state) && !hasCrashed(machine) && cordoned !== true;
+}
+
+/** The live configuration in the program's form, with the metadata that is or was the fleet's. */
+export const ownConfig = (machine: Machine, written: Config, before: Config | undefined): Config =>
+  fromService(machine.config ?? noConfig, { ...written, metadata: { ...before?.metadata, ...written.metadata } });
+
+/** Whether a Machine has the template. */
+function templateOf(machine: Machine, wanted: Config, before: Config | undefined): Member["template"] {
+  const live = ownConfig(machine, wanted, before);
+  const secrets = (config: Config): string | undefined => config.metadata?.[secretsTag];
+  if (!sameVersion(live, wanted) || secrets(live) !== secrets(wanted)) return "outdated";
+  return sameMetadata(live, wanted) ? "current" : "metadata";
+}
+
+/** The members of a fleet. `before` is the template of the last update, whose metadata is the fleet's too. */
+export const membersOf = (
+  machines: readonly Machine[],
+  fleet: FleetKey,
+  template: Template,
+  before: Config | undefined,
+): Found[] =>
+  machines.map((machine) => {
+    const [region, phase] = [regionOf(machine), phaseOf(machine)];
+    const wanted = configOf(fleet, template, { region, phase });
+    // One on standby is cordoned on purpose.
+    const uncordoned = phase === "standby" ? { ...machine, cordoned: false } : machine;
+    return {
+      machine,
+      name: machine.name ?? machine.id,
+      region,
+      phase,
+      template: templateOf(machine, wanted, before),
+      isReady: phase !== "kept" && isReady(uncordoned, template.config),
+      createdAt: machine.createdAt ?? "",
+    };
+  });
+
+/** The fields in which a Machine differs from a configuration. */
+export const differencesOf = (machine: Machine, config: Config): readonly string[] =>
+  differingFields(fromService(machine.config ?? noConfig, config), config);

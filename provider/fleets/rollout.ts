@@ -1,0 +1,295 @@
+// Carries out the planner's steps, one after the other or side by side, until the fleet is as wanted. After every step it
+// looks at the service and plans again, so that an interrupted rollout is resumed in the same way.
+import { isNotFound, MachinesError, messageOf } from "../client/errors.ts";
+import { withLease } from "../client/lease.ts";
+import { getFresh, lastEvent, type Machine, type MachineKey } from "../client/wait.ts";
+import { PartialStateError } from "../core/partialState.ts";
+import type { Call } from "../core/resource.ts";
+import { createOnce } from "../machines/create.ts";
+import { destroyGracefully, waitForTarget } from "../machines/power.ts";
+import { toService, type Config } from "../machines/settings.ts";
+import { applyChanges } from "../machines/update.ts";
+import { millisecondsOf, wantedOf, type FleetInputs, type Template } from "./inputs.ts";
+import {
+  configOf,
+  fleetMachines,
+  isReady,
+  membersOf,
+  noConfig,
+  ownConfig,
+  type FleetKey,
+  type Found,
+  type Phase,
+} from "./members.ts";
+import { plan, type Plan, type Step, type Wanted } from "./planner.ts";
+
+/** A rollout to carry out. */
+export interface Rollout {
+  readonly call: Call;
+  readonly fleet: FleetKey;
+  readonly wanted: FleetInputs;
+  readonly template: Template;
+  /** The configuration of the last update, whose metadata is the fleet's too. */
+  readonly before: Config | undefined;
+}
+
+/** How a rollout ended. */
+export interface Outcome {
+  readonly machines: readonly Machine[];
+  readonly state: Exclude<Plan["state"], "working">;
+}
+
+/** Milliseconds between two looks at canaries that are watched. */
+const lookEvery = 1000;
+
+/** Carries out a rollout. @throws MachinesError `machine-failed` after a step has failed and the others have ended. */
+export async function rollOut(rollout: Rollout): Promise<Outcome> {
+  const { call, fleet, wanted, template, before } = rollout;
+  const { api } = call;
+  const underway = new Map<Step, Promise<void>>();
+  const changed = new Set<string>();
+  const failures: { readonly step: Step; readonly error: unknown }[] = [];
+  let target: Wanted = wantedOf(wanted);
+  const begin = async (step: Step, members: readonly Found[]): Promise<void> => {
+    try {
+      const id = await carryOut(rollout, step, members);
+      if (id !== undefined) changed.add(id);
+      if (step.kind === "observe") target = { ...target, isObserved: true };
+    } catch (error) {
+      failures.push({ step, error });
+    } finally {
+      underway.delete(step);
+    }
+  };
+  for (;;) {
+    const machines = await fleetMachines(api, fleet.app, fleet.name, changed);
+    const members = membersOf(machines, fleet, template, before);
+    const steps = [...underway.keys()];
+    const next: Plan =
+      failures.length > 0
+        ? { begin: [], state: "working" }
+        : plan({ wanted: target, members, underway: steps, fleet: fleet.name });
+    if (next.state !== "working") return { machines, state: next.state };
+    for (const step of next.begin) {
+      underway.set(step, begin(step, members));
+    }
+    if (underway.size === 0) throw failureOf(rollout, machines, failures);
+    if (next.begin.length > 0) call.progress(progressOf(members, [...underway.keys()]));
+    await Promise.race(underway.values());
+  }
+}
+
+/** What is being done, in one line. */
+function progressOf(members: readonly Found[], steps: readonly Step[]): string {
+  const done = members.filter(({ template, phase }) => template !== "outdated" && phase !== "kept").length;
+  const names = steps.slice(0, 3).map(describe).join(", ");
+  const more = steps.length > 3 ? ` and ${steps.length - 3} more` : "";
+  return `${names}${more}; ${done} of ${members.length} Machines have the new configuration`;
+}
+
+/** A step in words. */
+export function describe(step: Step): string {
+  switch (step.kind) {
+    case "create":
+      return `create ${step.name}${step.isStandby ? " without traffic" : ""}`;
+    case "update":
+      return `update ${step.name}${step.isRepair ? ", which is down" : ""}`;
+    case "relabel":
+      return `set the metadata of ${step.name}`;
+    case "await":
+      return `wait for ${step.name}`;
+    case "expose":
+      return `let traffic reach ${step.name}`;
+    case "destroy":
+      return `destroy ${step.name}`;
+    case "keep":
+      return `stop ${step.name} and keep it`;
+    case "observe":
+      return "watch the canaries";
+  }
+}
+
+function failureOf(
+  { fleet, template, before }: Rollout,
+  machines: readonly Machine[],
+  failures: readonly { readonly step: Step; readonly error: unknown }[],
+): MachinesError {
+  const [first] = failures;
+  const members = membersOf(machines, fleet, template, before).filter(({ phase }) => phase === "serving");
+  const done = members.filter((one) => one.template !== "outdated");
+  const ready = members.filter((one) => one.isReady).length;
+  const reason =
+    first === undefined ? "no step is left that could go on" : `${describe(first.step)}: ${messageOf(first.error)}`;
+  const also = failures.length > 1 ? ` ${failures.length - 1} more failed too.` : "";
+  const names = done.length === 0 ? "" : ` (${done.map(({ name }) => name).join(", ")})`;
+  return new MachinesError(
+    first?.error instanceof MachinesError ? first.error.code : "machine-failed",
+    `the rollout of Fleet ${fleet.app}/${fleet.name} stopped. ${reason}${also} ${done.length} of ${members.length} Machines have the new configuration${names}, and ${ready} are ready; the others are unchanged. Correct the cause and run up again: it goes on with the rest.`,
+    { cause: first?.error },
+  );
+}
+
+/** Carries out one step. Returns the id of the Machine that it created or changed. */
+async function carryOut(rollout: Rollout, step: Step, members: readonly Found[]): Promise<string | undefined> {
+  const { call, wanted } = rollout;
+  const patience = millisecondsOf(wanted.progressDeadline, "10m");
+  const { deadline, clock } = call.api;
+  const api = call.api.within({
+    ...deadline,
+    at: Math.min(deadline.at, clock.now() + patience),
+    allowed: wanted.progressDeadline,
+    advice: "progressDeadline allows more time for each step.",
+  });
+  const patient: Rollout = { ...rollout, call: { ...call, api } };
+  if (step.kind === "create") return create(patient, step);
+  const member = members.find(({ name }) => name === step.name);
+  if (step.kind === "observe") await observe(rollout, members);
+  if (member === undefined) return undefined;
+  if (step.kind === "destroy" || step.kind === "keep") {
+    await takeAway(patient, step.kind, member);
+    return member.machine.id;
+  }
+  const phase =
+    step.kind === "await" && member.phase === "kept" ? "standby" : step.kind === "expose" ? "serving" : member.phase;
+  await change(patient, member, phase);
+  if (step.kind === "update" || step.kind === "await") await stayHealthy(patient, keyOf(rollout, member.machine));
+  return member.machine.id;
+}
+
+const keyOf = ({ fleet }: Rollout, { id }: Machine): MachineKey => ({ appName: fleet.app, machineId: id });
+
+async function create(rollout: Rollout, step: Step & { readonly kind: "create" }): Promise<string> {
+  const { call, fleet, template, wanted } = rollout;
+  const phase = step.isStandby ? "standby" : "serving";
+  const config = configOf(fleet, template, { region: step.region, phase });
+  const body = {
+    name: step.name,
+    region: step.region,
+    config: toService(config),
+    skipServiceRegistration: step.isStandby || undefined,
+    minSecretsVersion: template.minSecretsVersion,
+  };
+  const { fallbackRegions } = wanted;
+  const made = await createOnce(call, undefined, fleet.app, body, { config, fallbackRegions });
+  const key = keyOf(rollout, made);
+  await waitForTarget(
+    call,
+    key,
+    { config },
+    { target: "started", version: made.version ?? made.instanceId, fresh: true },
+  );
+  await stayHealthy(rollout, key);
+  return made.id;
+}
+
+/** Brings a Machine to its configuration, phase and power state, and waits until its checks pass. */
+async function change(rollout: Rollout, { machine, region }: Found, phase: Phase): Promise<void> {
+  const { call, fleet, template, before } = rollout;
+  const key = keyOf(rollout, machine);
+  const config = configOf(fleet, template, { region, phase });
+  const rests = machine.state !== "started" && isReady({ ...machine, cordoned: false }, template.config);
+  const wanted = {
+    config,
+    state: rests ? undefined : ("started" as const),
+    cordoned: phase === "standby",
+    minSecretsVersion: template.minSecretsVersion,
+  };
+  await withLease(call.api, key, { description: "rollout by pulumi", progress: call.progress }, async (lease) => {
+    const live = await getFresh(call.api, key, { fresh: true });
+    const own = ownConfig(live, config, before);
+    const isSeen = own.metadata?.["pulumi-fleet-secrets"] === config.metadata?.["pulumi-fleet-secrets"];
+    // Nothing is compared with a state: a Machine that others have changed is brought back to the template.
+    const old = { config: own, unfinished: true, minSecretsVersion: isSeen ? template.minSecretsVersion : undefined };
+    return applyChanges(call, key, lease, wanted, old, () => ({}));
+  }).catch((error: unknown) => {
+    throw error instanceof PartialStateError && error.cause instanceof MachinesError ? error.cause : error;
+  });
+}
+
+/** Waits for as long as a Machine must run and pass before it counts. */
+async function stayHealthy({ call: { api }, wanted }: Rollout, key: MachineKey): Promise<void> {
+  const seconds = wanted.strategy?.minHealthySeconds ?? 0;
+  if (seconds === 0) return;
+  await api.clock.sleep(seconds * 1000, api.deadline.signal);
+  const live = await api.machines.get(key);
+  if (!isReady({ ...live, cordoned: false }, wanted.config))
+    throw unhealthy(live, `within ${seconds} s after it had passed`);
+}
+
+const unhealthy = (live: Machine, when: string): MachinesError =>
+  new MachinesError(
+    "machine-failed",
+    `Machine ${live.name ?? live.id} (${live.id}) failed ${when}: it is ${live.state}, ${lastEvent(live)}.`,
+  );
+
+/** Watches the canaries: one that fails ends the rollout. */
+async function observe({ call: { api, progress }, fleet, wanted }: Rollout, members: readonly Found[]): Promise<void> {
+  const canaries = members.filter(({ template, phase }) => template !== "outdated" && phase === "serving");
+  const until = api.clock.now() + millisecondsOf(wanted.strategy?.observe, "1m");
+  progress(`watching ${canaries.map(({ name }) => name).join(", ")} for ${wanted.strategy?.observe ?? "1m"}`);
+  for (;;) {
+    const live = new Map((await fleetMachines(api, fleet.app, fleet.name)).map((machine) => [machine.id, machine]));
+    for (const { machine } of canaries) {
+      const now = live.get(machine.id);
+      if (now === undefined || !isReady(now, wanted.config))
+        throw unhealthy(now ?? machine, "while it was watched as a canary");
+    }
+    const remaining = until - api.clock.now();
+    if (remaining <= 0) return;
+    await api.clock.sleep(Math.min(lookEvery, remaining), api.deadline.signal);
+  }
+}
+
+/** Takes the traffic from a Machine, lets it finish, and stops it; then it is destroyed or kept. */
+async function takeAway(rollout: Rollout, kind: "destroy" | "keep", { machine, region }: Found): Promise<void> {
+  const { call, fleet, template, wanted } = rollout;
+  const { api, progress } = call;
+  const key = keyOf(rollout, machine);
+  const drain = millisecondsOf(wanted.strategy?.drain, "0s");
+  try {
+    await withLease(api, key, { description: "rollout by pulumi", progress }, async (lease) => {
+      const live = await getFresh(api, key, { fresh: true });
+      const serves = live.state === "started" && live.cordoned !== true && (live.config?.services ?? []).length > 0;
+      if (serves && drain > 0) {
+        await api.machines.cordon({ ...key, leaseNonce: lease.nonce() });
+        await api.clock.sleep(drain, api.deadline.signal);
+      }
+      if (kind === "destroy") {
+        await destroyGracefully(call, key, lease, serves && drain > 0 ? { ...live, cordoned: true } : live, {
+          config: live.config,
+          force: false,
+        });
+        lease.letGo();
+        return;
+      }
+      const own = ownConfig(live, configOf(fleet, template, { region, phase: "kept" }), undefined);
+      const config = { ...own, metadata: { ...own.metadata, "pulumi-fleet-phase": "kept" } };
+      const stopped = { config, state: "stopped" as const, cordoned: true };
+      await applyChanges(call, key, lease, stopped, { config: own, unfinished: false }, () => ({}));
+    });
+  } catch (error) {
+    if (!isNotFound(error)) throw error;
+  }
+}
+
+/** Destroys all Machines of a fleet. */
+export async function destroyAll(call: Call, fleet: FleetKey, wanted: Partial<FleetInputs>): Promise<void> {
+  const { api } = call;
+  for (;;) {
+    const machines = await fleetMachines(api, fleet.app, fleet.name);
+    if (machines.length === 0) return;
+    const template = { config: wanted.config ?? noConfig };
+    const rollout = { call, fleet, wanted: wanted as FleetInputs, template, before: undefined };
+    const members = membersOf(machines, fleet, template, undefined);
+    await fewAtATime(members, (member) => takeAway(rollout, "destroy", member));
+  }
+}
+
+/** Works on a few at a time, so that a large fleet does not exceed the limit of requests. */
+async function fewAtATime<T>(list: readonly T[], work: (one: T) => Promise<void>): Promise<void> {
+  const rest = [...list];
+  const worker = async (): Promise<void> => {
+    for (let one = rest.shift(); one !== undefined; one = rest.shift()) await work(one);
+  };
+  await Promise.all(Array.from({ length: 16 }, worker));
+}

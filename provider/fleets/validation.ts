@@ -1,0 +1,78 @@
+// Checks whether a declared fleet is valid, by its own fields.
+import type { Problem } from "../core/resource.ts";
+import { validate as validateMachine } from "../machines/validation.ts";
+import { isJob } from "../machines/power.ts";
+import { optionsOf, type FleetInputs } from "./inputs.ts";
+
+/** Rules about several fields. */
+export function validate(inputs: Partial<FleetInputs>): Problem[] {
+  const { config, strategy } = inputs;
+  return [
+    ...placementProblems(inputs),
+    ...(config === undefined ? [] : templateProblems(config)),
+    ...(strategy === undefined ? [] : strategyProblems(strategy)),
+  ];
+}
+
+function placementProblems({ regions, count, spreadOver, fallbackRegions = [] }: Partial<FleetInputs>): Problem[] {
+  const problems: Problem[] = [];
+  if (regions === undefined && count === undefined)
+    problems.push({
+      path: ["regions"],
+      message: "is missing: how many Machines by region, such as { ams: 3 }, or count",
+      about: ["regions", "count"],
+    });
+  if (regions !== undefined && count !== undefined)
+    problems.push({ path: ["count"], message: "cannot be combined with regions, which has the counts" });
+  if (count !== undefined && spreadOver === undefined)
+    problems.push({
+      path: ["spreadOver"],
+      message: "is missing: the regions that count is spread over",
+      about: ["spreadOver", "count"],
+    });
+  if (spreadOver !== undefined && regions !== undefined)
+    problems.push({ path: ["spreadOver"], message: "needs count instead of regions" });
+  const wanted = new Set([...Object.keys(regions ?? {}), ...(spreadOver ?? [])]);
+  fallbackRegions.forEach((region, i) => {
+    if (wanted.size === 1 && wanted.has(region))
+      problems.push({ path: ["fallbackRegions", i], message: `${region} is the fleet's only region itself` });
+  });
+  return problems;
+}
+
+function templateProblems(config: FleetInputs["config"]): Problem[] {
+  const problems = [...validateMachine({ config })];
+  if ((config.mounts ?? []).length > 0)
+    problems.push({
+      path: ["config", "mounts"],
+      message: "a volume is mounted by one Machine, so that a fleet cannot mount it; declare Machines for volumes",
+    });
+  if (isJob(config))
+    problems.push({
+      path: ["config"],
+      message: 'a fleet keeps its Machines running: schedule, autoDestroy and the restart policy "no" are for Machines',
+    });
+  return problems;
+}
+
+function strategyProblems(strategy: NonNullable<FleetInputs["strategy"]>): Problem[] {
+  const { type = "rolling", maxUnavailable, maxSurge = "0" } = strategy;
+  const isNone = (share: string | undefined): boolean => share !== undefined && Number(share.replace("%", "")) === 0;
+  const problems: Problem[] = Object.entries(optionsOf)
+    .filter(([name, types]) => strategy[name as keyof typeof strategy] !== undefined && !types.includes(type))
+    .map(([name, types]) => ({
+      path: ["strategy", name],
+      message: `is for the strategy ${types.join(" and ")}; this one is ${type}`,
+    }));
+  if (isNone(maxUnavailable) && isNone(maxSurge))
+    problems.push({
+      path: ["strategy", "maxUnavailable"],
+      message: `got ${JSON.stringify(maxUnavailable)}: without maxSurge, no Machine could ever be updated`,
+    });
+  if (maxUnavailable?.endsWith("%") && Number(maxUnavailable.slice(0, -1)) > 100)
+    problems.push({
+      path: ["strategy", "maxUnavailable"],
+      message: `got ${JSON.stringify(maxUnavailable)}; 100% is the most`,
+    });
+  return problems;
+}

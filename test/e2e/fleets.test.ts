@@ -1,0 +1,202 @@
+// Rollouts of a fleet with the real CLI: how many Machines are ready at any moment, where a bad image stops, and how a killed
+// rollout goes on (F50).
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { send } from "../support/around.ts";
+import { family, kill } from "../support/processes.ts";
+import { bindingsOr, counts, Stack } from "../support/stack.ts";
+import { thoroughTest } from "../support/thorough.ts";
+import { startService, type TestService } from "../support/startService.ts";
+
+const image = (tag: string): string => `registry.example.com/shop:${tag}`;
+const program = `
+import * as machines from "pulumi-machines";
+import * as pulumi from "@pulumi/pulumi";
+const settings = new pulumi.Config();
+const app = new machines.App("shop", { name: "shop" });
+const web = new machines.Fleet("web", {
+  app: app.id,
+  regions: settings.requireObject("regions"),
+  config: {
+    image: settings.require("image"),
+    env: { MACHINES_SIMULATE: settings.get("simulate") ?? "" },
+    checks: { alive: { type: "tcp", port: 8080, interval: "1s", timeout: "1s", gracePeriod: "1s" } },
+    services: [{ protocol: "tcp", internalPort: 8080, ports: [{ port: 80, handlers: ["http"] }] }],
+  },
+  strategy: settings.requireObject("strategy"),
+  promoted: settings.getBoolean("promoted"),
+  onFailure: settings.get("onFailure"),
+  progressDeadline: settings.get("patience") ?? "10m",
+});
+export const names = web.machines.apply((all) => all.map(({ name }) => name));
+export const rollout = web.rollout;
+`;
+
+interface Live {
+  readonly id: string;
+  readonly name: string;
+  readonly state: string;
+  readonly region: string;
+  readonly cordoned?: boolean;
+  readonly checks?: readonly { readonly status: string }[];
+  readonly config: { readonly image: string };
+}
+
+describe.each(bindingsOr("pulumi-machines"))("F50: a fleet on %s", (binding) => {
+  let service: TestService;
+  let stack: Stack;
+
+  beforeAll(async () => {
+    service = await startService({ delays: "believable" });
+    stack = new Stack(inject("installed"), "fleets", binding);
+    stack.program(program);
+    await stack.init({ "machines:endpoint": service.url, "machines:token": service.token, image: image("1") });
+    await object("regions", { ams: 4, fra: 3, iad: 3 });
+    await object("strategy", { type: "rolling" });
+    expect(counts(await stack.up())).toEqual({ created: 3 });
+  });
+  afterAll(() => service.close());
+
+  const object = (name: string, value: unknown) => stack.set({ [name]: JSON.stringify(value) });
+  const live = () => send<Live[]>(service, "GET", "/v1/apps/shop/machines");
+  const isReady = ({ state, cordoned, checks = [] }: Live): boolean =>
+    state === "started" && cordoned !== true && checks.every(({ status }) => status === "passing");
+  const ready = async () => (await live()).filter(isReady).length;
+  const onImage = async (tag: string) => (await live()).filter((one) => one.config.image === image(tag)).length;
+
+  /** Runs the CLI, and looks all the time at how many Machines are ready, and how many there are. */
+  const observed = async (...args: string[]) => {
+    let [least, most] = [Infinity, 0];
+    const over = new AbortController();
+    const looks = (async () => {
+      while (!over.signal.aborted) {
+        const all = await live();
+        least = Math.min(least, all.filter(isReady).length);
+        most = Math.max(most, all.length);
+      }
+    })();
+    const ran = await stack.run(["up", "--yes", "--skip-preview", ...args]);
+    over.abort();
+    await looks;
+    return { ...ran, least, most };
+  };
+
+  test("a rolling update never takes more than its share", async () => {
+    await object("strategy", { type: "rolling", maxUnavailable: "20%" });
+    await stack.set({ image: image("2") });
+    const { code, output, least, most } = await observed();
+    expect(code, output).toBe(0);
+    expect(counts(output)).toMatchObject({ updated: 1 });
+    expect([least, most, await onImage("2")]).toEqual([8, 10, 10]);
+    expect(counts(await stack.up())).toEqual({ unchanged: 3 });
+  });
+
+  test("an image that never passes stops at its share, and no retry takes more", async () => {
+    await stack.set({ image: image("3"), simulate: "checks:critical", patience: "10s" });
+    const first = await observed();
+    expect(first.code).not.toBe(0);
+    expect(first.output).toMatch(/the rollout of Fleet shop\/web stopped\. update web-ams-1: /);
+    expect(first.output).toMatch(
+      /2 of 10 Machines have the new configuration \(web-ams-1, web-ams-2\), and 8 are ready/,
+    );
+    expect([first.least, await ready(), await onImage("2")]).toEqual([8, 8, 8]);
+    const again = await observed();
+    expect(again.code).not.toBe(0);
+    expect([again.least, await onImage("2")]).toEqual([8, 8]);
+    // A good image reaches those that are down first.
+    await stack.set({ image: image("4"), simulate: "", patience: "10m" });
+    const { code, output, least } = await observed();
+    expect(code, output).toBe(0);
+    expect(least).toBeGreaterThanOrEqual(8);
+    expect([await ready(), await onImage("4")]).toEqual([10, 10]);
+  });
+
+  test("with a surge, the full capacity is kept", async () => {
+    await object("strategy", { type: "rolling", maxUnavailable: "0", maxSurge: "2" });
+    await stack.set({ image: image("5") });
+    const { code, output, least, most } = await observed();
+    expect(code, output).toBe(0);
+    expect([least, most, (await live()).length, await onImage("5")]).toEqual([10, 12, 10, 10]);
+  });
+
+  test("blue/green switches when all new Machines pass, and goes back when they do not", async () => {
+    await object("strategy", { type: "bluegreen" });
+    await stack.set({ image: image("6"), simulate: "checks:critical", patience: "8s", onFailure: "rollback" });
+    const before = (await live()).map(({ id }) => id).sort();
+    const failed = await observed();
+    expect(failed.code).not.toBe(0);
+    expect(failed.output).toContain("All Machines have the configuration of before again.");
+    expect(failed.least).toBe(10);
+    expect((await live()).map(({ id }) => id).sort()).toEqual(before);
+    await stack.set({ simulate: "", patience: "10m" });
+    const { code, output, least, most } = await observed();
+    expect(code, output).toBe(0);
+    expect([least, most, await onImage("6")]).toEqual([10, 20, 10]);
+    expect((await live()).some(({ id }) => before.includes(id))).toBe(false);
+  });
+
+  test("a canary rollout waits for its promotion", async () => {
+    await object("strategy", { type: "canary", count: 2, observe: "2s", promote: "manual" });
+    await stack.set({ image: image("7") });
+    const { code, output, least } = await observed();
+    expect(code, output).toBe(0);
+    expect([least, await onImage("7"), await ready()]).toEqual([8, 2, 10]);
+    expect(await stack.ok("stack", "output", "rollout")).toBe("canary\n");
+    expect(counts(await stack.up())).toEqual({ unchanged: 3 });
+    await stack.set({ promoted: "true" });
+    const promoted = await observed();
+    expect(promoted.code, promoted.output).toBe(0);
+    expect([await onImage("7"), await ready()]).toEqual([10, 10]);
+    expect(promoted.least).toBeGreaterThanOrEqual(7);
+    await stack.set({ promoted: "false" });
+  });
+
+  test("counts change without an interruption, and the newest leave first", async () => {
+    await object("strategy", { type: "rolling" });
+    await object("regions", { ams: 2, fra: 3, iad: 5 });
+    const { code, output, least } = await observed();
+    expect(code, output).toBe(0);
+    expect(least).toBeGreaterThanOrEqual(8);
+    const names = (await live()).map(({ name }) => name);
+    expect(names.filter((name) => name.startsWith("web-iad")).length).toBe(5);
+    expect(names.filter((name) => name.startsWith("web-ams")).length).toBe(2);
+  });
+
+  test("a refresh shows what others have changed, and up repairs it", async () => {
+    const [first, second] = await live();
+    await send(service, "DELETE", `/v1/apps/shop/machines/${first?.id ?? ""}?force=true`);
+    await send(service, "POST", `/v1/apps/shop/machines/${second?.id ?? ""}`, {
+      config: { ...second?.config, image: image("other") },
+    });
+    const refreshed = await stack.ok("refresh", "--yes", "--skip-preview", "--diff");
+    expect(refreshed).toMatch(/Machines instead of \d/);
+    expect(refreshed).toContain(`${second?.name ?? ""} (${second?.id ?? ""}): config.image differs`);
+    expect(counts(await stack.up())).toMatchObject({ updated: 1 });
+    expect([await onImage("7"), await ready()]).toEqual([10, 10]);
+  });
+
+  test("a rollout that was killed goes on with the next up", async () => {
+    await stack.set({ image: image("8") });
+    const { pid, ended } = stack.start(["up", "--yes", "--skip-preview"]);
+    await expect.poll(() => onImage("8"), { timeout: 60_000 }).toBeGreaterThan(2);
+    kill(family(pid));
+    await ended;
+    await stack.ok("cancel", "--yes");
+    const { code, output, least } = await observed();
+    expect(code, output).toBe(0);
+    expect(least).toBeGreaterThanOrEqual(7);
+    expect([(await live()).length, await onImage("8")]).toEqual([10, 10]);
+  });
+
+  thoroughTest("at once, all are updated together", async () => {
+    await object("strategy", { type: "immediate" });
+    await stack.set({ image: image("9") });
+    const { code, output } = await observed();
+    expect(code, output).toBe(0);
+    expect(await onImage("9")).toBe(10);
+  });
+
+  test("destroy leaves nothing", async () => {
+    await stack.ok("destroy", "--yes", "--skip-preview");
+    expect(await send(service, "GET", "/v1/apps?org_slug=personal")).toMatchObject({ total_apps: 0 });
+  });
+});
