@@ -131,7 +131,7 @@ function driftOf(members: readonly Found[], wanted: Partial<FleetInputs>, config
   const serving = members.filter(({ phase }) => phase === "serving");
   const counts = [...new Set([...Object.keys(regions), ...serving.map(({ region }) => region)])].flatMap((region) => {
     const [live, count] = [serving.filter((one) => one.region === region).length, regions[region] ?? 0];
-    return live === count ? [] : [`${region}: ${live} Machines instead of ${count}`];
+    return live === count ? [] : [`Machines in ${region}: ${live} instead of ${count}`];
   });
   const changed = serving.flatMap((one) => {
     const { machine, name, template, isReady } = one;
@@ -204,7 +204,7 @@ export const fleet = defineResource({
     return roll({ call, fleet: key, wanted, template: wanted, before: undefined }, undefined);
   },
 
-  async read({ id, state, api, run }) {
+  async read({ id, state, api, run, warn }) {
     const machines = await fleetMachines(api, id.app, id.name);
     const live = toLive(id.app, id.name, machines);
     if (state?.config === undefined) {
@@ -219,13 +219,16 @@ export const fleet = defineResource({
     const found = membersOf(machines, key, template, undefined);
     // During a rollout that has stopped or waits, the differences are its own.
     if (state.rollout !== "complete") return { ...live, rollout: state.rollout ?? "complete" };
+    const drift = driftOf(found, state, config);
+    if (drift.length > 0)
+      warn(`Fleet ${id.app}/${id.name} was changed outside of this program: ${drift.join("; ")}. The next up repairs it.`);
     const odd = found.find(({ phase, template }) => phase === "serving" && template !== "current");
     return {
       ...live,
       ...(odd === undefined ? {} : { config: fromService(odd.machine.config ?? noConfig, config) }),
       ...(state.regions === undefined ? {} : { regions: { ...zeros(state.regions), ...countsOf(machines) } }),
       ...(state.count === undefined ? {} : { count: live.machines.length }),
-      drift: driftOf(found, state, config),
+      drift,
     };
   },
 

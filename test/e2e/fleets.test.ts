@@ -168,7 +168,7 @@ describe.each(bindingsOr("pulumi-machines"))("F50: a fleet on %s", (binding) => 
       config: { ...second?.config, image: image("other") },
     });
     const refreshed = await stack.ok("refresh", "--yes", "--skip-preview", "--diff");
-    expect(refreshed).toMatch(/Machines instead of \d/);
+    expect(refreshed).toMatch(/Machines in \w+: \d instead of \d/);
     expect(refreshed).toContain(`${second?.name ?? ""} (${second?.id ?? ""}): config.image differs`);
     expect(counts(await stack.up())).toMatchObject({ updated: 1 });
     expect([await onImage("7"), await ready()]).toEqual([10, 10]);

@@ -1,6 +1,7 @@
 // The objects of the service and the objects of a state, both as sorted lines that can be compared.
 import type { Kept, Stack } from "../support/modelStack.ts";
 import { firstDatabase, firstUser } from "../../provider/postgres/credentials.ts";
+import { fleetTag } from "../../provider/machines/create.ts";
 import type { Service } from "../../service/index.ts";
 
 const gone =
@@ -10,7 +11,11 @@ const live = "JOIN clusters c ON c.id = cluster AND c.status NOT IN ('deleting',
 /** One query for all objects of a type; each row identifies one object. */
 const questions: Readonly<Record<string, string>> = {
   App: "SELECT name AS what FROM apps WHERE deleting = 0",
-  Machine: "SELECT id AS what FROM machines WHERE destroyed_at IS NULL AND state <> 'destroying'",
+  // The Machines of a fleet are known by their tag, also to a state that was written before they were created.
+  Fleet: `SELECT DISTINCT a.name || '/' || (m.metadata ->> '${fleetTag}') AS what FROM machines m JOIN apps a ON a.id = m.app
+    WHERE destroyed_at IS NULL AND state <> 'destroying' AND m.metadata ->> '${fleetTag}' IS NOT NULL`,
+  Machine: `SELECT id AS what FROM machines
+    WHERE destroyed_at IS NULL AND state <> 'destroying' AND metadata ->> '${fleetTag}' IS NULL`,
   Volume: `SELECT id AS what FROM volumes WHERE state NOT IN ${gone}`,
   Secret: "SELECT a.name || '/' || s.name AS what FROM secrets s JOIN apps a ON a.id = s.app",
   SecretKey: "SELECT a.name || '/' || s.name AS what FROM secret_keys s JOIN apps a ON a.id = s.app",
@@ -38,6 +43,7 @@ const text = (value: unknown): string => (typeof value === "string" ? value : ""
 const said: Readonly<Record<string, (kept: Kept) => readonly string[]>> = {
   App: ({ id }) => [`App ${id}`],
   Machine: ({ state }) => [`Machine ${text(state["machineId"])}`],
+  Fleet: ({ id }) => [`Fleet ${id}`],
   Volume: ({ state }) => [`Volume ${text(state["volumeId"])}`],
   Secret: ({ id }) => [`Secret ${id}`],
   AppSecrets: ({ id, state }) => Object.keys(state["digests"] ?? {}).map((name) => `Secret ${id}/${name}`),
