@@ -89,8 +89,9 @@ export async function runPreviewCheck(
   try {
     const found = await question.ask(inputs, patient(api), owner);
     if (found === undefined) return undefined;
-    const isWarning = typeof found !== "string";
-    return { path: [about], message: isWarning ? found.warning : found, isWarning };
+    if (typeof found === "string") return { path: [about], message: found, isWarning: false };
+    if ("note" in found) return { path: [about], message: found.note, isWarning: false, isNote: true };
+    return { path: [about], message: found.warning, isWarning: true };
   } catch (error) {
     if (api.deadline.signal?.aborted) throw error;
     if (isRefused(error)) return { path: [about], message: messageOf(error), code: error.code, isWarning: false };
@@ -120,7 +121,7 @@ export async function runPreviewChecks(
     const isName = about === resource.autoname?.property;
     // A generated name ends in random characters. The name of a replaced object is free by then.
     if (isName && (autonamed || nameInState === inputs[about])) return false;
-    return !hasInputs(olds) || !same(field, olds[about], inputs[about]);
+    return question.isAboutAll || !hasInputs(olds) || !same(field, olds[about], inputs[about]);
   });
   const answers = await Promise.all(open.map((question) => runPreviewCheck(resource, question, inputs, owner, asker)));
   return answers.filter((answer) => answer !== undefined);

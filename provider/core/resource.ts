@@ -80,14 +80,21 @@ export interface Warning {
   readonly warning: string;
 }
 
+/** What an update will do, for the user of a preview. */
+export interface Note {
+  readonly note: string;
+}
+
 /** A check with the service, which preview runs when all required inputs are known; it only reads, and warns if it fails. */
 export interface PreviewCheck<Inputs = Values> {
   /** Inputs it needs. The answer is about the first of them; without any, about the first that it uses. */
   readonly needs: readonly (keyof Inputs & string)[];
   /** Inputs, or paths into them, that it uses if they are given. */
   readonly uses?: readonly ((keyof Inputs & string) | `${keyof Inputs & string}.${string}`)[];
-  /** Why the inputs cannot work, or may not. It applies only where the input that it is about is new or changed. */
-  ask(inputs: Inputs, api: Api, owner: string | undefined): Promise<string | Warning | undefined>;
+  /** Whether it is asked in every preview, and not only where the input that it is about is new or changed. */
+  readonly isAboutAll?: true;
+  /** Why the inputs cannot work, or may not, or what the update will do. */
+  ask(inputs: Inputs, api: Api, owner: string | undefined): Promise<string | Warning | Note | undefined>;
 }
 
 /** A problem with the inputs, by property path. */
@@ -101,6 +108,8 @@ export interface Problem {
 /** An answer of the service at preview: a problem, or a warning after which preview continues. */
 export interface Finding extends Problem {
   readonly isWarning: boolean;
+  /** Whether it only tells what the update will do. */
+  readonly isNote?: boolean;
   /** The kind of failure, where it is not about an input. */
   readonly code?: ErrorCode;
 }

@@ -157,6 +157,8 @@ export interface Finding {
   readonly message: string;
   /** True for a warning: check reports it if it concerns a new value. */
   readonly isWarning?: boolean;
+  /** True if it only tells what the update will do. */
+  readonly isNote?: boolean;
 }
 
 /** Warns of unsafe settings in the configuration before anything is sent. Check reports invalid ones. */
@@ -227,10 +229,11 @@ export async function askConnection(
   return null;
 }
 
-const finding = ({ path: [property = ""], message, code, isWarning }: Found): Finding => ({
+const finding = ({ path: [property = ""], message, code, isWarning, isNote }: Found): Finding => ({
   property: String(property),
   message: code === undefined ? message : withDocs(message, code),
   ...(isWarning ? { isWarning } : {}),
+  ...(isNote ? { isNote } : {}),
 });
 
 /** Values by path, as the values that lie there. */

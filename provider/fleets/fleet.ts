@@ -1,16 +1,18 @@
 // Fleets: the Machines of one template in an App, and the rollout from one template to the next (docs/fleets.md).
 import { MachinesError } from "../client/errors.ts";
-import { isDestroyed, type Machine } from "../client/wait.ts";
+import type { Machine } from "../client/wait.ts";
 import { pathId } from "../core/ids.ts";
 import { PartialStateError } from "../core/partialState.ts";
 import { defineResource, type Call } from "../core/resource.ts";
-import { fleetTag, ownerTag, stackTag } from "../machines/create.ts";
+import { ownerTag, stackTag } from "../machines/create.ts";
 import { fromService, type Config } from "../machines/settings.ts";
-import { regionsProblem } from "../shared/region.ts";
+import { regionsProblem, roomWarning } from "../shared/region.ts";
 import { inputs, outputs, regionsOf, wantedOf, type FleetInputs, type Template } from "./inputs.ts";
 import {
   differencesOf,
   fleetMachines,
+  fleetOf,
+  fleetTagged,
   membersOf,
   phaseOf,
   regionOf,
@@ -19,6 +21,7 @@ import {
   type Found,
 } from "./members.ts";
 import { totalOf } from "./planner.ts";
+import { previewRollout } from "./preview.ts";
 import { destroyAll, rollOut, type Outcome, type Rollout } from "./rollout.ts";
 import { validate } from "./validation.ts";
 
@@ -153,12 +156,13 @@ export const fleet = defineResource({
   id: pathId("app", "name"),
   list: {
     objects: async ({ api }, appName) => {
-      const machines = (await api.machines.list({ appName })).filter((machine) => !isDestroyed(machine));
-      const names = new Set(machines.flatMap(({ config }) => config?.metadata?.[fleetTag] ?? []));
-      return [...names].map((name) => {
-        const [first] = machines.filter(({ config }) => config?.metadata?.[fleetTag] === name);
-        return { parts: { app: appName, name }, createdAt: first?.createdAt, metadata: first?.config?.metadata };
-      });
+      const machines = await fleetTagged(api, appName);
+      const firsts = new Map(machines.map((machine) => [fleetOf(machine) ?? "", machine]));
+      return [...firsts].map(([name, { createdAt, config }]) => ({
+        parts: { app: appName, name },
+        createdAt,
+        metadata: config?.metadata,
+      }));
     },
     exists: async (api, { app = "", name = "" }) => (await fleetMachines(api, app, name)).length > 0,
     shownBy: "machines.list",
@@ -180,6 +184,23 @@ export const fleet = defineResource({
     { needs: ["regions"], ask: ({ regions }, api) => regionsProblem(api, Object.keys(regions ?? {})) },
     { needs: ["spreadOver"], ask: ({ spreadOver }, api) => regionsProblem(api, spreadOver) },
     { needs: ["fallbackRegions"], ask: ({ fallbackRegions }, api) => regionsProblem(api, fallbackRegions) },
+    {
+      needs: ["regions"],
+      uses: ["fallbackRegions", "config.guest", "config.size"],
+      ask: async ({ regions = {}, fallbackRegions = [], config }, api) => {
+        const wanted = Object.keys(regions).filter((region) => (regions[region] ?? 0) > 0);
+        const found = await Promise.all(
+          wanted.map((region) => roomWarning(api, [region, ...fallbackRegions], config ?? noConfig)),
+        );
+        return found.find((warning) => warning !== undefined);
+      },
+    },
+    {
+      needs: ["app", "config"],
+      uses: ["name", "regions", "count", "spreadOver", "strategy", "promoted", "minSecretsVersion"],
+      isAboutAll: true,
+      ask: previewRollout,
+    },
   ],
   minutes: { create: 1440, update: 1440, delete: 60 },
 
@@ -221,7 +242,9 @@ export const fleet = defineResource({
     if (state.rollout !== "complete") return { ...live, rollout: state.rollout ?? "complete" };
     const drift = driftOf(found, state, config);
     if (drift.length > 0)
-      warn(`Fleet ${id.app}/${id.name} was changed outside of this program: ${drift.join("; ")}. The next up repairs it.`);
+      warn(
+        `Fleet ${id.app}/${id.name} was changed outside of this program: ${drift.join("; ")}. The next up repairs it.`,
+      );
     const odd = found.find(({ phase, template }) => phase === "serving" && template !== "current");
     return {
       ...live,

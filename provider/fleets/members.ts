@@ -34,6 +34,13 @@ export interface Found extends Member {
   readonly machine: Machine;
 }
 
+/** The name of the fleet that a Machine belongs to. */
+export const fleetOf = ({ config }: Machine): string | undefined => config?.metadata?.[fleetTag];
+
+/** The Machines of all fleets of an App. */
+export const fleetTagged = async (api: Api, app: string): Promise<Machine[]> =>
+  (await api.machines.list({ appName: app })).filter((one) => fleetOf(one) !== undefined && !isDestroyed(one));
+
 /**
  * The Machines that carry a fleet's tag. A list may be behind, so those that were `changed` are read one by one where it
  * does not show their last version.
@@ -55,7 +62,7 @@ export async function fleetMachines(
       .map((machineId) => orUndefined(() => api.machines.get({ appName: app, machineId }))),
   );
   return [...current, ...missing.filter((machine) => machine !== undefined)].filter(
-    (machine) => machine.config?.metadata?.[fleetTag] === name && !isDestroyed(machine),
+    (machine) => fleetOf(machine) === name && !isDestroyed(machine),
   );
 }
 

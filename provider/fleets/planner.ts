@@ -96,6 +96,48 @@ export function plan(situation: Situation): Plan {
   return { begin: [], state: isHeld ? "canary" : "complete" };
 }
 
+/** All steps of a rollout in which none fails: those of one list begin together. */
+export function planAll({
+  wanted: first,
+  members: existing,
+  fleet,
+}: Omit<Situation, "underway">): readonly (readonly Step[])[] {
+  let wanted = first;
+  const members = new Map(existing.map((member) => [member.name, member]));
+  const waves: (readonly Step[])[] = [];
+  for (;;) {
+    const { begin } = plan({ wanted, members: [...members.values()], underway: [], fleet });
+    if (begin.length === 0) return waves;
+    waves.push(begin);
+    for (const step of begin) {
+      const next = afterStep(step, members.get(step.name), waves.length);
+      if (next === undefined) members.delete(step.name);
+      else members.set(step.name, next);
+      if (step.kind === "observe") wanted = { ...wanted, isObserved: true };
+    }
+  }
+}
+
+/** A member after a step that has succeeded; undefined if it is gone. */
+function afterStep(step: Step, before: Member | undefined, turn: number): Member | undefined {
+  const ready = { template: "current", isReady: true } as const;
+  if (step.kind === "create") {
+    const phase = step.isStandby ? "standby" : "serving";
+    // Newer than all that exist.
+    return {
+      name: step.name,
+      region: step.region,
+      ...ready,
+      phase,
+      createdAt: `9999-${String(turn).padStart(6, "0")}`,
+    };
+  }
+  if (before === undefined || step.kind === "destroy" || step.kind === "observe") return undefined;
+  if (step.kind === "keep") return { ...before, phase: "kept", isReady: false };
+  if (step.kind === "expose") return { ...before, ...ready, phase: "serving" };
+  return { ...before, ...ready, phase: before.phase === "kept" ? "standby" : before.phase };
+}
+
 const fits = ({ template }: Member): boolean => template !== "outdated";
 const isServing = ({ phase }: Member): boolean => phase === "serving";
 const byAge = (a: Member, b: Member): number =>
@@ -159,6 +201,10 @@ class Draft {
     const old = this.#members.filter((one) => isServing(one) && !fits(one));
     const leaving = this.#surplus(fits).filter((one) => old.length === 0 || !isServing(one));
     this.#careForCurrent(leaving);
+    // Before the first new member exists, those that are kept are of an earlier rollout.
+    if (old.length > 0 && !this.#members.some(fits))
+      for (const { name } of this.#free().filter(({ phase }) => phase === "kept"))
+        this.steps.push({ kind: "destroy", name });
     for (const region of this.#regions()) this.#createMissing(region, old.length > 0);
     this.#destroy(leaving);
     const standby = this.#members.filter((one) => !isServing(one) && fits(one) && !leaving.includes(one));
@@ -170,9 +216,7 @@ class Draft {
     if (!isComplete) return;
     for (const { name } of standby.filter((one) => this.#isFree(one))) this.steps.push({ kind: "expose", name });
     if (standby.length > 0 || old.length === 0) return;
-    for (const { name } of this.#free().filter(({ phase }) => phase === "kept"))
-      this.steps.push({ kind: "destroy", name });
-    const kind = this.#wanted.keepOld ? "keep" : "destroy";
+    const kind = this.#wanted.keepOld && totalOf(this.#wanted.regions) > 0 ? "keep" : "destroy";
     for (const { name } of this.#free().filter((one) => old.includes(one))) this.steps.push({ kind, name });
   }
 
@@ -220,12 +264,13 @@ class Draft {
           Number(fits(a)) - Number(fits(b)) ||
           byAge(b, a),
       );
-      return inOrder.filter((one) => this.#isFree(one)).slice(0, excess - kept);
+      return inOrder.slice(0, excess - kept);
     });
   }
 
   #destroy(leaving: readonly Member[]): void {
-    for (const one of leaving) this.#stop(one, { kind: "destroy", name: one.name });
+    for (const one of leaving.filter((member) => this.#isFree(member)))
+      this.#stop(one, { kind: "destroy", name: one.name });
   }
 
   #createMissing(region: string, isStandby: boolean): void {

@@ -9,6 +9,8 @@ import { printable } from "../../api/printable.ts";
 export interface Log {
   /** Shown beside the resource during its operation, and removed afterwards. */
   status(urn: string, message: string): void;
+  /** Shown beside the resource, and kept. */
+  note(urn: string, message: string): void;
   /** Shown in the summary as well. */
   warn(urn: string, message: string): void;
 }
@@ -44,6 +46,7 @@ export function engineLog(): Engine {
       attached = address;
     },
     status: (urn, message) => send(engineProto.LogSeverity.INFO, urn, message, true),
+    note: (urn, message) => send(engineProto.LogSeverity.INFO, urn, message, false),
     warn(urn, message) {
       // The engine may repeat a call in a run; the user is warned once.
       const warning = JSON.stringify([urn, message]);

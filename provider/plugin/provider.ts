@@ -147,7 +147,9 @@ export function createProvider({ engine, schema, wording }: Host): Provider {
     const found = await runPreviewChecks(resource, olds, inputs, run.nameInState(contextOf(inputs).owner), asking);
     for (const { path, message } of found.filter(({ isWarning }) => isWarning))
       warn(path.length > 0 ? `${resource.name} ${pathText(path)}: ${message}` : message);
-    const problems = found.filter(({ isWarning }) => !isWarning);
+    for (const { message } of found.filter(({ isNote }) => isNote))
+      engine.note(request.getUrn(), wording(request, message));
+    const problems = found.filter(({ isWarning, isNote }) => !isWarning && !isNote);
     if (problems.length > 0)
       throw new MachinesError(
         problems.find(({ code }) => code)?.code ?? "invalid-input",

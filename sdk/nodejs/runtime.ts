@@ -139,11 +139,18 @@ function findingsFor(
       pulumi
         .output(wanted)
         .apply(async (inputs) =>
-          askQuestion(type, index, inputs as Record<string, unknown>, await owner, configuration, warn),
+          noted(await askQuestion(type, index, inputs as Record<string, unknown>, await owner, configuration, warn)),
         ),
     ];
   });
   return [pulumi.output(askConnection(configuration, warn)), ...answers];
+}
+
+/** Shows a note; the rest is for check. */
+function noted(found: Finding | null): Finding | null {
+  if (!found?.isNote) return found;
+  void pulumi.log.info(found.message);
+  return null;
 }
 
 /** The value at a path into arguments: an output if a part of the path is one, so that the rest need not be known. */
