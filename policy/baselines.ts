@@ -19,6 +19,7 @@ const levels: Readonly<Record<string, readonly [BaselineEntry, BaselineEntry, Ba
   budget: ["mandatory", "mandatory", "mandatory"],
   "no-secrets-in-env": ["mandatory", "mandatory", "mandatory"],
   "health-checks": ["advisory", "mandatory", "mandatory"],
+  "safe-rollouts": ["advisory", "mandatory", "mandatory"],
   redundancy: [
     "disabled",
     { enforcementLevel: "advisory", apps: ["*"] },

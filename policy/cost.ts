@@ -1,7 +1,14 @@
 // Estimates the cost of resources per month.
+import { machineOf, machinesIn } from "./core/fleet.ts";
 import { guestOf } from "./core/machine.ts";
 import type { Prices } from "./prices.ts";
-import type { IpAssignmentInputs, MachineInputs, PostgresClusterInputs, VolumeInputs } from "./resources.ts";
+import type {
+  FleetInputs,
+  IpAssignmentInputs,
+  MachineInputs,
+  PostgresClusterInputs,
+  VolumeInputs,
+} from "./resources.ts";
 
 /** An unknown kind costs as much as the most expensive one in the table. */
 const gpuPrice = ({ gpu }: Prices, kind: string | undefined): number =>
@@ -15,6 +22,10 @@ export function machineCost({ config, state }: MachineInputs, prices: Prices): n
   const cpu = kind === "performance" ? prices.performanceCpu : prices.sharedCpu;
   return cpus * cpu + (memoryMb / 1024) * prices.memoryGb + gpus * gpuPrice(prices, gpuKind);
 }
+
+/** Cost of a fleet, without the Machines that exist only during a rollout. */
+export const fleetCost = (fleet: FleetInputs, prices: Prices): number =>
+  machinesIn(fleet) * machineCost(machineOf(fleet), prices);
 
 /** Cost of a volume. */
 export const volumeCost = ({ sizeGb = 3 }: VolumeInputs, { volumeGb }: Prices): number => sizeGb * volumeGb;

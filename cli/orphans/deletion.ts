@@ -145,7 +145,7 @@ async function isStillFree(targets: readonly Target[], { stack }: Options, err: 
 /** Types in the order of deletion: a volume after the Machine that mounts it, and Apps and clusters after what is in them. */
 const rankOf = ({ orphan: { kind } }: Target): number => {
   const resource = resources[kind.type];
-  if (kind.type === "Machine") return 0;
+  if (kind.isTagged) return 0;
   return resource && isParent(resource) ? 3 : resource?.losesData === undefined ? 1 : 2;
 };
 

@@ -113,14 +113,14 @@ const nextUp = "The next up on this computer adopts it, or destroys it if the pr
 
 /** The provenance of an object. */
 export function provenanceIn(origins: Provenances, kind: ListedType, found: ListedObject): Provenance {
-  if (kind.type === "Machine") return tagged(origins, found);
+  if (kind.isTagged) return tagged(origins, kind, found);
   const [pending] = origins.pending.filter((inStateText) => mayHaveCreated(inStateText, kind, found));
   if (!pending) return unknown;
   const { urn } = pending;
   return { ...unknown, urn, pending, remark: `The creation of ${urn} was interrupted, and may have created it.` };
 }
 
-function tagged(origins: Provenances, { metadata = {}, name }: ListedObject): Provenance {
+function tagged(origins: Provenances, { type }: ListedType, { metadata = {}, name }: ListedObject): Provenance {
   const { [ownerTag]: owner, [opTag]: op, [stackTag]: state } = metadata;
   if (owner === undefined) return { ...unknown, createdBy: op === undefined ? "other" : "pulumi" };
   const intent = origins.intents.find(owner);
@@ -141,7 +141,7 @@ function tagged(origins: Provenances, { metadata = {}, name }: ListedObject): Pr
       : { ...unknown, createdBy: "stack", remark: `An interrupted run on this computer created it. ${nextUp}` };
   }
   if (state !== undefined && origins.states.has(state)) {
-    const former = formerOf(origins, owner, name);
+    const former = formerOf(origins, type, owner, name);
     const remark = `This stack created it for ${former ? `${former.urn}, which its state no longer has.` : "a resource that its state no longer has under the same name."}`;
     return { ...unknown, createdBy: "perhaps", urn: former?.urn, former, remark };
   }
@@ -156,7 +156,7 @@ function tagged(origins: Provenances, { metadata = {}, name }: ListedObject): Pr
  * The resource that an owner stands for. The tag holds only a hash, so the names from which the Machine's own was generated,
  * such as `worker` of `worker-cef12ed`, are tried.
  */
-function formerOf(origins: Provenances, owner: string, machine = ""): FormerResource | undefined {
+function formerOf(origins: Provenances, type: string, owner: string, machine = ""): FormerResource | undefined {
   const { stack, project, components } = origins;
   if (stack === undefined || project === undefined) return undefined;
   const parts = machine.split("-");
@@ -164,8 +164,8 @@ function formerOf(origins: Provenances, owner: string, machine = ""): FormerReso
     const name = parts.slice(0, length).join("-");
     for (const parent of [undefined, ...components]) {
       const types = parent === undefined ? "" : `${parent.split("::")[2] ?? ""}$`;
-      const urn = `urn:pulumi:${stack}::${project}::${types}machines:index:Machine::${name}`;
-      const inProgram = { project, stack, type: "Machine", parent: parent ?? "", name };
+      const urn = `urn:pulumi:${stack}::${project}::${types}machines:index:${type}::${name}`;
+      const inProgram = { project, stack, type, parent: parent ?? "", name };
       if (owner === ownerOf(urn) || owner === dynamicOwnerOf(inProgram)) return { urn, name, parent };
     }
   }

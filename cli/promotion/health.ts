@@ -1,6 +1,7 @@
 // Whether the Machines of a release run it, and pass their checks.
 import type { Api } from "../../provider/client/api.ts";
 import { isNotFound, messageOf } from "../../provider/client/errors.ts";
+import { isObject } from "../../api/schema.ts";
 import { quotable } from "../../api/printable.ts";
 import { versionOf as versionIn } from "../../provider/client/wait.ts";
 import { clientOf } from "../targets.ts";
@@ -67,8 +68,17 @@ async function knownOf(stack: Stack, env: NodeJS.ProcessEnv) {
   const [own, text] = await Promise.all([stackConfig(stack.name), exportStack(stack.name, "clear")]);
   const { resources, providers } = readState(text, `the state of ${stack.name}`);
   const machineOf = (machine: string) => resources.find(({ type, id }) => type === "Machine" && id === machine);
+  const inFleets = resources.flatMap((fleet) => {
+    const { machines } = fleet.outputs;
+    const all: unknown[] = fleet.type === "Fleet" && Array.isArray(machines) ? machines : [];
+    return all.filter(isObject).map((machine) => ({ ...machine, provider: fleet.provider }));
+  });
+  const memberOf = (machine: string): Record<string, unknown> & { provider?: string | undefined } =>
+    inFleets.find((one) => "id" in one && one.id === machine) ?? {};
   return {
-    clientFor: (machine: string): Api => clientOf(machineOf(machine)?.provider, own, providers, () => undefined, env),
-    versionOf: (machine: string): string | undefined => plainText(machineOf(machine)?.outputs["version"]),
+    clientFor: (machine: string): Api =>
+      clientOf((machineOf(machine) ?? memberOf(machine)).provider, own, providers, () => undefined, env),
+    versionOf: (machine: string): string | undefined =>
+      plainText((machineOf(machine)?.outputs ?? memberOf(machine))["version"]),
   };
 }

@@ -1,6 +1,6 @@
 // The steps of a preview, and those that a promotion must refuse.
 import type * as automation from "@pulumi/pulumi/automation/index.js";
-import { addressCost, clusterCost, machineCost, volumeCost } from "../../policy/cost.ts";
+import { addressCost, clusterCost, fleetCost, machineCost, volumeCost } from "../../policy/cost.ts";
 import { prices } from "../../policy/prices.ts";
 import { resourceName } from "../../policy/core/validate.ts";
 import { isParent } from "../../provider/core/resource.ts";
@@ -51,12 +51,15 @@ export const destructive = (steps: readonly PreviewStep[]): PreviewStep[] => {
   return found.filter(({ type, name }, at) => found.findIndex((one) => one.type === type && one.name === name) === at);
 };
 
+/** Whether a resource of the type is a Machine, or consists of them. */
+export const runsMachines = (type: string): boolean => type === "Machine" || type === "Fleet";
+
 /**
  * Whether a Machine would run an image. If the inputs of Machines are secret, a preview does not show it, so it may.
  */
 export const usesImage = (steps: readonly PreviewStep[], image: string): boolean =>
   steps.some(({ type, after }) => {
-    const inputs = type === "Machine" ? JSON.stringify(after ?? {}) : "";
+    const inputs = runsMachines(type) ? JSON.stringify(after ?? {}) : "";
     return inputs.includes(JSON.stringify(image)) || inputs.includes("[secret]");
   });
 
@@ -80,6 +83,7 @@ export function costsOf(steps: readonly PreviewStep[]): {
 function costOf(type: string, inputs: Inputs | undefined): number {
   if (inputs === undefined) return 0;
   const cost = {
+    Fleet: () => fleetCost(inputs as never, prices),
     Machine: () => machineCost(inputs as never, prices),
     Volume: () => volumeCost(inputs as never, prices),
     IpAssignment: () => addressCost(inputs as never, prices),

@@ -10,7 +10,7 @@ import { setupProblem, SetupError, stackConfig } from "../pulumi.ts";
 import { paint } from "../style.ts";
 import { countsText, errorsIn, runEngine, stepText, violationsIn, type Ran } from "./engine.ts";
 import { complaints, healthOf } from "./health.ts";
-import { costsOf, destructive, stepsOf, usesImage } from "./plan.ts";
+import { costsOf, destructive, runsMachines, stepsOf, usesImage } from "./plan.ts";
 import {
   asIfPinned,
   begin,
@@ -281,8 +281,8 @@ function changesOf(current: ReleaseRecord | undefined, wanted: ReleaseRecord): s
 
 function summaryOf({ events }: Ran, options: PromoteOptions): string {
   const steps = stepsOf(events);
-  const changed = steps.filter(({ op, type }) => op !== "same" && type === "Machine");
-  const gone = steps.filter(({ op, type }) => op === "delete" && type !== "Machine");
+  const changed = steps.filter(({ op, type }) => op !== "same" && runsMachines(type));
+  const gone = steps.filter(({ op, type }) => op === "delete" && !runsMachines(type));
   const { before, after, currency } = costsOf(steps);
   return [
     `  Machines  ${changed.length === 0 ? "no change" : changed.map(({ op, name }) => `${name} (${op})`).join(", ")}`,

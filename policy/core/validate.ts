@@ -8,7 +8,8 @@ import type {
   StackValidation,
   StackValidationArgs,
 } from "@pulumi/policy";
-import type { ResourceName, ResourceTypes } from "../resources.ts";
+import type { FleetInputs, ResourceName, ResourceTypes } from "../resources.ts";
+import { machineOf, regionsIn } from "./fleet.ts";
 import { Unknowns, type Each } from "./unknown.ts";
 import { view } from "./view.ts";
 
@@ -53,18 +54,31 @@ export const resourceName = (type: string): string | undefined =>
 
 const atUpdate = (name: string): string => `then, before the ${name} is created or changed`;
 
+/** Whether a check of a type applies to a resource. Checks of Machines apply to the template of a fleet too. */
+const applies = (name: string, type: string): boolean =>
+  resourceName(type) === name || (name === "Machine" && resourceName(type) === "Fleet");
+
+/** The inputs that a check of a type gets. */
+const inputsOf = <Name extends ResourceName>(
+  name: Name,
+  type: string,
+  props: unknown,
+): ResourceTypes[Name]["inputs"] => {
+  const inputs = view(props) as ResourceTypes[Name]["inputs"];
+  if (resourceName(type) === name) return inputs;
+  return machineOf(inputs as FleetInputs);
+};
+
 /** Builds a policy's `validateResource` for one type of resource. */
 export const validating =
   <Name extends ResourceName>(name: Name) =>
   (check: Check<Name>): ResourceValidation =>
   async (args, report) => {
-    if (resourceName(args.type) !== name) return args.notApplicable(`it is about each ${name}`);
+    if (!applies(name, args.type)) return args.notApplicable(`it is about each ${name}`);
     const unknowns = new Unknowns(atUpdate(name));
     const { each, whenKnown } = unknowns;
     await unknowns.run(() =>
-      check(view(args.props) as ResourceTypes[Name]["inputs"], { ...args, each, whenKnown }, (message) =>
-        report(message),
-      ),
+      check(inputsOf(name, args.type, args.props), { ...args, each, whenKnown }, (message) => report(message)),
     );
   };
 
@@ -73,12 +87,12 @@ export const remediating =
   <Name extends ResourceName>(name: Name) =>
   (repair: Repair<Name>): ResourceRemediation =>
   async (args) => {
-    if (resourceName(args.type) !== name) return args.notApplicable(`it is about each ${name}`);
+    if (!applies(name, args.type)) return args.notApplicable(`it is about each ${name}`);
     const unknowns = new Unknowns(atUpdate(name));
     const { each, whenKnown } = unknowns;
     let isChanged = false;
     whenKnown(() => {
-      isChanged = repair(view(args.props) as ResourceTypes[Name]["inputs"], { ...args, each, whenKnown });
+      isChanged = repair(inputsOf(name, args.type, args.props), { ...args, each, whenKnown });
     });
     // The check that follows reports the unknown values.
     if (isChanged) return args.props;
@@ -93,7 +107,7 @@ export interface StackResource<Name extends ResourceName> extends PolicyResource
 
 /** Arguments of a check of a whole stack. */
 export interface StackCheckArgs extends StackValidationArgs {
-  /** The resources of one type. */
+  /** The resources of one type. Machines include those of fleets, each with the name and URN of its fleet. */
   readonly all: <Name extends ResourceName>(name: Name) => StackResource<Name>[];
   /** As in {@link CheckArgs}. */
   readonly each: Each;
@@ -110,9 +124,17 @@ export const validateStack =
   async (args, report) => {
     const unknowns = new Unknowns("at its end");
     const { each, whenKnown } = unknowns;
-    const all = <Name extends ResourceName>(name: Name) =>
+    const seen = <Name extends ResourceName>(name: Name) =>
       args.resources
         .filter(({ type }) => resourceName(type) === name)
         .map((resource) => ({ ...resource, props: view(resource.props, resource.name) })) as StackResource<Name>[];
+    const ofFleets = () =>
+      seen("Fleet").flatMap((fleet) =>
+        regionsIn(fleet.props).flatMap(([region, count]) =>
+          Array.from({ length: count }, () => ({ ...fleet, props: machineOf(fleet.props, region) })),
+        ),
+      );
+    const all = <Name extends ResourceName>(name: Name) =>
+      (name === "Machine" ? [...seen(name), ...ofFleets()] : seen(name)) as StackResource<Name>[];
     await unknowns.run(() => check({ ...args, all, each, whenKnown }, report));
   };

@@ -1,8 +1,14 @@
 import type { ResourceValidationPolicy } from "@pulumi/policy";
 import { z } from "zod";
 import { defineSettings } from "../core/settings.ts";
-import type { CheckArgs } from "../core/validate.ts";
-import { validateIpAssignment, validateMachine, validatePostgresCluster, validateVolume } from "../resources.ts";
+import { resourceName, type CheckArgs } from "../core/validate.ts";
+import {
+  validateFleet,
+  validateIpAssignment,
+  validateMachine,
+  validatePostgresCluster,
+  validateVolume,
+} from "../resources.ts";
 
 const settings = defineSettings({
   regions: z
@@ -33,12 +39,20 @@ export const allowedRegions: ResourceValidationPolicy = {
   configSchema: settings.schema,
   validateResource: [
     validateMachine((machine, args, report) => {
+      if (resourceName(args.type) === "Fleet") args.notApplicable("the regions of a fleet are checked as a whole");
       args.whenKnown(() => {
         // A Machine with a volume runs in the volume's region, which was allowed.
         if (machine.region !== undefined || (machine.config.mounts ?? []).length === 0)
           check(machine.region, "region", args, report);
       });
       args.each(machine.fallbackRegions, (region, i) => check(region, `fallbackRegions[${i}]`, args, report));
+    }),
+    validateFleet((fleet, args, report) => {
+      args.whenKnown(() => {
+        for (const region of Object.keys(fleet.regions ?? {})) check(region, `regions.${region}`, args, report);
+      });
+      args.each(fleet.spreadOver, (region, i) => check(region, `spreadOver[${i}]`, args, report));
+      args.each(fleet.fallbackRegions, (region, i) => check(region, `fallbackRegions[${i}]`, args, report));
     }),
     validateVolume((volume, args, report) => {
       // A copy without a region is created in its source's region, which was allowed.

@@ -1,10 +1,16 @@
 import type { ResourceValidationPolicy } from "@pulumi/policy";
 import { z } from "zod";
-import { addressCost, clusterCost, machineCost, volumeCost } from "../cost.ts";
+import { addressCost, clusterCost, fleetCost, machineCost, volumeCost } from "../cost.ts";
 import { defineSettings } from "../core/settings.ts";
-import type { CheckArgs } from "../core/validate.ts";
+import { resourceName, type CheckArgs } from "../core/validate.ts";
 import { prices as defaults, type Prices } from "../prices.ts";
-import { validateIpAssignment, validateMachine, validatePostgresCluster, validateVolume } from "../resources.ts";
+import {
+  validateFleet,
+  validateIpAssignment,
+  validateMachine,
+  validatePostgresCluster,
+  validateVolume,
+} from "../resources.ts";
 
 const price = z.number().min(0);
 const table = z.strictObject({
@@ -66,7 +72,11 @@ export function budget(): ResourceValidationPolicy {
       "Use smaller or fewer Machines, volumes or clusters, or raise `monthly`. `prices` takes the prices of your contract.",
     configSchema: settings.schema,
     validateResource: [
-      validateMachine((machine, args, report) => check(args, report, (prices) => machineCost(machine, prices))),
+      validateMachine((machine, args, report) => {
+        if (resourceName(args.type) === "Fleet") args.notApplicable("a fleet is counted as a whole");
+        check(args, report, (prices) => machineCost(machine, prices));
+      }),
+      validateFleet((fleet, args, report) => check(args, report, (prices) => fleetCost(fleet, prices))),
       validateVolume((volume, args, report) => check(args, report, (prices) => volumeCost(volume, prices))),
       validateIpAssignment((address, args, report) => check(args, report, (prices) => addressCost(address, prices))),
       validatePostgresCluster((cluster, args, report) => check(args, report, (prices) => clusterCost(cluster, prices))),

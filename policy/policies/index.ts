@@ -23,6 +23,7 @@ import { productionProtected } from "./productionProtected.ts";
 import { redundancy } from "./redundancy.ts";
 import { requiredMetadata } from "./requiredMetadata.ts";
 import { restartPolicy } from "./restartPolicy.ts";
+import { safeRollouts } from "./safeRollouts.ts";
 import { volumesEncrypted } from "./volumesEncrypted.ts";
 import { volumeSnapshots } from "./volumeSnapshots.ts";
 
@@ -38,6 +39,7 @@ export const machinesPolicies = (now: () => Date = () => new Date()): Policies =
   budget(),
   noSecretsInEnv,
   healthChecks,
+  safeRollouts,
   redundancy,
   restartPolicy,
   gracefulStop,

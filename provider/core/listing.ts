@@ -44,6 +44,8 @@ export interface Listing {
   readonly shownBy: OperationId;
   /** The operation that deletes one object; undefined if there is none. */
   readonly deletedBy: OperationId | undefined;
+  /** True if their metadata has our tags, which say who created them. */
+  readonly isTagged?: true;
   /** True if the service creates most of them on a schedule. They are compared only on request. */
   readonly isScheduled?: true;
   /** True if they can be listed before their cluster is ready. */

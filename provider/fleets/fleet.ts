@@ -7,7 +7,7 @@ import { defineResource, type Call } from "../core/resource.ts";
 import { ownerTag, stackTag } from "../machines/create.ts";
 import { fromService, type Config } from "../machines/settings.ts";
 import { regionsProblem, roomWarning } from "../shared/region.ts";
-import { inputs, outputs, regionsOf, wantedOf, type FleetInputs, type Template } from "./inputs.ts";
+import { inputs, outputs, wantedOf, type FleetInputs, type Template } from "./inputs.ts";
 import {
   differencesOf,
   fleetMachines,
@@ -20,7 +20,7 @@ import {
   type FleetKey,
   type Found,
 } from "./members.ts";
-import { totalOf } from "./planner.ts";
+import { regionsOf, totalOf } from "./planner.ts";
 import { previewRollout } from "./preview.ts";
 import { destroyAll, rollOut, type Outcome, type Rollout } from "./rollout.ts";
 import { validate } from "./validation.ts";
@@ -52,8 +52,8 @@ function toLive(app: string, name: string, machines: readonly Machine[]) {
     app,
     name,
     machines: serving
-      .map(({ id, name: machine, region, state, version, instanceId, privateIp }) => ({
-        ...{ id: `${app}/${id}`, name: machine ?? id, region, state, privateIp },
+      .map(({ id, name: machine, region, state, version, instanceId, privateIp, imageRef }) => ({
+        ...{ id: `${app}/${id}`, name: machine ?? id, region, state, privateIp, digest: imageRef?.digest },
         version: version ?? instanceId,
       }))
       .sort(byName),
@@ -160,6 +160,7 @@ export const fleet = defineResource({
       const firsts = new Map(machines.map((machine) => [fleetOf(machine) ?? "", machine]));
       return [...firsts].map(([name, { createdAt, config }]) => ({
         parts: { app: appName, name },
+        name,
         createdAt,
         metadata: config?.metadata,
       }));
@@ -167,6 +168,7 @@ export const fleet = defineResource({
     exists: async (api, { app = "", name = "" }) => (await fleetMachines(api, app, name)).length > 0,
     shownBy: "machines.list",
     deletedBy: "machines.destroy",
+    isTagged: true,
   },
   replaceOn: ["app", "name"],
   uniqueBy: ["app", "name"],

@@ -4,7 +4,7 @@ import { appName, regionCode } from "../../api/names.ts";
 import { duration, named, optional, parseDuration, required } from "../../api/schema.ts";
 import { behaviour, computed } from "../core/resource.ts";
 import { config, type Config } from "../machines/settings.ts";
-import { totalOf, type Wanted } from "./planner.ts";
+import { regionsOf, totalOf, type Wanted } from "./planner.ts";
 
 /** A number of Machines, or a share of them. */
 const share = () => z.string().regex(/^\d+%?$/, 'must be a whole number such as "1", or a percentage such as "25%"');
@@ -134,6 +134,7 @@ const fleetMember = named(
     state: required(z.string(), "State of the Machine."),
     version: optional(z.string(), "Identifier of its configuration's version."),
     privateIp: optional(z.string(), "IPv6 address on the private network."),
+    digest: optional(z.string(), "Digest of the image that it runs, `sha256:` and 64 digits."),
   }),
 );
 
@@ -160,14 +161,6 @@ const amountOf = (text: string, total: number, round: (value: number) => number)
   const number = Number(text.replace("%", ""));
   return text.endsWith("%") ? round((total * number) / 100 + (round === Math.ceil ? -1e-9 : 1e-9)) : number;
 };
-
-/** The wanted number of Machines by region. */
-export function regionsOf({ regions, count = 0, spreadOver = [] }: Partial<FleetInputs>): Record<string, number> {
-  if (regions) return regions;
-  const distinct = [...new Set(spreadOver)];
-  const each = Math.floor(count / Math.max(1, distinct.length));
-  return Object.fromEntries(distinct.map((region, i) => [region, each + (i < count % distinct.length ? 1 : 0)]));
-}
 
 /** What the planner needs to know of the inputs. */
 export function wantedOf(wanted: Partial<FleetInputs>): Wanted {

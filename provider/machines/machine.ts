@@ -61,6 +61,7 @@ export const machine: Resource = defineResource({
     },
     shownBy: "machines.get",
     deletedBy: "machines.destroy",
+    isTagged: true,
   },
   replaceOn: ["app", "name", "region", "config.mounts.*.volume"],
   uniqueBy: ["app", "name"],

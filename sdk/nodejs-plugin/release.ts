@@ -2,6 +2,7 @@
 // Promotion from stack to stack: reports the release of one stack to the next one.
 import { createHash } from "node:crypto";
 import * as pulumi from "@pulumi/pulumi";
+import type { Fleet } from "./fleet";
 import type { GetMachineResult } from "./getMachine";
 import type { Machine } from "./machine";
 import { machineReader, type MachineReader } from "./releaseSource";
@@ -104,16 +105,17 @@ export class Release extends pulumi.ComponentResource {
 
   /**
    * The release that this stack runs, for its output `release`.
-   * @param machines the Machines that run the image of the release
+   * @param machines the Machines that run the image of the release, or the fleets whose Machines do; or one of them
    * @returns the record that the next stack adopts; it fails if the Machines do not all run one image
    */
-  runBy(machines: readonly Pick<Machine, "id" | "imageRef">[]): pulumi.Output<ReleaseRecord> {
-    if (machines.length === 0) throw this.#refuse("runBy needs the Machines that run the release");
-    const running = pulumi.all(machines.map(({ id, imageRef }) => pulumi.all([id, imageRef])));
+  runBy(machines: Runner | readonly Runner[]): pulumi.Output<ReleaseRecord> {
+    const runners = [machines].flat() as readonly Runner[];
+    if (runners.length === 0) throw this.#refuse("runBy needs the Machines that run the release");
+    const running = pulumi.all(runners.map(digestsOf)).apply((lists) => lists.flat());
     return pulumi
       .all([this.image, this.digest, this.settings, this.hash, this.#promotion, running])
-      .apply(([image, promised, settings, hash, promotion, running]) => {
-        const digests = running.map(([id, ref]) => ({ id, digest: ref?.digest ?? "" }));
+      .apply(([image, promised, settings, hash, promotion, digests]) => {
+        if (digests.length === 0) throw this.#refuse("its fleets have no Machines");
         const digest = promised === "" ? (digests[0]?.digest ?? "") : promised;
         const others = digests.filter((machine) => machine.digest !== digest || digest === "");
         if (others.length > 0)
@@ -226,6 +228,15 @@ const started = (image: ReleaseArgs["image"], settings: ReleaseArgs["settings"])
     digest: "",
     settings: Object.fromEntries(Object.entries(settings).filter(([, value]) => typeof value === "string")),
   }));
+
+/** A Machine, or a fleet of them. */
+export type Runner = Pick<Machine, "id" | "imageRef"> | Pick<Fleet, "machines">;
+
+/** The Machines of a runner, with the digests of their images. */
+const digestsOf = (runner: Runner): pulumi.Output<readonly { readonly id: string; readonly digest: string }[]> =>
+  "machines" in runner
+    ? runner.machines.apply((all) => all.map(({ id, digest = "" }) => ({ id, digest })))
+    : pulumi.all([runner.id, runner.imageRef]).apply(([id, ref]) => [{ id, digest: ref?.digest ?? "" }]);
 
 /** Why a Machine does not run a digest healthy. */
 function problemsOf({ state, checks = [], imageRef }: GetMachineResult, digest: string): string[] {

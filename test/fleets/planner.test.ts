@@ -193,9 +193,14 @@ describe("F50: a rollout", () => {
           const played = play(want, world, (count) => next() % count, fails, check);
           // A step that fails may leave others to be done in another way.
           if (played.state === "failed") return;
-          // Which of several failing members is ready first decides which of them is one too many.
-          if (list.every(({ isReady, phase }) => isReady && phase === "serving"))
-            expect(previewed).toEqual(expect.arrayContaining(played.steps.map(named)));
+          // After an interrupted rollout, or with a move to another region, the order of the steps decides which member is
+          // one too many.
+          const isOrdinary = (one: Member): boolean =>
+            one.isReady &&
+            one.phase === "serving" &&
+            one.template === list[0]?.template &&
+            (want.regions[one.region] ?? 0) > 0;
+          if (list.every(isOrdinary)) expect(previewed).toEqual(expect.arrayContaining(played.steps.map(named)));
           const left = [...world.members.values()];
           for (const region of regions) {
             const count = left.filter((one) => one.region === region && one.phase === "serving").length;

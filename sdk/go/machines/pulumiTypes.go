@@ -1330,6 +1330,8 @@ func (o EnvFromArrayOutput) Index(i pulumi.IntInput) EnvFromOutput {
 
 // One of `Fleet.machines`. The Machines that serve, by name.
 type FleetMember struct {
+	// Digest of the image that it runs, `sha256:` and 64 digits.
+	Digest *string `pulumi:"digest"`
 	// Id of the Machine, `app/machineId`.
 	Id string `pulumi:"id"`
 	// Name of the Machine.
@@ -1357,6 +1359,11 @@ func (o FleetMemberOutput) ToFleetMemberOutput() FleetMemberOutput {
 
 func (o FleetMemberOutput) ToFleetMemberOutputWithContext(ctx context.Context) FleetMemberOutput {
 	return o
+}
+
+// Digest of the image that it runs, `sha256:` and 64 digits.
+func (o FleetMemberOutput) Digest() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v FleetMember) *string { return v.Digest }).(pulumi.StringPtrOutput)
 }
 
 // Id of the Machine, `app/machineId`.

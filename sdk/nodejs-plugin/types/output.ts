@@ -371,6 +371,10 @@ export interface EnvFrom {
  */
 export interface FleetMember {
     /**
+     * Digest of the image that it runs, `sha256:` and 64 digits.
+     */
+    digest?: string;
+    /**
      * Id of the Machine, `app/machineId`.
      */
     id: string;

@@ -209,6 +209,8 @@ export interface FleetMember {
   version?: pulumi.Input<string> | undefined;
   /** IPv6 address on the private network. */
   privateIp?: pulumi.Input<string> | undefined;
+  /** Digest of the image that it runs, `sha256:` and 64 digits. */
+  digest?: pulumi.Input<string> | undefined;
 }
 
 /** How the Machines are changed from one configuration to the next; rolling when left out. */

@@ -208,6 +208,8 @@ export interface FleetMember {
   version?: string | undefined;
   /** IPv6 address on the private network. */
   privateIp?: string | undefined;
+  /** Digest of the image that it runs, `sha256:` and 64 digits. */
+  digest?: string | undefined;
 }
 
 /** How the Machines are changed from one configuration to the next; rolling when left out. */

@@ -1134,6 +1134,7 @@ class FleetMember(dict):
                  id: _builtins.str,
                  name: _builtins.str,
                  state: _builtins.str,
+                 digest: Optional[_builtins.str] = None,
                  private_ip: Optional[_builtins.str] = None,
                  region: Optional[_builtins.str] = None,
                  version: Optional[_builtins.str] = None):
@@ -1143,6 +1144,7 @@ class FleetMember(dict):
         :param _builtins.str id: Id of the Machine, `app/machineId`.
         :param _builtins.str name: Name of the Machine.
         :param _builtins.str state: State of the Machine.
+        :param _builtins.str digest: Digest of the image that it runs, `sha256:` and 64 digits.
         :param _builtins.str private_ip: IPv6 address on the private network.
         :param _builtins.str region: Region it runs in.
         :param _builtins.str version: Identifier of its configuration's version.
@@ -1150,6 +1152,8 @@ class FleetMember(dict):
         pulumi.set(__self__, "id", id)
         pulumi.set(__self__, "name", name)
         pulumi.set(__self__, "state", state)
+        if digest is not None:
+            pulumi.set(__self__, "digest", digest)
         if private_ip is not None:
             pulumi.set(__self__, "private_ip", private_ip)
         if region is not None:
@@ -1180,6 +1184,14 @@ class FleetMember(dict):
         State of the Machine.
         """
         return pulumi.get(self, "state")
+
+    @_builtins.property
+    @pulumi.getter
+    def digest(self) -> Optional[_builtins.str]:
+        """
+        Digest of the image that it runs, `sha256:` and 64 digits.
+        """
+        return pulumi.get(self, "digest")
 
     @_builtins.property
     @pulumi.getter(name="privateIp")
