@@ -1,11 +1,12 @@
 // Fleets: the Machines of one template in an App, and the rollout from one template to the next (docs/fleets.md).
 import { MachinesError } from "../client/errors.ts";
+import { findVolume } from "../client/listCache.ts";
 import type { Machine } from "../client/wait.ts";
 import { pathId } from "../core/ids.ts";
 import { PartialStateError } from "../core/partialState.ts";
 import { defineResource, type Call } from "../core/resource.ts";
 import { ownerTag, stackTag } from "../machines/create.ts";
-import { fromService, type Config } from "../machines/settings.ts";
+import type { Config } from "../machines/settings.ts";
 import { regionsProblem, roomWarning } from "../shared/region.ts";
 import { inputs, outputs, wantedOf, type FleetInputs, type Template } from "./inputs.ts";
 import {
@@ -15,8 +16,9 @@ import {
   fleetTagged,
   membersOf,
   phaseOf,
-  regionOf,
   noConfig,
+  regionOf,
+  templateIn,
   type FleetKey,
   type Found,
 } from "./members.ts";
@@ -139,7 +141,9 @@ function driftOf(members: readonly Found[], wanted: Partial<FleetInputs>, config
   const changed = serving.flatMap((one) => {
     const { machine, name, template, isReady } = one;
     if (template === "outdated")
-      return [`${name} (${machine.id}): config.${differencesOf(machine, config).join(", config.")} differs`];
+      return [
+        `${name} (${machine.id}): config.${differencesOf(machine, config, wanted.volume !== undefined).join(", config.")} differs`,
+      ];
     if (template === "metadata") return [`${name} (${machine.id}): config.metadata differs`];
     return isReady ? [] : [`${name} (${machine.id}): is ${machine.state} and not ready`];
   });
@@ -182,6 +186,13 @@ export const fleet = defineResource({
         ? "rollout"
         : undefined,
   validate,
+  refuse: (old, next) =>
+    old.config !== undefined && (old.volume === undefined) !== (next.volume === undefined)
+      ? {
+          path: ["volume"],
+          message: `cannot be ${old.volume === undefined ? "added to" : "removed from"} a fleet whose Machines exist; declare a second fleet, and remove this one when the second one runs`,
+        }
+      : undefined,
   previewChecks: [
     { needs: ["regions"], ask: ({ regions }, api) => regionsProblem(api, Object.keys(regions ?? {})) },
     { needs: ["spreadOver"], ask: ({ spreadOver }, api) => regionsProblem(api, spreadOver) },
@@ -199,7 +210,7 @@ export const fleet = defineResource({
     },
     {
       needs: ["app", "config"],
-      uses: ["name", "regions", "count", "spreadOver", "strategy", "promoted", "minSecretsVersion"],
+      uses: ["name", "regions", "count", "spreadOver", "strategy", "promoted", "minSecretsVersion", "volume"],
       isAboutAll: true,
       ask: previewRollout,
     },
@@ -233,11 +244,19 @@ export const fleet = defineResource({
     if (state?.config === undefined) {
       const [first] = machines;
       if (first === undefined) return undefined;
-      return { ...live, config: fromService(first.config ?? noConfig, undefined), regions: countsOf(machines) };
+      const mount = first.config?.mounts?.[0];
+      const mounted = mount && (await findVolume(api, id.app, mount.volume));
+      return {
+        ...live,
+        config: templateIn(first, undefined, mount !== undefined),
+        regions: countsOf(machines),
+        ...(mount === undefined ? {} : { volume: { path: mount.path, sizeGb: mounted?.sizeGb } }),
+      };
     }
     if (machines.length === 0 && totalOf(regionsOf(state)) > 0) return undefined;
     const { config } = state;
-    const template: Template = { config, minSecretsVersion: state.minSecretsVersion };
+    const { minSecretsVersion, volume } = state;
+    const template: Template = { config, minSecretsVersion, volume };
     const key = keyOf({ run }, id, undefined);
     const found = membersOf(machines, key, template, undefined);
     // During a rollout that has stopped or waits, the differences are its own.
@@ -250,7 +269,7 @@ export const fleet = defineResource({
     const odd = found.find(({ phase, template }) => phase === "serving" && template !== "current");
     return {
       ...live,
-      ...(odd === undefined ? {} : { config: fromService(odd.machine.config ?? noConfig, config) }),
+      ...(odd === undefined ? {} : { config: templateIn(odd.machine, config, volume !== undefined) }),
       ...(state.regions === undefined ? {} : { regions: { ...zeros(state.regions), ...countsOf(machines) } }),
       ...(state.count === undefined ? {} : { count: live.machines.length }),
       drift,

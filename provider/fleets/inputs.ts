@@ -71,6 +71,25 @@ export const optionsOf: Readonly<Record<string, readonly (typeof strategyTypes)[
   keepOld: ["bluegreen"],
 };
 
+/** The `volume` input. */
+export const volume = named(
+  "FleetVolume",
+  z.object({
+    path: required(
+      z.string().regex(/^\//, "must begin with /"),
+      "Where each Machine mounts its volume, for example `/data`.",
+    ),
+    sizeGb: optional(
+      z.int().min(1).max(500),
+      "Size of each volume in GB, 1 to 500; 3 when left out. Volumes grow, and never shrink.",
+    ),
+    encrypted: behaviour(z.boolean().optional()).describe("Whether new volumes are encrypted; true when left out."),
+    snapshotRetention: behaviour(z.int().min(1).max(60).optional()).describe(
+      "Days that a snapshot of a new volume is kept, 1 to 60; 5 when left out.",
+    ),
+  }),
+);
+
 /** Inputs of a fleet. */
 export const inputs = z.object({
   app: required(appName, "App the Machines run in: the `id` of an App. Changing it replaces the fleet.", {
@@ -98,7 +117,15 @@ export const inputs = z.object({
     "Regions to try in this order when a region has no room for a Machine. It counts for the region that it was wanted in.",
   ),
   config: config.describe(
-    "Configuration of every Machine, as a Machine takes it, without `mounts`. Changing it begins a rollout by `strategy`.",
+    "Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.",
+  ),
+  volume: volume
+    .optional()
+    .describe(
+      "Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A fleet gets or loses its volumes only when it is replaced.",
+    ),
+  deleteVolumes: behaviour(z.boolean().default(false)).describe(
+    "Whether the volume of a Machine is deleted with it, when the fleet shrinks or is deleted. Its data is lost then.",
   ),
   minSecretsVersion: z
     .int()
@@ -192,4 +219,4 @@ export const millisecondsOf = (text: string | undefined, otherwise: string): num
   (parseDuration(text ?? otherwise) ?? 0) / 1e6;
 
 /** The configuration of the fleet's Machines. */
-export type Template = Pick<FleetInputs, "minSecretsVersion"> & { readonly config: Config };
+export type Template = Pick<FleetInputs, "minSecretsVersion" | "volume"> & { readonly config: Config };

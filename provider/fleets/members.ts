@@ -71,6 +71,9 @@ const metadataOf = ({ config }: Machine): Readonly<Record<string, string>> => co
 /** The region that a Machine counts for. */
 export const regionOf = (machine: Machine): string => metadataOf(machine)[regionTag] ?? machine.region ?? "";
 
+/** The volume that a Machine mounts. */
+export const volumeOf = ({ config }: Machine): string | undefined => config?.mounts?.[0]?.volume;
+
 /** The phase of a Machine. */
 export const phaseOf = (machine: Machine): Phase =>
   phases.find((phase) => phase === metadataOf(machine)[phaseTag]) ?? "serving";
@@ -78,8 +81,8 @@ export const phaseOf = (machine: Machine): Phase =>
 /** The configuration of one member: the template's, with the fleet's tags. */
 export function configOf(
   fleet: FleetKey,
-  { config, minSecretsVersion }: Template,
-  member: { readonly region: string; readonly phase: Phase },
+  { config, minSecretsVersion, volume }: Template,
+  member: { readonly region: string; readonly phase: Phase; readonly volumeId: string | undefined },
 ): Config {
   const tags = {
     [fleetTag]: fleet.name,
@@ -88,7 +91,9 @@ export function configOf(
     ...(minSecretsVersion === undefined ? {} : { [secretsTag]: String(minSecretsVersion) }),
     ...(fleet.owner === undefined ? {} : { [ownerTag]: fleet.owner, [stackTag]: fleet.stack }),
   };
-  return { ...config, metadata: { ...config.metadata, ...tags } };
+  const mounts =
+    volume === undefined || member.volumeId === undefined ? [] : [{ volume: member.volumeId, path: volume.path }];
+  return { ...config, ...(mounts.length > 0 ? { mounts } : {}), metadata: { ...config.metadata, ...tags } };
 }
 
 /** Whether idle Machines of a configuration are stopped, and started when they are needed. */
@@ -126,7 +131,7 @@ export const membersOf = (
 ): Found[] =>
   machines.map((machine) => {
     const [region, phase] = [regionOf(machine), phaseOf(machine)];
-    const wanted = configOf(fleet, template, { region, phase });
+    const wanted = configOf(fleet, template, { region, phase, volumeId: volumeOf(machine) });
     // One on standby is cordoned on purpose.
     const uncordoned = phase === "standby" ? { ...machine, cordoned: false } : machine;
     return {
@@ -140,6 +145,12 @@ export const membersOf = (
     };
   });
 
+/** The template that a Machine has. A mount of its own volume is no part of it. */
+export function templateIn(machine: Machine, config: Config | undefined, hasVolume: boolean): Config {
+  const { mounts, ...rest } = fromService(machine.config ?? noConfig, config);
+  return hasVolume || mounts === undefined ? rest : { ...rest, mounts };
+}
+
 /** The fields in which a Machine differs from a configuration. */
-export const differencesOf = (machine: Machine, config: Config): readonly string[] =>
-  differingFields(fromService(machine.config ?? noConfig, config), config);
+export const differencesOf = (machine: Machine, config: Config, hasVolume: boolean): readonly string[] =>
+  differingFields(templateIn(machine, config, hasVolume), config);

@@ -33,7 +33,7 @@ export async function previewRollout(
   const { minSecretsVersion: version } = inputs;
   const minSecretsVersion = Array.isArray(version) ? (greatestOf(version) as number | undefined) : version;
   const key: FleetKey = { app, name, owner: undefined, stack: "" };
-  const members = membersOf(mine, key, { config: inputs.config, minSecretsVersion }, undefined);
+  const members = membersOf(mine, key, { config: inputs.config, minSecretsVersion, volume: inputs.volume }, undefined);
   const wanted = wantedOf(inputs);
   const waves = planAll({ wanted, members, fleet: name });
   if (waves.length === 0) return undefined;

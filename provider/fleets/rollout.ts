@@ -20,7 +20,9 @@ import {
   type FleetKey,
   type Found,
   type Phase,
+  volumeOf,
 } from "./members.ts";
+import { growVolumes, leaveVolume, volumeFor } from "./volumes.ts";
 import { plan, type Plan, type Step, type Wanted } from "./planner.ts";
 
 /** A rollout to carry out. */
@@ -50,6 +52,7 @@ export async function rollOut(rollout: Rollout): Promise<Outcome> {
   const changed = new Set<string>();
   const failures: { readonly step: Step; readonly error: unknown }[] = [];
   let target: Wanted = wantedOf(wanted);
+  if (template.volume && before) await growVolumes(call, fleet.app, fleet.name, template.volume);
   const begin = async (step: Step, members: readonly Found[]): Promise<void> => {
     try {
       const id = await carryOut(rollout, step, members);
@@ -161,7 +164,8 @@ const keyOf = ({ fleet }: Rollout, { id }: Machine): MachineKey => ({ appName: f
 async function create(rollout: Rollout, step: Step & { readonly kind: "create" }): Promise<string> {
   const { call, fleet, template, wanted } = rollout;
   const phase = step.isStandby ? "standby" : "serving";
-  const config = configOf(fleet, template, { region: step.region, phase });
+  const volumeId = template.volume && (await volumeFor(call, fleet.app, step.name, step.region, template.volume));
+  const config = configOf(fleet, template, { region: step.region, phase, volumeId });
   const body = {
     name: step.name,
     region: step.region,
@@ -186,7 +190,8 @@ async function create(rollout: Rollout, step: Step & { readonly kind: "create" }
 async function change(rollout: Rollout, { machine, region }: Found, phase: Phase): Promise<void> {
   const { call, fleet, template, before } = rollout;
   const key = keyOf(rollout, machine);
-  const config = configOf(fleet, template, { region, phase });
+  const volumeId = volumeOf(machine);
+  const config = configOf(fleet, template, { region, phase, volumeId });
   const rests = machine.state !== "started" && isReady({ ...machine, cordoned: false }, template.config);
   const wanted = {
     config,
@@ -262,7 +267,11 @@ async function takeAway(rollout: Rollout, kind: "destroy" | "keep", { machine, r
         lease.letGo();
         return;
       }
-      const own = ownConfig(live, configOf(fleet, template, { region, phase: "kept" }), undefined);
+      const own = ownConfig(
+        live,
+        configOf(fleet, template, { region, phase: "kept", volumeId: volumeOf(live) }),
+        undefined,
+      );
       const config = { ...own, metadata: { ...own.metadata, "pulumi-fleet-phase": "kept" } };
       const stopped = { config, state: "stopped" as const, cordoned: true };
       await applyChanges(call, key, lease, stopped, { config: own, unfinished: false }, () => ({}));
@@ -270,6 +279,9 @@ async function takeAway(rollout: Rollout, kind: "destroy" | "keep", { machine, r
   } catch (error) {
     if (!isNotFound(error)) throw error;
   }
+  const volumeId = volumeOf(machine);
+  if (kind === "destroy" && volumeId !== undefined)
+    await leaveVolume(call, fleet.app, machine.name ?? machine.id, volumeId, wanted.deleteVolumes);
 }
 
 /** Destroys all Machines of a fleet. */

@@ -8,6 +8,7 @@ import { optionsOf, type FleetInputs } from "./inputs.ts";
 export function validate(inputs: Partial<FleetInputs>): Problem[] {
   const { config, strategy } = inputs;
   return [
+    ...volumeProblems(inputs),
     ...placementProblems(inputs),
     ...(config === undefined ? [] : templateProblems(config)),
     ...(strategy === undefined ? [] : strategyProblems(strategy)),
@@ -40,12 +41,30 @@ function placementProblems({ regions, count, spreadOver, fallbackRegions = [] }:
   return problems;
 }
 
+function volumeProblems({ volume, strategy, fallbackRegions = [], name }: Partial<FleetInputs>): Problem[] {
+  if (volume === undefined) return [];
+  const problems: Problem[] = [];
+  if (strategy?.type === "bluegreen")
+    problems.push({
+      path: ["strategy", "type"],
+      message: "bluegreen creates Machines beside the old ones, which hold the volumes; choose rolling or canary",
+    });
+  if (strategy?.maxSurge !== undefined && Number(strategy.maxSurge.replace("%", "")) > 0)
+    problems.push({ path: ["strategy", "maxSurge"], message: "an extra Machine would have no volume; leave it out" });
+  if (fallbackRegions.length > 0)
+    problems.push({ path: ["fallbackRegions"], message: "a Machine runs in its volume's region; leave it out" });
+  // The volumes are named `web_ams_1`, and a volume's name has 30 characters at most.
+  if (name !== undefined && name.length > 17)
+    problems.push({ path: ["name"], message: `got ${name.length} characters; with volumes, 17 are the most` });
+  return problems;
+}
+
 function templateProblems(config: FleetInputs["config"]): Problem[] {
   const problems = [...validateMachine({ config })];
   if ((config.mounts ?? []).length > 0)
     problems.push({
       path: ["config", "mounts"],
-      message: "a volume is mounted by one Machine, so that a fleet cannot mount it; declare Machines for volumes",
+      message: "a volume is mounted by one Machine; set the fleet's volume, which gives each Machine its own",
     });
   if (isJob(config))
     problems.push({
