@@ -235,6 +235,18 @@ export interface FleetStrategy {
   keepOld?: boolean | undefined;
 }
 
+/** Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A fleet gets or loses its volumes only when it is replaced. */
+export interface FleetVolume {
+  /** Where each Machine mounts its volume, for example `/data`. */
+  path: string;
+  /** Size of each volume in GB, 1 to 500; 3 when left out. Volumes grow, and never shrink. */
+  sizeGb?: number | undefined;
+  /** Whether new volumes are encrypted; true when left out. */
+  encrypted?: boolean | undefined;
+  /** Days that a snapshot of a new volume is kept, 1 to 60; 5 when left out. */
+  snapshotRetention?: number | undefined;
+}
+
 /** One of `getRegions.regions`. The regions. */
 export interface GetRegionsRegion {
   /** Code of the region, for example `ams`. */
@@ -343,7 +355,7 @@ export interface MachineCheck {
   kind?: "informational" | "readiness" | undefined;
 }
 
-/** Configuration of every Machine, as a Machine takes it, without `mounts`. Changing it begins a rollout by `strategy`. */
+/** Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`. */
 export interface MachineConfig {
   /** Image reference in a registry. */
   image: string;
@@ -1510,10 +1522,16 @@ export interface FleetInputs {
   spreadOver?: ("ams" | "arn" | "bom" | "cdg" | "dfw" | "ewr" | "fra" | "gru" | "iad" | "jnb" | "lax" | "lhr" | "nrt" | "ord" | "sin" | "sjc" | "syd" | "yyz" | (string & {}))[] | undefined;
   /** Regions to try in this order when a region has no room for a Machine. It counts for the region that it was wanted in. */
   fallbackRegions?: ("ams" | "arn" | "bom" | "cdg" | "dfw" | "ewr" | "fra" | "gru" | "iad" | "jnb" | "lax" | "lhr" | "nrt" | "ord" | "sin" | "sjc" | "syd" | "yyz" | (string & {}))[] | undefined;
-  /** Configuration of every Machine, as a Machine takes it, without `mounts`. Changing it begins a rollout by `strategy`. */
+  /** Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`. */
   config: MachineConfig;
+  /** Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A fleet gets or loses its volumes only when it is replaced. */
+  volume?: FleetVolume | undefined;
+  /** Whether the volume of a Machine is deleted with it, when the fleet shrinks or is deleted. Its data is lost then. Default: `false`. */
+  deleteVolumes?: boolean | undefined;
   /** Version of the App's secrets that the Machines must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change begins a rollout. It cannot be read back. */
   minSecretsVersion?: number | undefined;
+  /** Machines that exist and become members, by their ids. Those that have the configuration already are not restarted. A Machine of the program must leave it first: give its resource `retainOnDelete`, run `up`, and remove it together with adopting it here. */
+  adopt?: string[] | undefined;
   /** How the Machines are changed from one configuration to the next; rolling when left out. */
   strategy?: FleetStrategy | undefined;
   /** Whether a canary rollout with `promote: "manual"` continues after its canaries. Set it back to false with the next change of `config`. Default: `false`. */
@@ -1538,10 +1556,16 @@ export interface FleetOutputs {
   spreadOver?: ("ams" | "arn" | "bom" | "cdg" | "dfw" | "ewr" | "fra" | "gru" | "iad" | "jnb" | "lax" | "lhr" | "nrt" | "ord" | "sin" | "sjc" | "syd" | "yyz" | (string & {}))[] | undefined;
   /** Regions to try in this order when a region has no room for a Machine. It counts for the region that it was wanted in. */
   fallbackRegions?: ("ams" | "arn" | "bom" | "cdg" | "dfw" | "ewr" | "fra" | "gru" | "iad" | "jnb" | "lax" | "lhr" | "nrt" | "ord" | "sin" | "sjc" | "syd" | "yyz" | (string & {}))[] | undefined;
-  /** Configuration of every Machine, as a Machine takes it, without `mounts`. Changing it begins a rollout by `strategy`. */
+  /** Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`. */
   config: MachineConfig;
+  /** Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A fleet gets or loses its volumes only when it is replaced. */
+  volume?: FleetVolume | undefined;
+  /** Whether the volume of a Machine is deleted with it, when the fleet shrinks or is deleted. Its data is lost then. Default: `false`. */
+  deleteVolumes: boolean;
   /** Version of the App's secrets that the Machines must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change begins a rollout. It cannot be read back. */
   minSecretsVersion?: number | undefined;
+  /** Machines that exist and become members, by their ids. Those that have the configuration already are not restarted. A Machine of the program must leave it first: give its resource `retainOnDelete`, run `up`, and remove it together with adopting it here. */
+  adopt?: string[] | undefined;
   /** How the Machines are changed from one configuration to the next; rolling when left out. */
   strategy?: FleetStrategy | undefined;
   /** Whether a canary rollout with `promote: "manual"` continues after its canaries. Set it back to false with the next change of `config`. Default: `false`. */

@@ -10,6 +10,7 @@ import type { Config } from "../machines/settings.ts";
 import { regionsProblem, roomWarning } from "../shared/region.ts";
 import { inputs, outputs, wantedOf, type FleetInputs, type Template } from "./inputs.ts";
 import {
+  adopt,
   differencesOf,
   fleetMachines,
   fleetOf,
@@ -76,6 +77,7 @@ async function roll(rollout: Rollout, committed: Config | undefined) {
     rollout: outcome.state,
     ...(outcome.state === "canary" ? { committed } : {}),
   });
+  await adopt(rollout.call, fleet, wanted.adopt ?? []);
   try {
     return live(await rollOut(rollout));
   } catch (error) {

@@ -135,6 +135,12 @@ export const inputs = z.object({
     .describe(
       "Version of the App's secrets that the Machines must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change begins a rollout. It cannot be read back.",
     ),
+  adopt: z
+    .array(z.string().min(1))
+    .optional()
+    .describe(
+      "Machines that exist and become members, by their ids. Those that have the configuration already are not restarted. A Machine of the program must leave it first: give its resource `retainOnDelete`, run `up`, and remove it together with adopting it here.",
+    ),
   strategy: behaviour(strategy.optional()).describe(
     "How the Machines are changed from one configuration to the next; rolling when left out.",
   ),

@@ -1,9 +1,12 @@
 // The Machines of a fleet: how they are tagged, found, and compared with the template.
+import { bareId } from "../../api/names.ts";
 import type { Api } from "../client/api.ts";
+import { MachinesError } from "../client/errors.ts";
 import { orUndefined } from "../client/existence.ts";
 import { hasCrashed, isDestroyed, versionOf, type Machine } from "../client/wait.ts";
 import { fleetTag, ownerTag, stackTag } from "../machines/create.ts";
 import { differingFields, fromService, sameMetadata, sameVersion, type Config } from "../machines/settings.ts";
+import type { Call } from "../core/resource.ts";
 import type { Template } from "./inputs.ts";
 import type { Member } from "./planner.ts";
 
@@ -77,6 +80,23 @@ export const volumeOf = ({ config }: Machine): string | undefined => config?.mou
 /** The phase of a Machine. */
 export const phaseOf = (machine: Machine): Phase =>
   phases.find((phase) => phase === metadataOf(machine)[phaseTag]) ?? "serving";
+
+/** Makes Machines of the App members. Their configuration is compared with the template afterwards. */
+export async function adopt(call: Call, fleet: FleetKey, ids: readonly string[]): Promise<void> {
+  for (const id of ids) {
+    const key = { appName: fleet.app, machineId: bareId(id) };
+    const machine = await call.api.machines.get(key);
+    const of = fleetOf(machine);
+    if (of === fleet.name) continue;
+    if (of !== undefined || machine.region === undefined)
+      throw new MachinesError(
+        "refused",
+        `adopt: Machine ${fleet.app}/${machine.id} belongs to the fleet ${of ?? "of no region"}`,
+      );
+    const tags = { [fleetTag]: fleet.name, [regionTag]: machine.region, [phaseTag]: "serving" };
+    await call.api.machines.patchMetadata({ ...key, body: { metadata: tags } });
+  }
+}
 
 /** The configuration of one member: the template's, with the fleet's tags. */
 export function configOf(

@@ -40,6 +40,10 @@ export class Fleet extends pulumi.CustomResource {
     }
 
     /**
+     * Machines that exist and become members, by their ids. Those that have the configuration already are not restarted. A Machine of the program must leave it first: give its resource `retainOnDelete`, run `up`, and remove it together with adopting it here.
+     */
+    declare public readonly adopt: pulumi.Output<string[] | undefined>;
+    /**
      * App the Machines run in: the `id` of an App. Changing it replaces the fleet.
      */
     declare public readonly app: pulumi.Output<string>;
@@ -48,13 +52,17 @@ export class Fleet extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly committed: pulumi.Output<outputs.MachineConfig | undefined>;
     /**
-     * Configuration of every Machine, as a Machine takes it, without `mounts`. Changing it begins a rollout by `strategy`.
+     * Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
      */
     declare public readonly config: pulumi.Output<outputs.MachineConfig>;
     /**
      * Number of Machines, spread evenly over the regions of `spreadOver`. Exclusive with `regions`.
      */
     declare public readonly count: pulumi.Output<number | undefined>;
+    /**
+     * Whether the volume of a Machine is deleted with it, when the fleet shrinks or is deleted. Its data is lost then. Default: `false`.
+     */
+    declare public readonly deleteVolumes: pulumi.Output<boolean>;
     /**
      * What others have changed, as the last refresh saw it; the next update repairs it.
      */
@@ -107,6 +115,10 @@ export class Fleet extends pulumi.CustomResource {
      * How the Machines are changed from one configuration to the next; rolling when left out.
      */
     declare public readonly strategy: pulumi.Output<outputs.FleetStrategy | undefined>;
+    /**
+     * Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A fleet gets or loses its volumes only when it is replaced.
+     */
+    declare public readonly volume: pulumi.Output<outputs.FleetVolume | undefined>;
 
     /**
      * The Machines of one configuration in an App, and how they are changed from one configuration to the next.
@@ -120,9 +132,11 @@ export class Fleet extends pulumi.CustomResource {
         let resourceInputs: pulumi.Inputs = {};
         opts = opts || {};
         if (!opts.id) {
+            resourceInputs["adopt"] = args?.adopt;
             resourceInputs["app"] = args?.app;
             resourceInputs["config"] = args?.config;
             resourceInputs["count"] = args?.count;
+            resourceInputs["deleteVolumes"] = (args?.deleteVolumes) ?? false;
             resourceInputs["fallbackRegions"] = args?.fallbackRegions;
             resourceInputs["minSecretsVersion"] = args?.minSecretsVersion;
             resourceInputs["name"] = args?.name;
@@ -132,6 +146,7 @@ export class Fleet extends pulumi.CustomResource {
             resourceInputs["regions"] = args?.regions;
             resourceInputs["spreadOver"] = args?.spreadOver;
             resourceInputs["strategy"] = args?.strategy;
+            resourceInputs["volume"] = args?.volume;
             resourceInputs["committed"] = undefined /*out*/;
             resourceInputs["drift"] = undefined /*out*/;
             resourceInputs["image"] = undefined /*out*/;
@@ -146,10 +161,12 @@ export class Fleet extends pulumi.CustomResource {
                 }
             }
         } else {
+            resourceInputs["adopt"] = undefined /*out*/;
             resourceInputs["app"] = undefined /*out*/;
             resourceInputs["committed"] = undefined /*out*/;
             resourceInputs["config"] = undefined /*out*/;
             resourceInputs["count"] = undefined /*out*/;
+            resourceInputs["deleteVolumes"] = undefined /*out*/;
             resourceInputs["drift"] = undefined /*out*/;
             resourceInputs["fallbackRegions"] = undefined /*out*/;
             resourceInputs["image"] = undefined /*out*/;
@@ -163,6 +180,7 @@ export class Fleet extends pulumi.CustomResource {
             resourceInputs["rollout"] = undefined /*out*/;
             resourceInputs["spreadOver"] = undefined /*out*/;
             resourceInputs["strategy"] = undefined /*out*/;
+            resourceInputs["volume"] = undefined /*out*/;
         }
         opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts);
         const aliasOpts = { aliases: [{ type: "pulumi-nodejs:dynamic/machines:Fleet" }] };
@@ -176,17 +194,25 @@ export class Fleet extends pulumi.CustomResource {
  */
 export interface FleetArgs {
     /**
+     * Machines that exist and become members, by their ids. Those that have the configuration already are not restarted. A Machine of the program must leave it first: give its resource `retainOnDelete`, run `up`, and remove it together with adopting it here.
+     */
+    adopt?: pulumi.Input<pulumi.Input<string>[] | undefined>;
+    /**
      * App the Machines run in: the `id` of an App. Changing it replaces the fleet.
      */
     app: pulumi.Input<string>;
     /**
-     * Configuration of every Machine, as a Machine takes it, without `mounts`. Changing it begins a rollout by `strategy`.
+     * Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
      */
     config: pulumi.Input<inputs.MachineConfigArgs>;
     /**
      * Number of Machines, spread evenly over the regions of `spreadOver`. Exclusive with `regions`.
      */
     count?: pulumi.Input<number | undefined>;
+    /**
+     * Whether the volume of a Machine is deleted with it, when the fleet shrinks or is deleted. Its data is lost then. Default: `false`.
+     */
+    deleteVolumes?: pulumi.Input<boolean | undefined>;
     /**
      * Regions to try in this order when a region has no room for a Machine. It counts for the region that it was wanted in.
      */
@@ -223,4 +249,8 @@ export interface FleetArgs {
      * How the Machines are changed from one configuration to the next; rolling when left out.
      */
     strategy?: pulumi.Input<inputs.FleetStrategyArgs | undefined>;
+    /**
+     * Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A fleet gets or loses its volumes only when it is replaced.
+     */
+    volume?: pulumi.Input<inputs.FleetVolumeArgs | undefined>;
 }

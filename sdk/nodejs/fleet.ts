@@ -35,10 +35,16 @@ export class Fleet extends pulumi.CustomResource {
   declare readonly spreadOver: pulumi.Output<("ams" | "arn" | "bom" | "cdg" | "dfw" | "ewr" | "fra" | "gru" | "iad" | "jnb" | "lax" | "lhr" | "nrt" | "ord" | "sin" | "sjc" | "syd" | "yyz" | (string & {}))[] | undefined>;
   /** Regions to try in this order when a region has no room for a Machine. It counts for the region that it was wanted in. */
   declare readonly fallbackRegions: pulumi.Output<("ams" | "arn" | "bom" | "cdg" | "dfw" | "ewr" | "fra" | "gru" | "iad" | "jnb" | "lax" | "lhr" | "nrt" | "ord" | "sin" | "sjc" | "syd" | "yyz" | (string & {}))[] | undefined>;
-  /** Configuration of every Machine, as a Machine takes it, without `mounts`. Changing it begins a rollout by `strategy`. */
+  /** Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`. */
   declare readonly config: pulumi.Output<output.MachineConfig>;
+  /** Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A fleet gets or loses its volumes only when it is replaced. */
+  declare readonly volume: pulumi.Output<output.FleetVolume | undefined>;
+  /** Whether the volume of a Machine is deleted with it, when the fleet shrinks or is deleted. Its data is lost then. Default: `false`. */
+  declare readonly deleteVolumes: pulumi.Output<boolean>;
   /** Version of the App's secrets that the Machines must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change begins a rollout. It cannot be read back. */
   declare readonly minSecretsVersion: pulumi.Output<number | undefined>;
+  /** Machines that exist and become members, by their ids. Those that have the configuration already are not restarted. A Machine of the program must leave it first: give its resource `retainOnDelete`, run `up`, and remove it together with adopting it here. */
+  declare readonly adopt: pulumi.Output<string[] | undefined>;
   /** How the Machines are changed from one configuration to the next; rolling when left out. */
   declare readonly strategy: pulumi.Output<output.FleetStrategy | undefined>;
   /** Whether a canary rollout with `promote: "manual"` continues after its canaries. Set it back to false with the next change of `config`. Default: `false`. */
@@ -66,7 +72,7 @@ export class Fleet extends pulumi.CustomResource {
    * @param opts options of the resource
    */
   constructor(name: string, args: FleetArgs, opts?: pulumi.CustomResourceOptions) {
-    super(typeToken("Fleet"), name, propertiesFor("Fleet", name, args, { outputs: ["name","regions","count","spreadOver","fallbackRegions","minSecretsVersion","strategy","machines","rollout","image","drift","committed"], secrets: [] }, opts), optionsFor("Fleet", opts, []));
+    super(typeToken("Fleet"), name, propertiesFor("Fleet", name, args, { outputs: ["name","regions","count","spreadOver","fallbackRegions","volume","minSecretsVersion","adopt","strategy","machines","rollout","image","drift","committed"], secrets: [] }, opts), optionsFor("Fleet", opts, []));
   }
 }
 
@@ -84,10 +90,16 @@ export interface FleetArgs {
   spreadOver?: pulumi.Input<pulumi.Input<"ams" | "arn" | "bom" | "cdg" | "dfw" | "ewr" | "fra" | "gru" | "iad" | "jnb" | "lax" | "lhr" | "nrt" | "ord" | "sin" | "sjc" | "syd" | "yyz" | (string & {})>[]> | undefined;
   /** Regions to try in this order when a region has no room for a Machine. It counts for the region that it was wanted in. */
   fallbackRegions?: pulumi.Input<pulumi.Input<"ams" | "arn" | "bom" | "cdg" | "dfw" | "ewr" | "fra" | "gru" | "iad" | "jnb" | "lax" | "lhr" | "nrt" | "ord" | "sin" | "sjc" | "syd" | "yyz" | (string & {})>[]> | undefined;
-  /** Configuration of every Machine, as a Machine takes it, without `mounts`. Changing it begins a rollout by `strategy`. */
+  /** Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`. */
   config: pulumi.Input<input.MachineConfig>;
+  /** Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A fleet gets or loses its volumes only when it is replaced. */
+  volume?: pulumi.Input<input.FleetVolume> | undefined;
+  /** Whether the volume of a Machine is deleted with it, when the fleet shrinks or is deleted. Its data is lost then. Default: `false`. */
+  deleteVolumes?: pulumi.Input<boolean> | undefined;
   /** Version of the App's secrets that the Machines must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change begins a rollout. It cannot be read back. */
   minSecretsVersion?: pulumi.Input<number | pulumi.Input<number>[]> | undefined;
+  /** Machines that exist and become members, by their ids. Those that have the configuration already are not restarted. A Machine of the program must leave it first: give its resource `retainOnDelete`, run `up`, and remove it together with adopting it here. */
+  adopt?: pulumi.Input<pulumi.Input<string>[]> | undefined;
   /** How the Machines are changed from one configuration to the next; rolling when left out. */
   strategy?: pulumi.Input<input.FleetStrategy> | undefined;
   /** Whether a canary rollout with `promote: "manual"` continues after its canaries. Set it back to false with the next change of `config`. Default: `false`. */

@@ -50,6 +50,7 @@ lifecycle("Fleet", {
     { set: { progressDeadline: "5m" }, expect: "no request" },
     { set: { fallbackRegions: ["fra"] }, expect: "no request" },
     { set: { volume: { path: "/data" } }, expect: "refused" },
+    { set: { adopt: [] }, expect: "same" },
     { set: { deleteVolumes: true }, expect: "no request" },
     { set: { promoted: true }, expect: "no request" },
     { set: { regions: undefined, count: 3, spreadOver: ["ams", "fra"] }, expect: "update" },
@@ -58,6 +59,7 @@ lifecycle("Fleet", {
     { set: { app: await anotherApp(service) }, expect: "replace" },
   ],
   steady: {
+    adopt: "it matters once",
     spreadOver: "its regions show as drift",
     volume: "its path is part of the Machine",
     regions: "tested below",
@@ -80,6 +82,34 @@ lifecycle("Fleet", {
       shows: { config: expect.objectContaining({ image: "registry.example.com/other:1" }) as unknown },
     },
   ],
+});
+
+test("Machines that exist become members of a fleet, without a restart", async () => {
+  const service = await startService();
+  const app = await makeApp(service, "adopting");
+  const made = async (name: string, image: string) =>
+    await send<Live & { instance_id: string }>(service, "POST", `/v1/apps/${app}/machines`, {
+      ...{ name, region: "ams", config: { image } },
+    });
+  const [same, other] = [
+    await made("first", "registry.example.com/web:2"),
+    await made("second", "registry.example.com/web:1"),
+  ];
+  const fleet = bind("Fleet", service);
+  const { inputs } = await fleet.check(
+    {},
+    {
+      ...{ app, name: "web", regions: { ams: 3 }, adopt: [`${app}/${same.id}`, other.id] },
+      config: { image: "registry.example.com/web:2" },
+    },
+  );
+  const { state } = await fleet.create(inputs);
+  const live = (await machinesOf(service, app)) as (Live & { instance_id: string })[];
+  expect(live.map(({ name }) => name).sort()).toEqual(["first", "second", "web-ams-1"]);
+  expect(live.find(({ id }) => id === same.id)?.instance_id).toBe(same.instance_id);
+  expect(live.find(({ id }) => id === other.id)?.instance_id).not.toBe(other.instance_id);
+  expect((state["machines"] as unknown[]).length).toBe(3);
+  await service.close();
 });
 
 describe("a fleet with volumes", () => {

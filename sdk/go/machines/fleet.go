@@ -18,14 +18,18 @@ import (
 type Fleet struct {
 	pulumi.CustomResourceState
 
+	// Machines that exist and become members, by their ids. Those that have the configuration already are not restarted. A Machine of the program must leave it first: give its resource `retainOnDelete`, run `up`, and remove it together with adopting it here.
+	Adopt pulumi.StringArrayOutput `pulumi:"adopt"`
 	// App the Machines run in: the `id` of an App. Changing it replaces the fleet.
 	App pulumi.StringOutput `pulumi:"app"`
 	// While a rollout is not complete: the last configuration whose rollout was, to which a rollback returns.
 	Committed MachineConfigPtrOutput `pulumi:"committed"`
-	// Configuration of every Machine, as a Machine takes it, without `mounts`. Changing it begins a rollout by `strategy`.
+	// Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
 	Config MachineConfigOutput `pulumi:"config"`
 	// Number of Machines, spread evenly over the regions of `spreadOver`. Exclusive with `regions`.
 	Count pulumi.IntPtrOutput `pulumi:"count"`
+	// Whether the volume of a Machine is deleted with it, when the fleet shrinks or is deleted. Its data is lost then. Default: `false`.
+	DeleteVolumes pulumi.BoolOutput `pulumi:"deleteVolumes"`
 	// What others have changed, as the last refresh saw it; the next update repairs it.
 	Drift pulumi.StringArrayOutput `pulumi:"drift"`
 	// Regions to try in this order when a region has no room for a Machine. It counts for the region that it was wanted in.
@@ -52,6 +56,8 @@ type Fleet struct {
 	SpreadOver pulumi.StringArrayOutput `pulumi:"spreadOver"`
 	// How the Machines are changed from one configuration to the next; rolling when left out.
 	Strategy FleetStrategyPtrOutput `pulumi:"strategy"`
+	// Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A fleet gets or loses its volumes only when it is replaced.
+	Volume FleetVolumePtrOutput `pulumi:"volume"`
 }
 
 // NewFleet registers a new resource with the given unique name, arguments, and options.
@@ -70,6 +76,9 @@ func NewFleet(ctx *pulumi.Context,
 	}
 	if args.Config == nil {
 		return nil, errors.New("invalid value for required argument 'Config'")
+	}
+	if args.DeleteVolumes == nil {
+		args.DeleteVolumes = pulumi.BoolPtr(false)
 	}
 	if args.OnFailure == nil {
 		args.OnFailure = FleetOnFailure("stop")
@@ -119,12 +128,16 @@ func (FleetState) ElementType() reflect.Type {
 }
 
 type fleetArgs struct {
+	// Machines that exist and become members, by their ids. Those that have the configuration already are not restarted. A Machine of the program must leave it first: give its resource `retainOnDelete`, run `up`, and remove it together with adopting it here.
+	Adopt []string `pulumi:"adopt"`
 	// App the Machines run in: the `id` of an App. Changing it replaces the fleet.
 	App string `pulumi:"app"`
-	// Configuration of every Machine, as a Machine takes it, without `mounts`. Changing it begins a rollout by `strategy`.
+	// Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
 	Config MachineConfig `pulumi:"config"`
 	// Number of Machines, spread evenly over the regions of `spreadOver`. Exclusive with `regions`.
 	Count *int `pulumi:"count"`
+	// Whether the volume of a Machine is deleted with it, when the fleet shrinks or is deleted. Its data is lost then. Default: `false`.
+	DeleteVolumes *bool `pulumi:"deleteVolumes"`
 	// Regions to try in this order when a region has no room for a Machine. It counts for the region that it was wanted in.
 	FallbackRegions []string `pulumi:"fallbackRegions"`
 	// Version of the App's secrets that the Machines must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change begins a rollout. It cannot be read back.
@@ -143,16 +156,22 @@ type fleetArgs struct {
 	SpreadOver []string `pulumi:"spreadOver"`
 	// How the Machines are changed from one configuration to the next; rolling when left out.
 	Strategy *FleetStrategy `pulumi:"strategy"`
+	// Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A fleet gets or loses its volumes only when it is replaced.
+	Volume *FleetVolume `pulumi:"volume"`
 }
 
 // The set of arguments for constructing a Fleet resource.
 type FleetArgs struct {
+	// Machines that exist and become members, by their ids. Those that have the configuration already are not restarted. A Machine of the program must leave it first: give its resource `retainOnDelete`, run `up`, and remove it together with adopting it here.
+	Adopt pulumi.StringArrayInput
 	// App the Machines run in: the `id` of an App. Changing it replaces the fleet.
 	App pulumi.StringInput
-	// Configuration of every Machine, as a Machine takes it, without `mounts`. Changing it begins a rollout by `strategy`.
+	// Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
 	Config MachineConfigInput
 	// Number of Machines, spread evenly over the regions of `spreadOver`. Exclusive with `regions`.
 	Count pulumi.IntPtrInput
+	// Whether the volume of a Machine is deleted with it, when the fleet shrinks or is deleted. Its data is lost then. Default: `false`.
+	DeleteVolumes pulumi.BoolPtrInput
 	// Regions to try in this order when a region has no room for a Machine. It counts for the region that it was wanted in.
 	FallbackRegions pulumi.StringArrayInput
 	// Version of the App's secrets that the Machines must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change begins a rollout. It cannot be read back.
@@ -171,6 +190,8 @@ type FleetArgs struct {
 	SpreadOver pulumi.StringArrayInput
 	// How the Machines are changed from one configuration to the next; rolling when left out.
 	Strategy FleetStrategyPtrInput
+	// Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A fleet gets or loses its volumes only when it is replaced.
+	Volume FleetVolumePtrInput
 }
 
 func (FleetArgs) ElementType() reflect.Type {
@@ -260,6 +281,11 @@ func (o FleetOutput) ToFleetOutputWithContext(ctx context.Context) FleetOutput {
 	return o
 }
 
+// Machines that exist and become members, by their ids. Those that have the configuration already are not restarted. A Machine of the program must leave it first: give its resource `retainOnDelete`, run `up`, and remove it together with adopting it here.
+func (o FleetOutput) Adopt() pulumi.StringArrayOutput {
+	return o.ApplyT(func(v *Fleet) pulumi.StringArrayOutput { return v.Adopt }).(pulumi.StringArrayOutput)
+}
+
 // App the Machines run in: the `id` of an App. Changing it replaces the fleet.
 func (o FleetOutput) App() pulumi.StringOutput {
 	return o.ApplyT(func(v *Fleet) pulumi.StringOutput { return v.App }).(pulumi.StringOutput)
@@ -270,7 +296,7 @@ func (o FleetOutput) Committed() MachineConfigPtrOutput {
 	return o.ApplyT(func(v *Fleet) MachineConfigPtrOutput { return v.Committed }).(MachineConfigPtrOutput)
 }
 
-// Configuration of every Machine, as a Machine takes it, without `mounts`. Changing it begins a rollout by `strategy`.
+// Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
 func (o FleetOutput) Config() MachineConfigOutput {
 	return o.ApplyT(func(v *Fleet) MachineConfigOutput { return v.Config }).(MachineConfigOutput)
 }
@@ -278,6 +304,11 @@ func (o FleetOutput) Config() MachineConfigOutput {
 // Number of Machines, spread evenly over the regions of `spreadOver`. Exclusive with `regions`.
 func (o FleetOutput) Count() pulumi.IntPtrOutput {
 	return o.ApplyT(func(v *Fleet) pulumi.IntPtrOutput { return v.Count }).(pulumi.IntPtrOutput)
+}
+
+// Whether the volume of a Machine is deleted with it, when the fleet shrinks or is deleted. Its data is lost then. Default: `false`.
+func (o FleetOutput) DeleteVolumes() pulumi.BoolOutput {
+	return o.ApplyT(func(v *Fleet) pulumi.BoolOutput { return v.DeleteVolumes }).(pulumi.BoolOutput)
 }
 
 // What others have changed, as the last refresh saw it; the next update repairs it.
@@ -343,6 +374,11 @@ func (o FleetOutput) SpreadOver() pulumi.StringArrayOutput {
 // How the Machines are changed from one configuration to the next; rolling when left out.
 func (o FleetOutput) Strategy() FleetStrategyPtrOutput {
 	return o.ApplyT(func(v *Fleet) FleetStrategyPtrOutput { return v.Strategy }).(FleetStrategyPtrOutput)
+}
+
+// Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A fleet gets or loses its volumes only when it is replaced.
+func (o FleetOutput) Volume() FleetVolumePtrOutput {
+	return o.ApplyT(func(v *Fleet) FleetVolumePtrOutput { return v.Volume }).(FleetVolumePtrOutput)
 }
 
 type FleetArrayOutput struct{ *pulumi.OutputState }

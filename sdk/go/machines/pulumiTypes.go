@@ -1708,6 +1708,203 @@ func (o FleetStrategyPtrOutput) Type() FleetStrategyTypePtrOutput {
 	}).(FleetStrategyTypePtrOutput)
 }
 
+// Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A fleet gets or loses its volumes only when it is replaced.
+type FleetVolume struct {
+	// Whether new volumes are encrypted; true when left out.
+	Encrypted *bool `pulumi:"encrypted"`
+	// Where each Machine mounts its volume, for example `/data`.
+	Path string `pulumi:"path"`
+	// Size of each volume in GB, 1 to 500; 3 when left out. Volumes grow, and never shrink.
+	SizeGb *int `pulumi:"sizeGb"`
+	// Days that a snapshot of a new volume is kept, 1 to 60; 5 when left out.
+	SnapshotRetention *int `pulumi:"snapshotRetention"`
+}
+
+// FleetVolumeInput is an input type that accepts FleetVolumeArgs and FleetVolumeOutput values.
+// You can construct a concrete instance of `FleetVolumeInput` via:
+//
+//	FleetVolumeArgs{...}
+type FleetVolumeInput interface {
+	pulumi.Input
+
+	ToFleetVolumeOutput() FleetVolumeOutput
+	ToFleetVolumeOutputWithContext(context.Context) FleetVolumeOutput
+}
+
+// Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A fleet gets or loses its volumes only when it is replaced.
+type FleetVolumeArgs struct {
+	// Whether new volumes are encrypted; true when left out.
+	Encrypted pulumi.BoolPtrInput `pulumi:"encrypted"`
+	// Where each Machine mounts its volume, for example `/data`.
+	Path pulumi.StringInput `pulumi:"path"`
+	// Size of each volume in GB, 1 to 500; 3 when left out. Volumes grow, and never shrink.
+	SizeGb pulumi.IntPtrInput `pulumi:"sizeGb"`
+	// Days that a snapshot of a new volume is kept, 1 to 60; 5 when left out.
+	SnapshotRetention pulumi.IntPtrInput `pulumi:"snapshotRetention"`
+}
+
+func (FleetVolumeArgs) ElementType() reflect.Type {
+	return reflect.TypeOf((*FleetVolume)(nil)).Elem()
+}
+
+func (i FleetVolumeArgs) ToFleetVolumeOutput() FleetVolumeOutput {
+	return i.ToFleetVolumeOutputWithContext(context.Background())
+}
+
+func (i FleetVolumeArgs) ToFleetVolumeOutputWithContext(ctx context.Context) FleetVolumeOutput {
+	return pulumi.ToOutputWithContext(ctx, i).(FleetVolumeOutput)
+}
+
+func (i FleetVolumeArgs) ToFleetVolumePtrOutput() FleetVolumePtrOutput {
+	return i.ToFleetVolumePtrOutputWithContext(context.Background())
+}
+
+func (i FleetVolumeArgs) ToFleetVolumePtrOutputWithContext(ctx context.Context) FleetVolumePtrOutput {
+	return pulumi.ToOutputWithContext(ctx, i).(FleetVolumeOutput).ToFleetVolumePtrOutputWithContext(ctx)
+}
+
+// FleetVolumePtrInput is an input type that accepts FleetVolumeArgs, FleetVolumePtr and FleetVolumePtrOutput values.
+// You can construct a concrete instance of `FleetVolumePtrInput` via:
+//
+//	        FleetVolumeArgs{...}
+//
+//	or:
+//
+//	        nil
+type FleetVolumePtrInput interface {
+	pulumi.Input
+
+	ToFleetVolumePtrOutput() FleetVolumePtrOutput
+	ToFleetVolumePtrOutputWithContext(context.Context) FleetVolumePtrOutput
+}
+
+type fleetVolumePtrType FleetVolumeArgs
+
+func FleetVolumePtr(v *FleetVolumeArgs) FleetVolumePtrInput {
+	return (*fleetVolumePtrType)(v)
+}
+
+func (*fleetVolumePtrType) ElementType() reflect.Type {
+	return reflect.TypeOf((**FleetVolume)(nil)).Elem()
+}
+
+func (i *fleetVolumePtrType) ToFleetVolumePtrOutput() FleetVolumePtrOutput {
+	return i.ToFleetVolumePtrOutputWithContext(context.Background())
+}
+
+func (i *fleetVolumePtrType) ToFleetVolumePtrOutputWithContext(ctx context.Context) FleetVolumePtrOutput {
+	return pulumi.ToOutputWithContext(ctx, i).(FleetVolumePtrOutput)
+}
+
+// Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A fleet gets or loses its volumes only when it is replaced.
+type FleetVolumeOutput struct{ *pulumi.OutputState }
+
+func (FleetVolumeOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*FleetVolume)(nil)).Elem()
+}
+
+func (o FleetVolumeOutput) ToFleetVolumeOutput() FleetVolumeOutput {
+	return o
+}
+
+func (o FleetVolumeOutput) ToFleetVolumeOutputWithContext(ctx context.Context) FleetVolumeOutput {
+	return o
+}
+
+func (o FleetVolumeOutput) ToFleetVolumePtrOutput() FleetVolumePtrOutput {
+	return o.ToFleetVolumePtrOutputWithContext(context.Background())
+}
+
+func (o FleetVolumeOutput) ToFleetVolumePtrOutputWithContext(ctx context.Context) FleetVolumePtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, v FleetVolume) *FleetVolume {
+		return &v
+	}).(FleetVolumePtrOutput)
+}
+
+// Whether new volumes are encrypted; true when left out.
+func (o FleetVolumeOutput) Encrypted() pulumi.BoolPtrOutput {
+	return o.ApplyT(func(v FleetVolume) *bool { return v.Encrypted }).(pulumi.BoolPtrOutput)
+}
+
+// Where each Machine mounts its volume, for example `/data`.
+func (o FleetVolumeOutput) Path() pulumi.StringOutput {
+	return o.ApplyT(func(v FleetVolume) string { return v.Path }).(pulumi.StringOutput)
+}
+
+// Size of each volume in GB, 1 to 500; 3 when left out. Volumes grow, and never shrink.
+func (o FleetVolumeOutput) SizeGb() pulumi.IntPtrOutput {
+	return o.ApplyT(func(v FleetVolume) *int { return v.SizeGb }).(pulumi.IntPtrOutput)
+}
+
+// Days that a snapshot of a new volume is kept, 1 to 60; 5 when left out.
+func (o FleetVolumeOutput) SnapshotRetention() pulumi.IntPtrOutput {
+	return o.ApplyT(func(v FleetVolume) *int { return v.SnapshotRetention }).(pulumi.IntPtrOutput)
+}
+
+type FleetVolumePtrOutput struct{ *pulumi.OutputState }
+
+func (FleetVolumePtrOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((**FleetVolume)(nil)).Elem()
+}
+
+func (o FleetVolumePtrOutput) ToFleetVolumePtrOutput() FleetVolumePtrOutput {
+	return o
+}
+
+func (o FleetVolumePtrOutput) ToFleetVolumePtrOutputWithContext(ctx context.Context) FleetVolumePtrOutput {
+	return o
+}
+
+func (o FleetVolumePtrOutput) Elem() FleetVolumeOutput {
+	return o.ApplyT(func(v *FleetVolume) FleetVolume {
+		if v != nil {
+			return *v
+		}
+		var ret FleetVolume
+		return ret
+	}).(FleetVolumeOutput)
+}
+
+// Whether new volumes are encrypted; true when left out.
+func (o FleetVolumePtrOutput) Encrypted() pulumi.BoolPtrOutput {
+	return o.ApplyT(func(v *FleetVolume) *bool {
+		if v == nil {
+			return nil
+		}
+		return v.Encrypted
+	}).(pulumi.BoolPtrOutput)
+}
+
+// Where each Machine mounts its volume, for example `/data`.
+func (o FleetVolumePtrOutput) Path() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v *FleetVolume) *string {
+		if v == nil {
+			return nil
+		}
+		return &v.Path
+	}).(pulumi.StringPtrOutput)
+}
+
+// Size of each volume in GB, 1 to 500; 3 when left out. Volumes grow, and never shrink.
+func (o FleetVolumePtrOutput) SizeGb() pulumi.IntPtrOutput {
+	return o.ApplyT(func(v *FleetVolume) *int {
+		if v == nil {
+			return nil
+		}
+		return v.SizeGb
+	}).(pulumi.IntPtrOutput)
+}
+
+// Days that a snapshot of a new volume is kept, 1 to 60; 5 when left out.
+func (o FleetVolumePtrOutput) SnapshotRetention() pulumi.IntPtrOutput {
+	return o.ApplyT(func(v *FleetVolume) *int {
+		if v == nil {
+			return nil
+		}
+		return v.SnapshotRetention
+	}).(pulumi.IntPtrOutput)
+}
+
 // One of `getRegions.regions`. The regions.
 type GetRegionsRegion struct {
 	// Room left, in Machines.
@@ -2565,7 +2762,7 @@ func (o MachineCheckMapOutput) MapIndex(k pulumi.StringInput) MachineCheckOutput
 	}).(MachineCheckOutput)
 }
 
-// Configuration of every Machine, as a Machine takes it, without `mounts`. Changing it begins a rollout by `strategy`.
+// Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
 type MachineConfig struct {
 	// Whether the Machine destroys itself once its main process has ended. Default: `false`.
 	AutoDestroy *bool `pulumi:"autoDestroy"`
@@ -2636,7 +2833,7 @@ type MachineConfigInput interface {
 	ToMachineConfigOutputWithContext(context.Context) MachineConfigOutput
 }
 
-// Configuration of every Machine, as a Machine takes it, without `mounts`. Changing it begins a rollout by `strategy`.
+// Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
 type MachineConfigArgs struct {
 	// Whether the Machine destroys itself once its main process has ended. Default: `false`.
 	AutoDestroy pulumi.BoolPtrInput `pulumi:"autoDestroy"`
@@ -2708,7 +2905,7 @@ func (i MachineConfigArgs) ToMachineConfigOutputWithContext(ctx context.Context)
 	return pulumi.ToOutputWithContext(ctx, i).(MachineConfigOutput)
 }
 
-// Configuration of every Machine, as a Machine takes it, without `mounts`. Changing it begins a rollout by `strategy`.
+// Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
 type MachineConfigOutput struct{ *pulumi.OutputState }
 
 func (MachineConfigOutput) ElementType() reflect.Type {
@@ -11382,6 +11579,8 @@ func init() {
 	pulumi.RegisterInputType(reflect.TypeOf((*EnvFromArrayInput)(nil)).Elem(), EnvFromArray{})
 	pulumi.RegisterInputType(reflect.TypeOf((*FleetStrategyInput)(nil)).Elem(), FleetStrategyArgs{})
 	pulumi.RegisterInputType(reflect.TypeOf((*FleetStrategyPtrInput)(nil)).Elem(), FleetStrategyArgs{})
+	pulumi.RegisterInputType(reflect.TypeOf((*FleetVolumeInput)(nil)).Elem(), FleetVolumeArgs{})
+	pulumi.RegisterInputType(reflect.TypeOf((*FleetVolumePtrInput)(nil)).Elem(), FleetVolumeArgs{})
 	pulumi.RegisterInputType(reflect.TypeOf((*HttpHeaderInput)(nil)).Elem(), HttpHeaderArgs{})
 	pulumi.RegisterInputType(reflect.TypeOf((*HttpHeaderArrayInput)(nil)).Elem(), HttpHeaderArray{})
 	pulumi.RegisterInputType(reflect.TypeOf((*MachineCacheDriveInput)(nil)).Elem(), MachineCacheDriveArgs{})
@@ -11495,6 +11694,8 @@ func init() {
 	pulumi.RegisterOutputType(FleetMemberArrayOutput{})
 	pulumi.RegisterOutputType(FleetStrategyOutput{})
 	pulumi.RegisterOutputType(FleetStrategyPtrOutput{})
+	pulumi.RegisterOutputType(FleetVolumeOutput{})
+	pulumi.RegisterOutputType(FleetVolumePtrOutput{})
 	pulumi.RegisterOutputType(GetRegionsRegionOutput{})
 	pulumi.RegisterOutputType(GetRegionsRegionArrayOutput{})
 	pulumi.RegisterOutputType(HttpHeaderOutput{})

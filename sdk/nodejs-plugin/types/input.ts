@@ -63,6 +63,28 @@ export interface FleetStrategyArgs {
 }
 
 /**
+ * Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A fleet gets or loses its volumes only when it is replaced.
+ */
+export interface FleetVolumeArgs {
+    /**
+     * Whether new volumes are encrypted; true when left out.
+     */
+    encrypted?: pulumi.Input<boolean | undefined>;
+    /**
+     * Where each Machine mounts its volume, for example `/data`.
+     */
+    path: pulumi.Input<string>;
+    /**
+     * Size of each volume in GB, 1 to 500; 3 when left out. Volumes grow, and never shrink.
+     */
+    sizeGb?: pulumi.Input<number | undefined>;
+    /**
+     * Days that a snapshot of a new volume is kept, 1 to 60; 5 when left out.
+     */
+    snapshotRetention?: pulumi.Input<number | undefined>;
+}
+
+/**
  * One of `MachineServiceCheck.headers`, `MachineCheck.headers`, `MachineContainerHealthcheckHttp.headers`. Headers an `http` check sends.
  */
 export interface HttpHeaderArgs {
@@ -141,7 +163,7 @@ export interface MachineCheckArgs {
 }
 
 /**
- * Configuration of every Machine, as a Machine takes it, without `mounts`. Changing it begins a rollout by `strategy`.
+ * Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
  */
 export interface MachineConfigArgs {
     /**

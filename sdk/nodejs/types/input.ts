@@ -235,6 +235,18 @@ export interface FleetStrategy {
   keepOld?: pulumi.Input<boolean> | undefined;
 }
 
+/** Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A fleet gets or loses its volumes only when it is replaced. */
+export interface FleetVolume {
+  /** Where each Machine mounts its volume, for example `/data`. */
+  path: pulumi.Input<string>;
+  /** Size of each volume in GB, 1 to 500; 3 when left out. Volumes grow, and never shrink. */
+  sizeGb?: pulumi.Input<number> | undefined;
+  /** Whether new volumes are encrypted; true when left out. */
+  encrypted?: pulumi.Input<boolean> | undefined;
+  /** Days that a snapshot of a new volume is kept, 1 to 60; 5 when left out. */
+  snapshotRetention?: pulumi.Input<number> | undefined;
+}
+
 /** One of `getRegions.regions`. The regions. */
 export interface GetRegionsRegion {
   /** Code of the region, for example `ams`. */
@@ -343,7 +355,7 @@ export interface MachineCheck {
   kind?: pulumi.Input<"informational" | "readiness"> | undefined;
 }
 
-/** Configuration of every Machine, as a Machine takes it, without `mounts`. Changing it begins a rollout by `strategy`. */
+/** Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`. */
 export interface MachineConfig {
   /** Image reference in a registry. */
   image: pulumi.Input<string>;

@@ -20,6 +20,8 @@ __all__ = [
     'EnvFromArgsDict',
     'FleetStrategyArgs',
     'FleetStrategyArgsDict',
+    'FleetVolumeArgs',
+    'FleetVolumeArgsDict',
     'HttpHeaderArgs',
     'HttpHeaderArgsDict',
     'MachineCacheDriveArgs',
@@ -350,6 +352,99 @@ class FleetStrategyArgs:
     @type.setter
     def type(self, value: pulumi.Input[Optional[Union[_builtins.str, 'FleetStrategyType']]]):
         pulumi.set(self, "type", value)
+
+
+class FleetVolumeArgsDict(TypedDict):
+    """
+    Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A fleet gets or loses its volumes only when it is replaced.
+    """
+    path: pulumi.Input[_builtins.str]
+    """
+    Where each Machine mounts its volume, for example `/data`.
+    """
+    encrypted: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
+    """
+    Whether new volumes are encrypted; true when left out.
+    """
+    size_gb: NotRequired[pulumi.Input[Optional[_builtins.int]]]
+    """
+    Size of each volume in GB, 1 to 500; 3 when left out. Volumes grow, and never shrink.
+    """
+    snapshot_retention: NotRequired[pulumi.Input[Optional[_builtins.int]]]
+    """
+    Days that a snapshot of a new volume is kept, 1 to 60; 5 when left out.
+    """
+
+@pulumi.input_type
+class FleetVolumeArgs:
+    def __init__(__self__, *,
+                 path: pulumi.Input[_builtins.str],
+                 encrypted: pulumi.Input[Optional[_builtins.bool]] = None,
+                 size_gb: pulumi.Input[Optional[_builtins.int]] = None,
+                 snapshot_retention: pulumi.Input[Optional[_builtins.int]] = None):
+        """
+        Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A fleet gets or loses its volumes only when it is replaced.
+
+        :param pulumi.Input[_builtins.str] path: Where each Machine mounts its volume, for example `/data`.
+        :param pulumi.Input[_builtins.bool] encrypted: Whether new volumes are encrypted; true when left out.
+        :param pulumi.Input[_builtins.int] size_gb: Size of each volume in GB, 1 to 500; 3 when left out. Volumes grow, and never shrink.
+        :param pulumi.Input[_builtins.int] snapshot_retention: Days that a snapshot of a new volume is kept, 1 to 60; 5 when left out.
+        """
+        pulumi.set(__self__, "path", path)
+        if encrypted is not None:
+            pulumi.set(__self__, "encrypted", encrypted)
+        if size_gb is not None:
+            pulumi.set(__self__, "size_gb", size_gb)
+        if snapshot_retention is not None:
+            pulumi.set(__self__, "snapshot_retention", snapshot_retention)
+
+    @_builtins.property
+    @pulumi.getter
+    def path(self) -> pulumi.Input[_builtins.str]:
+        """
+        Where each Machine mounts its volume, for example `/data`.
+        """
+        return pulumi.get(self, "path")
+
+    @path.setter
+    def path(self, value: pulumi.Input[_builtins.str]):
+        pulumi.set(self, "path", value)
+
+    @_builtins.property
+    @pulumi.getter
+    def encrypted(self) -> pulumi.Input[Optional[_builtins.bool]]:
+        """
+        Whether new volumes are encrypted; true when left out.
+        """
+        return pulumi.get(self, "encrypted")
+
+    @encrypted.setter
+    def encrypted(self, value: pulumi.Input[Optional[_builtins.bool]]):
+        pulumi.set(self, "encrypted", value)
+
+    @_builtins.property
+    @pulumi.getter(name="sizeGb")
+    def size_gb(self) -> pulumi.Input[Optional[_builtins.int]]:
+        """
+        Size of each volume in GB, 1 to 500; 3 when left out. Volumes grow, and never shrink.
+        """
+        return pulumi.get(self, "size_gb")
+
+    @size_gb.setter
+    def size_gb(self, value: pulumi.Input[Optional[_builtins.int]]):
+        pulumi.set(self, "size_gb", value)
+
+    @_builtins.property
+    @pulumi.getter(name="snapshotRetention")
+    def snapshot_retention(self) -> pulumi.Input[Optional[_builtins.int]]:
+        """
+        Days that a snapshot of a new volume is kept, 1 to 60; 5 when left out.
+        """
+        return pulumi.get(self, "snapshot_retention")
+
+    @snapshot_retention.setter
+    def snapshot_retention(self, value: pulumi.Input[Optional[_builtins.int]]):
+        pulumi.set(self, "snapshot_retention", value)
 
 
 class HttpHeaderArgsDict(TypedDict):
@@ -694,7 +789,7 @@ class MachineCheckArgs:
 
 class MachineConfigArgsDict(TypedDict):
     """
-    Configuration of every Machine, as a Machine takes it, without `mounts`. Changing it begins a rollout by `strategy`.
+    Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
     """
     image: pulumi.Input[_builtins.str]
     """
@@ -831,7 +926,7 @@ class MachineConfigArgs:
                  stop_config: pulumi.Input[Optional['MachineStopConfigArgs']] = None,
                  volumes: pulumi.Input[Optional[Sequence[pulumi.Input['MachineVolumeArgs']]]] = None):
         """
-        Configuration of every Machine, as a Machine takes it, without `mounts`. Changing it begins a rollout by `strategy`.
+        Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
 
         :param pulumi.Input[_builtins.str] image: Image reference in a registry.
         :param pulumi.Input[_builtins.bool] auto_destroy: Whether the Machine destroys itself once its main process has ended. Default: `false`.

@@ -24,7 +24,9 @@ class FleetArgs:
     def __init__(__self__, *,
                  app: pulumi.Input[_builtins.str],
                  config: pulumi.Input['MachineConfigArgs'],
+                 adopt: pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]] = None,
                  count: pulumi.Input[Optional[_builtins.int]] = None,
+                 delete_volumes: pulumi.Input[Optional[_builtins.bool]] = None,
                  fallback_regions: pulumi.Input[Optional[Sequence[pulumi.Input[Union[_builtins.str, 'Region']]]]] = None,
                  min_secrets_version: Optional[Any] = None,
                  name: pulumi.Input[Optional[_builtins.str]] = None,
@@ -33,13 +35,16 @@ class FleetArgs:
                  promoted: pulumi.Input[Optional[_builtins.bool]] = None,
                  regions: pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.int]]]] = None,
                  spread_over: pulumi.Input[Optional[Sequence[pulumi.Input[Union[_builtins.str, 'Region']]]]] = None,
-                 strategy: pulumi.Input[Optional['FleetStrategyArgs']] = None):
+                 strategy: pulumi.Input[Optional['FleetStrategyArgs']] = None,
+                 volume: pulumi.Input[Optional['FleetVolumeArgs']] = None):
         """
         The set of arguments for constructing a Fleet resource.
 
         :param pulumi.Input[_builtins.str] app: App the Machines run in: the `id` of an App. Changing it replaces the fleet.
-        :param pulumi.Input['MachineConfigArgs'] config: Configuration of every Machine, as a Machine takes it, without `mounts`. Changing it begins a rollout by `strategy`.
+        :param pulumi.Input['MachineConfigArgs'] config: Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
+        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] adopt: Machines that exist and become members, by their ids. Those that have the configuration already are not restarted. A Machine of the program must leave it first: give its resource `retainOnDelete`, run `up`, and remove it together with adopting it here.
         :param pulumi.Input[_builtins.int] count: Number of Machines, spread evenly over the regions of `spreadOver`. Exclusive with `regions`.
+        :param pulumi.Input[_builtins.bool] delete_volumes: Whether the volume of a Machine is deleted with it, when the fleet shrinks or is deleted. Its data is lost then. Default: `false`.
         :param pulumi.Input[Sequence[pulumi.Input[Union[_builtins.str, 'Region']]]] fallback_regions: Regions to try in this order when a region has no room for a Machine. It counts for the region that it was wanted in.
         :param Any min_secrets_version: Version of the App's secrets that the Machines must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change begins a rollout. It cannot be read back.
         :param pulumi.Input[_builtins.str] name: Name, 1 to 40 of `a-z`, `0-9` and `-`, unique among the App's fleets. Its Machines are named after it: `web-ams-1`. The resource's name when left out. Changing it replaces the fleet.
@@ -49,11 +54,18 @@ class FleetArgs:
         :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.int]]] regions: Number of Machines by region, for example `{ ams: 3, iad: 2 }`. Exclusive with `count`.
         :param pulumi.Input[Sequence[pulumi.Input[Union[_builtins.str, 'Region']]]] spread_over: Regions that `count` is spread over; the first ones get one Machine more.
         :param pulumi.Input['FleetStrategyArgs'] strategy: How the Machines are changed from one configuration to the next; rolling when left out.
+        :param pulumi.Input['FleetVolumeArgs'] volume: Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A fleet gets or loses its volumes only when it is replaced.
         """
         pulumi.set(__self__, "app", app)
         pulumi.set(__self__, "config", config)
+        if adopt is not None:
+            pulumi.set(__self__, "adopt", adopt)
         if count is not None:
             pulumi.set(__self__, "count", count)
+        if delete_volumes is None:
+            delete_volumes = False
+        if delete_volumes is not None:
+            pulumi.set(__self__, "delete_volumes", delete_volumes)
         if fallback_regions is not None:
             pulumi.set(__self__, "fallback_regions", fallback_regions)
         if min_secrets_version is not None:
@@ -78,6 +90,8 @@ class FleetArgs:
             pulumi.set(__self__, "spread_over", spread_over)
         if strategy is not None:
             pulumi.set(__self__, "strategy", strategy)
+        if volume is not None:
+            pulumi.set(__self__, "volume", volume)
 
     @_builtins.property
     @pulumi.getter
@@ -95,13 +109,25 @@ class FleetArgs:
     @pulumi.getter
     def config(self) -> pulumi.Input['MachineConfigArgs']:
         """
-        Configuration of every Machine, as a Machine takes it, without `mounts`. Changing it begins a rollout by `strategy`.
+        Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
         """
         return pulumi.get(self, "config")
 
     @config.setter
     def config(self, value: pulumi.Input['MachineConfigArgs']):
         pulumi.set(self, "config", value)
+
+    @_builtins.property
+    @pulumi.getter
+    def adopt(self) -> pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]:
+        """
+        Machines that exist and become members, by their ids. Those that have the configuration already are not restarted. A Machine of the program must leave it first: give its resource `retainOnDelete`, run `up`, and remove it together with adopting it here.
+        """
+        return pulumi.get(self, "adopt")
+
+    @adopt.setter
+    def adopt(self, value: pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]):
+        pulumi.set(self, "adopt", value)
 
     @_builtins.property
     @pulumi.getter
@@ -114,6 +140,18 @@ class FleetArgs:
     @count.setter
     def count(self, value: pulumi.Input[Optional[_builtins.int]]):
         pulumi.set(self, "count", value)
+
+    @_builtins.property
+    @pulumi.getter(name="deleteVolumes")
+    def delete_volumes(self) -> pulumi.Input[Optional[_builtins.bool]]:
+        """
+        Whether the volume of a Machine is deleted with it, when the fleet shrinks or is deleted. Its data is lost then. Default: `false`.
+        """
+        return pulumi.get(self, "delete_volumes")
+
+    @delete_volumes.setter
+    def delete_volumes(self, value: pulumi.Input[Optional[_builtins.bool]]):
+        pulumi.set(self, "delete_volumes", value)
 
     @_builtins.property
     @pulumi.getter(name="fallbackRegions")
@@ -223,6 +261,18 @@ class FleetArgs:
     def strategy(self, value: pulumi.Input[Optional['FleetStrategyArgs']]):
         pulumi.set(self, "strategy", value)
 
+    @_builtins.property
+    @pulumi.getter
+    def volume(self) -> pulumi.Input[Optional['FleetVolumeArgs']]:
+        """
+        Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A fleet gets or loses its volumes only when it is replaced.
+        """
+        return pulumi.get(self, "volume")
+
+    @volume.setter
+    def volume(self, value: pulumi.Input[Optional['FleetVolumeArgs']]):
+        pulumi.set(self, "volume", value)
+
 
 @pulumi.type_token("machines:index:Fleet")
 class Fleet(pulumi.CustomResource):
@@ -230,9 +280,11 @@ class Fleet(pulumi.CustomResource):
     def __init__(__self__,
                  resource_name: str,
                  opts: Optional[pulumi.ResourceOptions] = None,
+                 adopt: pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]] = None,
                  app: pulumi.Input[Optional[_builtins.str]] = None,
                  config: pulumi.Input[Optional[Union['MachineConfigArgs', 'MachineConfigArgsDict']]] = None,
                  count: pulumi.Input[Optional[_builtins.int]] = None,
+                 delete_volumes: pulumi.Input[Optional[_builtins.bool]] = None,
                  fallback_regions: pulumi.Input[Optional[Sequence[pulumi.Input[Union[_builtins.str, 'Region']]]]] = None,
                  min_secrets_version: Optional[Any] = None,
                  name: pulumi.Input[Optional[_builtins.str]] = None,
@@ -242,6 +294,7 @@ class Fleet(pulumi.CustomResource):
                  regions: pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.int]]]] = None,
                  spread_over: pulumi.Input[Optional[Sequence[pulumi.Input[Union[_builtins.str, 'Region']]]]] = None,
                  strategy: pulumi.Input[Optional[Union['FleetStrategyArgs', 'FleetStrategyArgsDict']]] = None,
+                 volume: pulumi.Input[Optional[Union['FleetVolumeArgs', 'FleetVolumeArgsDict']]] = None,
                  __props__=None):
         """
         The Machines of one configuration in an App, and how they are changed from one configuration to the next.
@@ -250,9 +303,11 @@ class Fleet(pulumi.CustomResource):
 
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
+        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] adopt: Machines that exist and become members, by their ids. Those that have the configuration already are not restarted. A Machine of the program must leave it first: give its resource `retainOnDelete`, run `up`, and remove it together with adopting it here.
         :param pulumi.Input[_builtins.str] app: App the Machines run in: the `id` of an App. Changing it replaces the fleet.
-        :param pulumi.Input[Union['MachineConfigArgs', 'MachineConfigArgsDict']] config: Configuration of every Machine, as a Machine takes it, without `mounts`. Changing it begins a rollout by `strategy`.
+        :param pulumi.Input[Union['MachineConfigArgs', 'MachineConfigArgsDict']] config: Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
         :param pulumi.Input[_builtins.int] count: Number of Machines, spread evenly over the regions of `spreadOver`. Exclusive with `regions`.
+        :param pulumi.Input[_builtins.bool] delete_volumes: Whether the volume of a Machine is deleted with it, when the fleet shrinks or is deleted. Its data is lost then. Default: `false`.
         :param pulumi.Input[Sequence[pulumi.Input[Union[_builtins.str, 'Region']]]] fallback_regions: Regions to try in this order when a region has no room for a Machine. It counts for the region that it was wanted in.
         :param Any min_secrets_version: Version of the App's secrets that the Machines must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change begins a rollout. It cannot be read back.
         :param pulumi.Input[_builtins.str] name: Name, 1 to 40 of `a-z`, `0-9` and `-`, unique among the App's fleets. Its Machines are named after it: `web-ams-1`. The resource's name when left out. Changing it replaces the fleet.
@@ -262,6 +317,7 @@ class Fleet(pulumi.CustomResource):
         :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.int]]] regions: Number of Machines by region, for example `{ ams: 3, iad: 2 }`. Exclusive with `count`.
         :param pulumi.Input[Sequence[pulumi.Input[Union[_builtins.str, 'Region']]]] spread_over: Regions that `count` is spread over; the first ones get one Machine more.
         :param pulumi.Input[Union['FleetStrategyArgs', 'FleetStrategyArgsDict']] strategy: How the Machines are changed from one configuration to the next; rolling when left out.
+        :param pulumi.Input[Union['FleetVolumeArgs', 'FleetVolumeArgsDict']] volume: Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A fleet gets or loses its volumes only when it is replaced.
         """
         ...
     @overload
@@ -289,9 +345,11 @@ class Fleet(pulumi.CustomResource):
     def _internal_init(__self__,
                  resource_name: str,
                  opts: Optional[pulumi.ResourceOptions] = None,
+                 adopt: pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]] = None,
                  app: pulumi.Input[Optional[_builtins.str]] = None,
                  config: pulumi.Input[Optional[Union['MachineConfigArgs', 'MachineConfigArgsDict']]] = None,
                  count: pulumi.Input[Optional[_builtins.int]] = None,
+                 delete_volumes: pulumi.Input[Optional[_builtins.bool]] = None,
                  fallback_regions: pulumi.Input[Optional[Sequence[pulumi.Input[Union[_builtins.str, 'Region']]]]] = None,
                  min_secrets_version: Optional[Any] = None,
                  name: pulumi.Input[Optional[_builtins.str]] = None,
@@ -301,6 +359,7 @@ class Fleet(pulumi.CustomResource):
                  regions: pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.int]]]] = None,
                  spread_over: pulumi.Input[Optional[Sequence[pulumi.Input[Union[_builtins.str, 'Region']]]]] = None,
                  strategy: pulumi.Input[Optional[Union['FleetStrategyArgs', 'FleetStrategyArgsDict']]] = None,
+                 volume: pulumi.Input[Optional[Union['FleetVolumeArgs', 'FleetVolumeArgsDict']]] = None,
                  __props__=None):
         opts = pulumi.ResourceOptions.merge(_utilities.get_resource_opts_defaults(), opts)
         if not isinstance(opts, pulumi.ResourceOptions):
@@ -310,6 +369,7 @@ class Fleet(pulumi.CustomResource):
                 raise TypeError('__props__ is only valid when passed in combination with a valid opts.id to get an existing resource')
             __props__ = FleetArgs.__new__(FleetArgs)
 
+            __props__.__dict__["adopt"] = adopt
             if app is None and not opts.urn:
                 raise TypeError("Missing required property 'app'")
             __props__.__dict__["app"] = app
@@ -317,6 +377,9 @@ class Fleet(pulumi.CustomResource):
                 raise TypeError("Missing required property 'config'")
             __props__.__dict__["config"] = config
             __props__.__dict__["count"] = count
+            if delete_volumes is None:
+                delete_volumes = False
+            __props__.__dict__["delete_volumes"] = delete_volumes
             __props__.__dict__["fallback_regions"] = fallback_regions
             __props__.__dict__["min_secrets_version"] = min_secrets_version
             __props__.__dict__["name"] = name
@@ -332,6 +395,7 @@ class Fleet(pulumi.CustomResource):
             __props__.__dict__["regions"] = regions
             __props__.__dict__["spread_over"] = spread_over
             __props__.__dict__["strategy"] = strategy
+            __props__.__dict__["volume"] = volume
             __props__.__dict__["committed"] = None
             __props__.__dict__["drift"] = None
             __props__.__dict__["image"] = None
@@ -361,10 +425,12 @@ class Fleet(pulumi.CustomResource):
 
         __props__ = FleetArgs.__new__(FleetArgs)
 
+        __props__.__dict__["adopt"] = None
         __props__.__dict__["app"] = None
         __props__.__dict__["committed"] = None
         __props__.__dict__["config"] = None
         __props__.__dict__["count"] = None
+        __props__.__dict__["delete_volumes"] = None
         __props__.__dict__["drift"] = None
         __props__.__dict__["fallback_regions"] = None
         __props__.__dict__["image"] = None
@@ -378,7 +444,16 @@ class Fleet(pulumi.CustomResource):
         __props__.__dict__["rollout"] = None
         __props__.__dict__["spread_over"] = None
         __props__.__dict__["strategy"] = None
+        __props__.__dict__["volume"] = None
         return Fleet(resource_name, opts=opts, __props__=__props__)
+
+    @_builtins.property
+    @pulumi.getter
+    def adopt(self) -> pulumi.Output[Optional[Sequence[_builtins.str]]]:
+        """
+        Machines that exist and become members, by their ids. Those that have the configuration already are not restarted. A Machine of the program must leave it first: give its resource `retainOnDelete`, run `up`, and remove it together with adopting it here.
+        """
+        return pulumi.get(self, "adopt")
 
     @_builtins.property
     @pulumi.getter
@@ -400,7 +475,7 @@ class Fleet(pulumi.CustomResource):
     @pulumi.getter
     def config(self) -> pulumi.Output['outputs.MachineConfig']:
         """
-        Configuration of every Machine, as a Machine takes it, without `mounts`. Changing it begins a rollout by `strategy`.
+        Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
         """
         return pulumi.get(self, "config")
 
@@ -411,6 +486,14 @@ class Fleet(pulumi.CustomResource):
         Number of Machines, spread evenly over the regions of `spreadOver`. Exclusive with `regions`.
         """
         return pulumi.get(self, "count")
+
+    @_builtins.property
+    @pulumi.getter(name="deleteVolumes")
+    def delete_volumes(self) -> pulumi.Output[_builtins.bool]:
+        """
+        Whether the volume of a Machine is deleted with it, when the fleet shrinks or is deleted. Its data is lost then. Default: `false`.
+        """
+        return pulumi.get(self, "delete_volumes")
 
     @_builtins.property
     @pulumi.getter
@@ -515,4 +598,12 @@ class Fleet(pulumi.CustomResource):
         How the Machines are changed from one configuration to the next; rolling when left out.
         """
         return pulumi.get(self, "strategy")
+
+    @_builtins.property
+    @pulumi.getter
+    def volume(self) -> pulumi.Output[Optional['outputs.FleetVolume']]:
+        """
+        Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A fleet gets or loses its volumes only when it is replaced.
+        """
+        return pulumi.get(self, "volume")
 

@@ -33,6 +33,7 @@ __all__ = [
     'EnvFrom',
     'FleetMember',
     'FleetStrategy',
+    'FleetVolume',
     'GetRegionsRegion',
     'HttpHeader',
     'ImageDetails',
@@ -1362,6 +1363,84 @@ class FleetStrategy(dict):
 
 
 @pulumi.output_type
+class FleetVolume(dict):
+    """
+    Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A fleet gets or loses its volumes only when it is replaced.
+    """
+    @staticmethod
+    def __key_warning(key: str):
+        suggest = None
+        if key == "sizeGb":
+            suggest = "size_gb"
+        elif key == "snapshotRetention":
+            suggest = "snapshot_retention"
+
+        if suggest:
+            pulumi.log.warn(f"Key '{key}' not found in FleetVolume. Access the value via the '{suggest}' property getter instead.")
+
+    def __getitem__(self, key: str) -> Any:
+        FleetVolume.__key_warning(key)
+        return super().__getitem__(key)
+
+    def get(self, key: str, default = None) -> Any:
+        FleetVolume.__key_warning(key)
+        return super().get(key, default)
+
+    def __init__(__self__, *,
+                 path: _builtins.str,
+                 encrypted: Optional[_builtins.bool] = None,
+                 size_gb: Optional[_builtins.int] = None,
+                 snapshot_retention: Optional[_builtins.int] = None):
+        """
+        Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A fleet gets or loses its volumes only when it is replaced.
+
+        :param _builtins.str path: Where each Machine mounts its volume, for example `/data`.
+        :param _builtins.bool encrypted: Whether new volumes are encrypted; true when left out.
+        :param _builtins.int size_gb: Size of each volume in GB, 1 to 500; 3 when left out. Volumes grow, and never shrink.
+        :param _builtins.int snapshot_retention: Days that a snapshot of a new volume is kept, 1 to 60; 5 when left out.
+        """
+        pulumi.set(__self__, "path", path)
+        if encrypted is not None:
+            pulumi.set(__self__, "encrypted", encrypted)
+        if size_gb is not None:
+            pulumi.set(__self__, "size_gb", size_gb)
+        if snapshot_retention is not None:
+            pulumi.set(__self__, "snapshot_retention", snapshot_retention)
+
+    @_builtins.property
+    @pulumi.getter
+    def path(self) -> _builtins.str:
+        """
+        Where each Machine mounts its volume, for example `/data`.
+        """
+        return pulumi.get(self, "path")
+
+    @_builtins.property
+    @pulumi.getter
+    def encrypted(self) -> Optional[_builtins.bool]:
+        """
+        Whether new volumes are encrypted; true when left out.
+        """
+        return pulumi.get(self, "encrypted")
+
+    @_builtins.property
+    @pulumi.getter(name="sizeGb")
+    def size_gb(self) -> Optional[_builtins.int]:
+        """
+        Size of each volume in GB, 1 to 500; 3 when left out. Volumes grow, and never shrink.
+        """
+        return pulumi.get(self, "size_gb")
+
+    @_builtins.property
+    @pulumi.getter(name="snapshotRetention")
+    def snapshot_retention(self) -> Optional[_builtins.int]:
+        """
+        Days that a snapshot of a new volume is kept, 1 to 60; 5 when left out.
+        """
+        return pulumi.get(self, "snapshot_retention")
+
+
+@pulumi.output_type
 class GetRegionsRegion(dict):
     """
     One of `getRegions.regions`. The regions.
@@ -1961,7 +2040,7 @@ class MachineCheck(dict):
 @pulumi.output_type
 class MachineConfig(dict):
     """
-    Configuration of every Machine, as a Machine takes it, without `mounts`. Changing it begins a rollout by `strategy`.
+    Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
     """
     @staticmethod
     def __key_warning(key: str):
@@ -2014,7 +2093,7 @@ class MachineConfig(dict):
                  stop_config: Optional['outputs.MachineStopConfig'] = None,
                  volumes: Optional[Sequence['outputs.MachineVolume']] = None):
         """
-        Configuration of every Machine, as a Machine takes it, without `mounts`. Changing it begins a rollout by `strategy`.
+        Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
 
         :param _builtins.str image: Image reference in a registry.
         :param _builtins.bool auto_destroy: Whether the Machine destroys itself once its main process has ended. Default: `false`.
