@@ -1,4 +1,5 @@
 // `pulumi-machines/client`: the typed client for scripts. The resources use the same one, with the same retries and errors.
+import "./requireNode.ts";
 import type { Lease } from "./lease.ts";
 import { withLease as leased } from "./lease.ts";
 import { reached, type Reached, type WaitState } from "./wait.ts";

@@ -1,6 +1,7 @@
 // Binding 1: the module that the constant `__provider` string of every resource requires (`pulumi-machines/dynamic`).
 // The engine's host for dynamic providers passes plain values, without URN, timeout and cancellation. They travel in
 // the hidden `__context` input instead.
+import "../client/requireNode.ts";
 import { randomBytes } from "node:crypto";
 import type * as dynamic from "@pulumi/pulumi/dynamic";
 import type { Field } from "../../api/schema.ts";

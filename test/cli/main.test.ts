@@ -111,7 +111,7 @@ describe("what is missing on the computer is one sentence, before everything els
     );
   });
 
-  test("an unsupported Node, for the command and for the policy pack", async () => {
+  test("an unsupported Node, for the command, the plugin and the policy pack", async () => {
     const old = join(folder, "old.cjs");
     writeFileSync(
       old,
@@ -119,15 +119,17 @@ describe("what is missing on the computer is one sentence, before everything els
     );
     const env = { NODE_OPTIONS: `--require ${old}`, PATH: "/nowhere" };
     oneSentence(await run(["status"], env), /^pulumi-machines needs Node 22\.19 or later; this is 20\.1\.0\.\n$/);
-    const pack = spawnSync(process.execPath, ["--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", "policy/main.ts"], {
-      env: { ...process.env, ...env },
-      encoding: "utf8",
-    });
-    expect(pack).toMatchObject({
-      status: 1,
-      stdout: "",
-      stderr: "pulumi-machines-policy needs Node 22.19 or later; this is 20.1.0.\n",
-    });
+    for (const [file, name] of [
+      ["policy/main.ts", "pulumi-machines-policy"],
+      ["provider/main.ts", "pulumi-resource-machines"],
+    ] as const) {
+      const ran = spawnSync(process.execPath, ["--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", file], {
+        env: { ...process.env, ...env },
+        encoding: "utf8",
+      });
+      const stderr = `${name} needs Node 22.19 or later; this is 20.1.0.\n`;
+      expect(ran).toMatchObject({ status: 1, stdout: "", stderr });
+    }
   });
 
   test("not logged in", async () => {

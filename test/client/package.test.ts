@@ -62,6 +62,24 @@ test.each(["await client.close();", ""])("a script does its work and exits by it
   expect([code, out, err]).toEqual([0, ["started", "stopped"], ""]);
 });
 
+test.each(["pulumi-machines", "pulumi-machines/dynamic", "pulumi-machines/client"])(
+  "an unsupported Node is refused before anything else: %s",
+  async (name) => {
+    const { code, err } = await run(`
+      import { createRequire } from "node:module";
+      Object.defineProperty(process, "versions", { value: { ...process.versions, node: "22.18.0" } });
+      try {
+        createRequire(import.meta.url)("${name}");
+      } catch (error) {
+        // Pulumi prints such an error without its stack.
+        process.exitCode = error.__pulumiRunError ? 3 : 4;
+        console.error(error.message);
+      }
+    `);
+    expect([code, err]).toEqual([3, "pulumi-machines needs Node 22.19 or later; this is 22.18.0.\n"]);
+  },
+);
+
 test("undici is loaded only with the first request", async () => {
   const { out, err } = await run(`
     import { createRequire } from "node:module";
