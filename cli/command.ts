@@ -67,6 +67,7 @@ function addOrphans(program: Command): void {
     .option("--snapshots", "compare snapshots of volumes and backups of clusters, too")
     .option("--only <type>", "compare this type only, for example Machine; may be repeated", collect)
     .option("--import <file>", "write a file for `pulumi import --file` that adopts the orphans")
+    .option("--include <ids...>", "write these into the file, too, although Pulumi created them for another stack")
     .option("--delete <ids...>", "delete the orphans with these ids; shows them and asks before")
     .option("--allow-data-loss", "delete volumes and other objects with data, too, without asking for their ids")
     .option("-y, --yes", "do not ask before deleting")

@@ -125,10 +125,10 @@ function tokenIn(urn: string): string {
 
 const isDefaultProvider = (urn: string): boolean => /^default(_|$)/.test(nameIn(urn));
 
-/** A resource of a deployment; undefined if it is not ours. */
+/** A resource of a deployment; undefined if it is not ours, or a component such as a Release, which has no object. */
 export function heldIn(found: Values, isPending = false): StateResource | undefined {
-  const { urn, id, inputs, outputs, parent, provider, external, protect } = found;
-  if (typeof urn !== "string") return undefined;
+  const { urn, id, inputs, outputs, parent, provider, external, protect, custom } = found;
+  if (typeof urn !== "string" || custom === false) return undefined;
   const type = /^(?:pulumi-nodejs:dynamic\/machines:|machines:index:)(\w+)$/.exec(tokenIn(urn))?.[1];
   if (type === undefined) return undefined;
   const from = (plainText(provider) ?? "").replace(/::[^:]*$/, "");

@@ -1,4 +1,5 @@
 // Writes the file with which `pulumi import` adopts orphans.
+import { MachinesError } from "../../provider/client/errors.ts";
 import type { Orphan } from "./compare.ts";
 import type { StateResource, StateProvider } from "../stackState.ts";
 
@@ -70,6 +71,65 @@ export function importCommand({ type, name, id, parent, provider }: Import): str
   const through = provider === undefined ? [] : ["--provider", `provider=${provider.urn}`];
   return ["pulumi", "import", type, name, id, ...around, ...through].map(quoted).join(" ");
 }
+
+/** An orphan and its import; undefined if it cannot be imported. */
+export interface ReportedOrphan {
+  readonly orphan: Orphan;
+  readonly asImport: Import | undefined;
+}
+
+/**
+ * What to import, and what is left out because the next `up` would delete it from another stack.
+ * @param places the orphans of each endpoint
+ * @param include ids of those to import nevertheless; that of an App includes all in it
+ * @throws MachinesError `invalid-input` for an id of `include` that no orphan to import has
+ */
+export function chosenImports(
+  places: readonly (readonly ReportedOrphan[])[],
+  include: readonly string[] = [],
+): {
+  readonly imports: readonly Import[];
+  readonly leftOut: readonly { readonly id: string; readonly text: string }[];
+} {
+  const isNamed = (name: string, { id }: Orphan): boolean => id === name || id.startsWith(`${name}/`);
+  const all = places.flatMap((found) => found.filter(({ asImport }) => asImport !== undefined));
+  for (const name of include)
+    if (!all.some(({ orphan }) => isNamed(name, orphan)))
+      throw new MachinesError("invalid-input", `--include ${name}: no orphan with this ID can be imported`);
+  const others = places.flatMap((found) => {
+    const apps = appsOfOthers(found);
+    return found.flatMap(({ orphan, asImport }) => (asImport && isOfOthers(orphan, apps) ? [{ orphan, apps }] : []));
+  });
+  const left = others.filter(({ orphan }) => !include.some((name) => isNamed(name, orphan)));
+  const leftOrphans = new Set(left.map(({ orphan }) => orphan));
+  const texts = new Map(
+    left.map(({ orphan: { kind, id }, apps }) =>
+      apps.has(appIn(id)) ? [appIn(id), `App ${appIn(id)} and all in it`] : [id, `${kind.type} ${id}`],
+    ),
+  );
+  return {
+    imports: all.flatMap(({ orphan, asImport }) =>
+      asImport === undefined || leftOrphans.has(orphan) ? [] : [asImport],
+    ),
+    leftOut: [...texts].map(([id, text]) => ({ id, text })),
+  };
+}
+
+const appIn = (id: string): string => id.split("/")[0] ?? "";
+
+/** Apps that are orphans and contain Machines of another stack: Apps have no tags of their own. */
+function appsOfOthers(found: readonly ReportedOrphan[]): ReadonlySet<string> {
+  const marked = new Set(found.flatMap(({ orphan }) => (orphan.createdBy === "pulumi" ? [appIn(orphan.id)] : [])));
+  return new Set(
+    found.flatMap(({ orphan: { kind, id, pending } }) =>
+      kind.type === "App" && marked.has(id) && pending === undefined ? [id] : [],
+    ),
+  );
+}
+
+/** Whether another stack created an orphan, or probably did. */
+const isOfOthers = ({ createdBy, id }: Orphan, apps: ReadonlySet<string>): boolean =>
+  createdBy === "pulumi" || (apps.has(appIn(id)) && !["stack", "perhaps"].includes(createdBy));
 
 /** The text of the file for `pulumi import --file`. */
 export function importFile(imports: readonly Import[]): string {

@@ -8,7 +8,7 @@ import { processJournal } from "../../provider/core/journal.ts";
 import { didYouMean } from "../../api/didYouMean.ts";
 import { compare, comparedTypes, type Orphan } from "./compare.ts";
 import { requireSomething, type ScopeSelection } from "./scopes.ts";
-import { importFile, Names, quoted } from "./importFile.ts";
+import { chosenImports, importFile, Names, quoted } from "./importFile.ts";
 import { provenancesOf } from "./provenance.ts";
 import { targetsOf, type Target } from "../targets.ts";
 import { exportStack, stackConfig } from "../pulumi.ts";
@@ -32,6 +32,8 @@ export interface Options {
   readonly snapshots?: true;
   readonly only?: readonly string[];
   readonly import?: string;
+  /** Ids of objects to import although another stack created them; that of an App includes all in it. */
+  readonly include?: readonly string[];
   /** Ids of the orphans to delete. */
   readonly delete?: readonly string[];
   /** Whether objects with data are deleted without asking for their ids. */
@@ -107,16 +109,19 @@ function report({ state, findings, refused }: Found, options: Options & Scope, {
         : textOf(state, findings, { command, isWriting: options.import !== undefined }),
     );
   for (const failure of refused) err(`Not compared: ${failure}`);
-  if (options.import !== undefined) writeImports(options.import, findings, err);
+  if (options.import !== undefined) writeImports(options.import, options.include, findings, err);
   if (findings.some(({ orphans, missing }) => orphans.length + missing.length > 0)) return 1;
   return refused.length > 0 ? 2 : 0;
 }
 
-/** Options that go with --delete only, or never. */
-function refuseTogether({ delete: ids, allowDataLoss, yes, state, import: file, json }: Options): void {
+/** Options that go with another one only, or never. */
+function refuseTogether(options: Options): void {
+  const { delete: ids, allowDataLoss, yes, state, import: file, include, app, allApps, json } = options;
   const wrong = (message: string): never => {
     throw new MachinesError("invalid-input", message);
   };
+  if (app !== undefined && allApps) wrong("--app and --all-apps cannot be combined: --all-apps compares every App");
+  if (include !== undefined && file === undefined) wrong("--include goes with --import");
   if (ids === undefined && allowDataLoss) wrong("--allow-data-loss goes with --delete");
   if (ids === undefined && yes) wrong("--yes goes with --delete; without it, nothing is changed");
   if (ids === undefined) return;
@@ -224,8 +229,21 @@ function byEndpoint(
 
 const dynamicRefusal = `--import: the resources of this stack are dynamic ones, and those cannot be imported. Change over to the plugin first (${docsUrl("bindings.md#from-dynamic-to-plugin")}) and run \`pulumi up\`, or delete the orphans with --delete. Without --import, this command lists them.`;
 
-function writeImports(file: string, findings: readonly PlaceReport[], err: Streams["err"]): void {
-  const imports = findings.flatMap(({ orphans }) => orphans.flatMap(({ asImport }) => asImport ?? []));
+function writeImports(
+  file: string,
+  include: readonly string[] | undefined,
+  findings: readonly PlaceReport[],
+  err: Streams["err"],
+): void {
+  const { imports, leftOut } = chosenImports(
+    findings.map(({ orphans }) => orphans),
+    include,
+  );
+  if (leftOut.length > 0)
+    err(
+      `Left out, because Pulumi created them for another stack: ${leftOut.map(({ text }) => text).join(", ")}. ` +
+        `If that stack is gone, or its state is lost, add --include ${leftOut.map(({ id }) => quoted(id)).join(" ")}`,
+    );
   if (imports.length === 0) return err(`There is nothing to import: ${file} is not written.`);
   try {
     writeFileSync(file, importFile(imports), { flag: "wx" });

@@ -2,17 +2,11 @@
 import { docsUrl } from "../../api/docsUrl.ts";
 import { quotable } from "../../api/printable.ts";
 import type { Compared, HeldElsewhere, Orphan } from "./compare.ts";
-import { importCommand, quoted, type Import } from "./importFile.ts";
+import { importCommand, quoted, type ReportedOrphan } from "./importFile.ts";
 import type { Api } from "../../provider/client/api.ts";
 import { tableOf, type Cell } from "../style.ts";
 import type { Target } from "../targets.ts";
 import type { StateResource, StackState } from "../stackState.ts";
-
-/** An orphan and its import; undefined if it cannot be imported. */
-export interface ReportedOrphan {
-  readonly orphan: Orphan;
-  readonly asImport: Import | undefined;
-}
 
 /** The findings for one endpoint. */
 export interface PlaceReport extends Omit<Compared, "orphans"> {

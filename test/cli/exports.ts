@@ -57,13 +57,15 @@ export interface Around {
   readonly pending?: readonly Exported[];
   /** Inputs of the program's explicit providers, by name. */
   readonly providers?: Readonly<Record<string, Values>>;
+  /** Names of the program's Releases, which are components. */
+  readonly releases?: readonly string[];
 }
 
 /** The JSON text of an export. */
 export function exportOf(
   shape: Shape,
   resources: readonly Exported[],
-  { pending = [], providers = {} }: Around = {},
+  { pending = [], providers = {}, releases = [] }: Around = {},
 ): string {
   const own = Object.entries({ ...(shape === "plugin" ? { default_0_1_0: {} } : {}), ...providers });
   const deployment = {
@@ -77,6 +79,12 @@ export function exportOf(
         type: "pulumi:providers:machines",
         inputs,
         outputs: inputs,
+        parent: root,
+      })),
+      ...releases.map((name) => ({
+        urn: `urn:pulumi:dev::shop::machines:index:Release::${name}`,
+        custom: false,
+        type: "machines:index:Release",
         parent: root,
       })),
       ...resources.map((resource) => entry(shape, resource)),

@@ -8,7 +8,7 @@ import { ManualClock, seededRandom } from "../../service/index.ts";
 import { makeApp, makeMachine, makeVolume, send } from "../support/around.ts";
 import { startService, type TestService } from "../support/startService.ts";
 import { command, type ReportJson, type Run } from "./command.ts";
-import { exportOf, sealed, urnOf, type Exported } from "./exports.ts";
+import { exportOf, sealed, urnOf, type Around, type Exported } from "./exports.ts";
 
 const image = { image: "registry.example.com/shop:1" };
 /** The id of the state of `shop`, in the export and on the Machines created for it. */
@@ -42,7 +42,7 @@ const write = (name: string, text: string): string => {
 };
 
 /** A stack with objects left over by a run and by another user. */
-async function leftovers(shape: "dynamic" | "plugin") {
+async function leftovers(shape: "dynamic" | "plugin", around: Around = {}) {
   await makeApp(service, "shop");
   const make = (name: string, owner: string) =>
     makeMachine(service, "shop", {
@@ -62,7 +62,7 @@ async function leftovers(shape: "dynamic" | "plugin") {
     { type: "Machine", name: "web", id: `shop/${web}` },
     { type: "Volume", name: "logs", id: "shop/vol_gone" },
   ];
-  return write("state.json", exportOf(shape, held));
+  return write("state.json", exportOf(shape, held, around));
 }
 
 /** The code blocks of docs/orphans.md in a language. */
@@ -88,7 +88,8 @@ describe("the examples of docs/orphans.md match the command's output", () => {
   });
 
   test("dynamic resources cannot be imported, and the report says what to do instead", async () => {
-    const state = await leftovers("dynamic");
+    // A Release is a component with the type of a resource of the plugin.
+    const state = await leftovers("dynamic", { releases: ["release"] });
     const { code, out } = await run(["orphans", "--state", state]);
     expect(code).toBe(1);
     expect(out).not.toContain("import:");
@@ -175,6 +176,45 @@ describe("the file of --import", () => {
       urn: urn("my-web", "tier"),
       delete: null,
       remark: `This stack created it for ${urn("my-web", "tier")}, which its state no longer has.`,
+    });
+  });
+
+  test("leaves out Machines of other stacks, and Apps with these, unless they are named", async () => {
+    for (const app of ["shop", "blog", "wiki"]) await makeApp(service, app);
+    const tagged = (app: string, owner: string, stateId: string) =>
+      makeMachine(service, app, {
+        config: { ...image, metadata: { "pulumi-owner": owner, "pulumi-stack": stateId } },
+      });
+    const elsewhere = ownerOf("urn:pulumi:prod::blog::machines:index:Machine::web");
+    const theirs = [await tagged("shop", elsewhere, "ba9876543210"), await tagged("blog", elsewhere, "ba9876543210")];
+    const lost = await tagged("blog", ownerOf(urnOf("plugin", "Machine", "lost")), stack);
+    const [disk, theirDisk] = [await makeVolume(service, "shop", "ams"), await makeVolume(service, "blog", "ams")];
+    const byHand = await makeMachine(service, "wiki", { config: image });
+    const written = async (...args: string[]) => {
+      const all = ["orphans", "--state", "-", "--all-apps", "--import", "import.json", ...args];
+      const { code, err } = await run(all, { stdin: exportOf("plugin", [shop]) });
+      const file = join(folder, "import.json");
+      if (!existsSync(file)) return { code, err, ids: [] };
+      const { resources } = JSON.parse(readFileSync(file, "utf8")) as { resources: { id: string }[] };
+      rmSync(file);
+      return { code, err, ids: resources.map(({ id }) => id).sort() };
+    };
+    const own = [`blog/${lost}`, `shop/${disk}`, "wiki", `wiki/${byHand}`];
+    const first = await written();
+    expect(first).toMatchObject({ code: 1, ids: own.sort() });
+    expect(first.err).toContain(
+      `Left out, because Pulumi created them for another stack: App blog and all in it, Machine shop/${theirs[0]}. ` +
+        `If that stack is gone, or its state is lost, add --include blog shop/${theirs[0]}\n`,
+    );
+    const included = await written("--include", "blog", `shop/${theirs[0]}`);
+    const more = ["blog", `blog/${theirDisk}`, `blog/${theirs[1]}`, `shop/${theirs[0]}`];
+    expect(included.ids).toEqual([...own, ...more].sort());
+    expect(included.err).not.toContain("Left out");
+    expect((await written("--include", `shop/${theirs[0]}`)).ids).toEqual([...own, `shop/${theirs[0]}`].sort());
+    expect(await written("--include", "none")).toEqual({
+      code: 2,
+      err: "pulumi-machines: --include none: no orphan with this ID can be imported\n",
+      ids: [],
     });
   });
 
@@ -292,6 +332,13 @@ describe("errors are one sentence, with exit code 2", () => {
       "",
       /^error: unknown option '--everything'\n\(add --help for the options\)\n$/,
     ],
+    [
+      "an App besides all of them",
+      ["--state", "-", "--all-apps", "--app", "shop"],
+      empty,
+      /^pulumi-machines: --app and --all-apps cannot be combined: --all-apps compares every App\n$/,
+    ],
+    ["--include alone", ["--state", "-", "--include", "shop"], empty, /--include goes with --import\n$/],
     ["a missing folder", ["--cwd", "nowhere"], "", /--cwd nowhere: ENOENT/],
     [
       "no endpoint",
