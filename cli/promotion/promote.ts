@@ -6,7 +6,7 @@ import { quoted } from "../orphans/importFile.ts";
 import type { Streams } from "../orphans/orphans.ts";
 import { agreed, requireInteractiveTerminal, type Asking } from "../terminal.ts";
 import { configKeys } from "../../provider/client/config.ts";
-import { setupProblem, SetupError, stackConfig } from "../pulumi.ts";
+import { listStacks, setupProblem, SetupError, stackConfig } from "../pulumi.ts";
 import { paint } from "../style.ts";
 import { countsText, errorsIn, runEngine, stepText, violationsIn, type Ran } from "./engine.ts";
 import { complaints, healthOf } from "./health.ts";
@@ -20,10 +20,12 @@ import {
   pin,
   reasonOf,
   runsNow,
+  stackBefore,
   standingOf,
   type ReleaseRecord,
   type Stack,
 } from "./stacks.ts";
+import { failureOf } from "./status.ts";
 
 /** Options of the command. */
 export interface PromoteOptions extends Asking {
@@ -65,8 +67,16 @@ export async function promote(from: string, to: string, options: PromoteOptions,
   if (offered === undefined)
     throw new MachinesError("invalid-input", `stack ${from} runs no release: it has no output release yet`);
   if (isSame(offered, current) && isSame(offered, pinned) && !isUnderWay) {
-    streams.out(`${to} runs the release of ${from} already: ${offered.image}\n`);
+    const failed = await failureOf(source, offered);
+    streams.out(
+      `${to} runs the release of ${from} already: ${offered.image}\n${failed === undefined ? "" : `${failed}\n`}`,
+    );
     return 0;
+  }
+  const wrongWay = await wrongSource(source, target);
+  if (wrongWay !== undefined) {
+    streams.err(`Not promoted: ${wrongWay}. Nothing has changed.`);
+    return 1;
   }
   // An interrupted promotion has pinned its release. If this is the same release, the command continues that promotion.
   const goesOn = pinned?.pending === true && isSame(pinned, offered);
@@ -81,7 +91,7 @@ export async function promote(from: string, to: string, options: PromoteOptions,
   if (problems.length > 0) {
     for (const problem of problems) streams.err(problem);
     streams.err(
-      `Not promoted: ${from} does not run its release healthy. Repair it, for example with \`pulumi up --refresh --stack ${from}\`, and promote again. Nothing has changed.`,
+      `Not promoted: ${from} does not run its release healthy. ${repairOf(problems, from)} Then promote again. Nothing has changed.`,
     );
     return 1;
   }
@@ -115,6 +125,29 @@ async function problemsOf(source: Stack, target: Stack, release: ReleaseRecord):
     if (error instanceof SetupError || !(error instanceof MachinesError)) throw error;
     return [];
   }
+}
+
+/** Whether a Machine is switched off: an update of the stack leaves its power as it is, unless the program sets it. */
+const isOff = (problems: readonly string[]): boolean =>
+  problems.some((problem) => / is (stopped|suspended|created)$/.test(problem));
+
+const repairOf = (problems: readonly string[], stack: string): string =>
+  isOff(problems)
+    ? `\`pulumi up\` alone does not start a Machine: set \`state: "started"\` in the program and run \`pulumi up --refresh --stack ${quoted(stack)}\`, or start it through the service.`
+    : `Repair it, for example with \`pulumi up --refresh --stack ${quoted(stack)}\`.`;
+
+/**
+ * Why a stack takes no releases from another one: its configuration `before`, as in the docs, names a different stack of
+ * the project.
+ */
+async function wrongSource(source: Stack, target: Stack): Promise<string | undefined> {
+  const before = await stackBefore(target);
+  if (before === undefined || bareId(before) === bareId(source.name)) return undefined;
+  // A program may use this key for something else.
+  const there = [...(await listStacks())].some(({ name }) => bareId(name) === bareId(before));
+  return there
+    ? `${target.name} takes its releases from ${before}, as \`before\` in its configuration says, and not from ${source.name}`
+    : undefined;
 }
 
 /** Rolls a stack back to its previous release. Exit codes as of {@link promote}. */
@@ -263,8 +296,7 @@ async function checked(to: Stack, wanted: ReleaseRecord, { events, error }: Ran)
     );
   const problems = complaints(await healthOf(to, ran));
   if (problems.length === 0) return ran;
-  const isOff = problems.some((problem) => / is (stopped|suspended|created)$/.test(problem));
-  const advice = isOff ? '. Start it, or set `state: "started"` in the program' : "";
+  const advice = isOff(problems) ? '. Start it, or set `state: "started"` in the program' : "";
   return unfinished(`${to.name} is updated and not healthy: ${problems.join("; ")}${advice}.`);
 }
 

@@ -157,6 +157,10 @@ export type StackConfig = Readonly<Record<string, { readonly value?: string; rea
 export const configOf = async (stack: Stack): Promise<StackConfig> =>
   JSON.parse(await pulumi(["config", "--json"], stack.name)) as StackConfig;
 
+/** The stack that a stack takes its releases from, where its configuration names it as in docs/promotion.md. */
+export const stackBefore = async (stack: Stack): Promise<string | undefined> =>
+  (await configOf(stack))[`${(await stack.workspace.projectSettings()).name}:before`]?.value;
+
 /** Key of the configuration with the releases to which a stack was pinned, the current one first. */
 const releasesKey = async ({ workspace }: Stack): Promise<string> =>
   `${(await workspace.projectSettings()).name}:releases`;

@@ -7,7 +7,16 @@ import { tableOf, type Cell } from "../style.ts";
 import { ago } from "../time.ts";
 import { complaints, healthOf } from "./health.ts";
 import { lastUpdate, type Update } from "./history.ts";
-import { isSame, markIn, openProject, standingOf, tagsOf, type Stack, type Tags } from "./stacks.ts";
+import {
+  isSame,
+  markIn,
+  openProject,
+  standingOf,
+  tagsOf,
+  type ReleaseRecord,
+  type Stack,
+  type Tags,
+} from "./stacks.ts";
 
 /** Options of the command. */
 export interface StatusOptions {
@@ -159,7 +168,7 @@ function textOf(reports: readonly StackReport[], environments: readonly Environm
   const notes = reports.flatMap(({ stack, problems = [], pending, failedUpdate, rolledBack = [] }) => [
     ...problems.map((problem) => `${stack}: ${problem}`),
     ...(pending ? [`${stack}: a promotion to it was interrupted; the same command again goes on`] : []),
-    ...(failedUpdate ? [`${stack}: ${failureText(failedUpdate, rolledBack, now)}`] : []),
+    ...(failedUpdate ? [failureText(stack, failedUpdate, rolledBack, now)] : []),
   ]);
   return [
     reports.length === 0 ? "The project has no stacks but environments." : tableOf(heads, rows),
@@ -173,13 +182,20 @@ function machinesCell({ problems, machines }: StackReport): Cell {
   return problems.length === 0 ? { text: `${machines} healthy`, style: "good" } : { text: "not healthy", style: "bad" };
 }
 
-function failureText({ kind, endedAt }: Update, rolledBack: readonly string[], now: Date): string {
+/** The line for a stack whose last update has failed; undefined if it has not. */
+export async function failureOf(stack: Stack, release: ReleaseRecord, now = new Date()): Promise<string | undefined> {
+  const last = await lastUpdate(stack.name);
+  if (!last?.hasFailed) return undefined;
+  return failureText(stack.name, last, (await healthOf(stack, release)).otherVersion, now);
+}
+
+function failureText(stack: string, { kind, endedAt }: Update, rolledBack: readonly string[], now: Date): string {
   const when = endedAt === undefined ? "" : ` ${ago(endedAt, now)}`;
   const back =
     rolledBack.length === 0
       ? ""
       : ` and was rolled back: ${rolledBack.map((id) => `Machine ${id}`).join(", ")} ${rolledBack.length === 1 ? "runs" : "run"} the release of before again`;
-  return `the last ${kind} failed${when}${back}. \`pulumi preview\` shows what is left to do`;
+  return `${stack}: the last ${kind} failed${when}${back}. \`pulumi preview\` shows what is left to do`;
 }
 
 function environmentsText(environments: readonly EnvironmentReport[], now: Date): string[] {

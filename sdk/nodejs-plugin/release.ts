@@ -212,7 +212,10 @@ export class Release extends pulumi.ComponentResource {
   }
 
   #refuse(message: string): pulumi.ResourceError {
-    return new pulumi.ResourceError(`the release cannot be used: ${message}`, this, true);
+    const text = `the release cannot be used: ${message}`;
+    const error = new pulumi.ResourceError(text, this, true);
+    // Pulumi would put the name of every input that uses the release before it.
+    return Object.defineProperty(error, "message", { get: () => text, set: () => undefined });
   }
 }
 

@@ -175,7 +175,9 @@ describe("promotion", () => {
     // Before the preview, which would print what changes.
     expect(output).toBe(
       `Machine ${id} is stopped\n` +
-        "Not promoted: staging does not run its release healthy. Repair it, for example with `pulumi up --refresh --stack staging`, and promote again. Nothing has changed.\n",
+        "Not promoted: staging does not run its release healthy. `pulumi up` alone does not start a Machine: " +
+        'set `state: "started"` in the program and run `pulumi up --refresh --stack staging`, or start it through the service. ' +
+        "Then promote again. Nothing has changed.\n",
     );
     expect(configuration("prod")).toBe(before);
     expect(await releaseOf("prod")).toMatchObject({ digest: digest("a") });
@@ -185,8 +187,8 @@ describe("promotion", () => {
     expect(await refused(stack.run(["promote", "staging", "dev", "--yes"], toDev))).toContain(
       "dev is where releases begin, so nothing is promoted to it. To go back: npx pulumi-machines promote staging --rollback\n",
     );
-    expect(await refused(npm("promote", "dev", "prod", "--yes"))).toMatch(
-      /pinned is another release than machines-promotion\/staging runs: .* of machines-promotion\/dev; promote from/,
+    expect(await refused(npm("promote", "dev", "prod", "--yes"))).toBe(
+      "Not promoted: prod takes its releases from staging, as `before` in its configuration says, and not from dev. Nothing has changed.\n",
     );
   });
 

@@ -138,7 +138,7 @@ describe.each(bindingsOr("pulumi-machines"))("a release on %s", (binding) => {
     const { code, output } = await on("prod", "preview");
     expect(code).not.toBe(0);
     expect(output).toContain(
-      `release/staging does not run its release healthy now: ${machine} is stopped, not started`,
+      `error: the release cannot be used: release/staging does not run its release healthy now: ${machine} is stopped, not started`,
     );
     expect((await on("prod", "up", "--yes", "--skip-preview")).code).not.toBe(0);
   });

@@ -1,0 +1,106 @@
+// What `pulumi-machines promote` refuses before any preview, with a fake CLI; test/e2e uses the real one.
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { makeApp, makeMachine, send } from "../support/around.ts";
+import { startService, type TestService } from "../support/startService.ts";
+import { command, type Ran } from "./command.ts";
+import { exportOf } from "./exports.ts";
+
+/** Answers from `stacks.json`: by stack, the output of a command by its words. Notes what it is asked. */
+const cli = `#!/usr/bin/env node
+const { appendFileSync, readFileSync } = require("node:fs");
+const { join } = require("node:path");
+const args = process.argv.slice(2);
+const stacks = JSON.parse(readFileSync(join(__dirname, "stacks.json"), "utf8"));
+const name = args.includes("--stack") ? args[args.indexOf("--stack") + 1] : undefined;
+const words = args.filter((word) => !word.startsWith("-") && word !== name && word !== "1" && word !== "never").join(" ");
+appendFileSync(join(__dirname, "asked"), words + "\\n");
+if (words === "version") console.log("v3.259.0");
+else if (words === "stack ls") console.log(JSON.stringify(Object.keys(stacks).map((name) => ({ name, current: false }))));
+else console.log(JSON.stringify(stacks[name][words] ?? {}));
+`;
+
+let service: TestService;
+let folder = "";
+let machine = "";
+const app = "shop";
+beforeEach(async () => {
+  service = await startService();
+  await makeApp(service, app);
+  machine = await makeMachine(service, app, { config: { image: "registry.example.com/shop:1" } });
+  await send(service, "GET", `/v1/apps/${app}/machines/${machine}/wait?state=started`);
+  folder = mkdtempSync(join(tmpdir(), "machines-promote-"));
+  writeFileSync(join(folder, "Pulumi.yaml"), "name: shop\nruntime: nodejs\n");
+  writeFileSync(join(folder, "pulumi"), cli);
+  chmodSync(join(folder, "pulumi"), 0o755);
+});
+afterEach(async () => {
+  rmSync(folder, { recursive: true });
+  await service.close();
+});
+
+/** A stack that runs the release, with more answers of the CLI. */
+async function running(more: object = {}) {
+  const path = `/v1/apps/${app}/machines/${machine}`;
+  const { image_ref } = await send<{ image_ref: { digest: string } }>(service, "GET", path);
+  const { digest } = image_ref;
+  const image = `registry.example.com/shop:1@${digest}`;
+  const release = { image, digest, settings: {}, hash: "0", stack: "shop/dev", machines: [`${app}/${machine}`] };
+  const state = exportOf("plugin", [{ type: "Machine", name: "web", id: `${app}/${machine}` }]);
+  return { release, answers: { "stack output": { release }, "stack export": JSON.parse(state) as object, ...more } };
+}
+
+async function promote(from: string, to: string, stacks: object): Promise<Ran & { asked: string }> {
+  writeFileSync(join(folder, "stacks.json"), JSON.stringify(stacks));
+  const ran = await command(service, ["promote", from, to, "--yes"], {
+    cwd: folder,
+    env: { PATH: `${folder}${delimiter}${process.env["PATH"] ?? ""}` },
+  });
+  const asked = readFileSync(join(folder, "asked"), "utf8");
+  expect(asked).not.toMatch(/^(preview|up|config set)/m);
+  return { ...ran, asked };
+}
+
+test("a stopped Machine of the source: says what starts it", async () => {
+  const { answers } = await running();
+  await send(service, "POST", `/v1/apps/${app}/machines/${machine}/stop`);
+  await send(service, "GET", `/v1/apps/${app}/machines/${machine}/wait?state=stopped`);
+  const { code, err } = await promote("dev", "staging", { dev: answers, staging: {} });
+  expect([code, err]).toEqual([
+    1,
+    `Machine ${app}/${machine} is stopped\n` +
+      "Not promoted: dev does not run its release healthy. `pulumi up` alone does not start a Machine: " +
+      'set `state: "started"` in the program and run `pulumi up --refresh --stack dev`, or start it through the service. ' +
+      "Then promote again. Nothing has changed.\n",
+  ]);
+});
+
+test("a stack that takes its releases from another one is not promoted to", async () => {
+  const { answers } = await running();
+  const prod = (before: string) => ({ config: { "shop:before": { value: before, secret: false } } });
+  const refused = await promote("dev", "prod", { dev: answers, staging: {}, prod: prod("staging") });
+  expect([refused.code, refused.out, refused.err]).toEqual([
+    1,
+    "",
+    "Not promoted: prod takes its releases from staging, as `before` in its configuration says, and not from dev. Nothing has changed.\n",
+  ]);
+});
+
+test("what the target runs already is said, and that the last update of the source has failed", async () => {
+  const failed = [{ kind: "update", result: "failed", endTime: new Date(Date.now() - 3_600_000).toISOString() }];
+  const { release, answers } = await running({ "stack history": failed });
+  const staging = { "stack output": { release }, config: { "shop:releases": { value: JSON.stringify([release]) } } };
+  expect(await promote("dev", "staging", { dev: answers, staging })).toMatchObject({
+    code: 0,
+    out:
+      `staging runs the release of dev already: ${release.image}\n` +
+      "dev: the last update failed 1 hour ago. `pulumi preview` shows what is left to do\n",
+    err: "",
+  });
+  const { answers: fine } = await running({ "stack history": [] });
+  expect((await promote("dev", "staging", { dev: fine, staging })).out).toBe(
+    `staging runs the release of dev already: ${release.image}\n`,
+  );
+});
