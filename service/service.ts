@@ -131,7 +131,7 @@ export function createService(options: ServiceOptions = {}): Service {
       allowedHosts: allowHosts === "any" ? undefined : new Set(allowHosts.map((host) => host.toLowerCase())),
       seen: options.onRequest ?? (() => {}),
     });
-    addMetaRoutes(app, { context, metrics, strict, closing: () => closing !== undefined });
+    addMetaRoutes(app, { context, metrics, folder, strict, closing: () => closing !== undefined });
     context.timers.arm();
     let closing: Promise<void> | undefined;
     const end = async (): Promise<void> => {

@@ -49,6 +49,8 @@ await main(async () => {
     );
   const started = Date.now();
   const { env } = await setup({ pulumi: command !== "stop" });
+  // The pages of the service name the command as it is called in this clone.
+  env.MACHINES_SERVICE_COMMAND = "npm run -s service --";
   if (command === "stop") return foreground("node", [serviceMain, "stop", "--data", data], { env });
 
   const lock = tryLock(path.join(state, "demo.lock"));

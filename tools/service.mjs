@@ -5,5 +5,7 @@ import { setup } from "./setup/index.mjs";
 
 await main(async () => {
   const { env } = await setup();
+  // Its hints name the command as it is called here.
+  env.MACHINES_SERVICE_COMMAND = "npm run -s service --";
   return foreground("node", [serviceMain, ...process.argv.slice(2)], { env });
 });

@@ -1,5 +1,6 @@
 // Organizations and Apps that options name.
 import { didYouMean } from "../../api/didYouMean.ts";
+import { ownCommand } from "../ownCommand.ts";
 import { Problem } from "../local/problem.ts";
 import type { Store } from "../store/database.ts";
 import type { OrgRow } from "../store/rows.ts";
@@ -18,18 +19,22 @@ export function nearestOr(name: string, known: readonly string[], alternative: s
   return meant === undefined ? alternative : `; did you mean ${meant}?`;
 }
 
-/** The organization of a slug. Throws a Problem when there is none. */
-export function requireOrg(store: Store, slug: string): OrgRow {
+/** The organization of a slug, in the store of a data folder. Throws a Problem when there is none. */
+export function requireOrg(store: Store, slug: string, folder: string): OrgRow {
   const org = findOrg(store, slug);
   if (org) return org;
   const slugs = store.all<{ slug: string }>("SELECT slug FROM orgs").map((known) => known.slug);
-  const way = `; create it with \`npx machines-service org create ${slug}\``;
+  const way = `; create it with \`${ownCommand(`org create ${slug}`, folder)}\``;
   throw new Problem(`there is no organization ${slug}${nearestOr(slug, slugs, way)}`);
 }
 
 /** The organization, and the App if one is named, which determines the organization too. */
-export function holderOf(store: Store, org: string | undefined, name: string | undefined): Holder {
-  if (name === undefined) return { slug: requireOrg(store, org ?? "personal").slug };
+export function holderOf(
+  store: Store,
+  { org, app: name }: { readonly org?: string | undefined; readonly app?: string | undefined },
+  folder: string,
+): Holder {
+  if (name === undefined) return { slug: requireOrg(store, org ?? "personal", folder).slug };
   const apps = "FROM apps a JOIN orgs o ON o.id = a.org WHERE a.deleting < 2";
   const holder = store.get<{ app: string; slug: string }>(`SELECT a.id AS app, o.slug ${apps} AND a.name = ?`, name);
   if (!holder) {

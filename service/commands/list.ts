@@ -9,6 +9,7 @@ import { Problem } from "../local/problem.ts";
 import type { Store } from "../store/database.ts";
 import type { OrgRow } from "../store/rows.ts";
 import { ago } from "./ago.ts";
+import { ownCommand } from "../ownCommand.ts";
 import { holderOf, nearestOr, requireOrg } from "./holder.ts";
 import { print, printJson, printTable, type Cell } from "./print.ts";
 
@@ -143,7 +144,7 @@ const counted = (states: Counts, usual = ""): string =>
     .map(([name, count]) => (name === usual ? `${count}` : `${count} ${name}`))
     .join(", ") || "0";
 
-function printOverview({ apps, clusters }: Awaited<ReturnType<typeof overview>>, url: string, option: string): void {
+function printOverview({ apps, clusters }: Awaited<ReturnType<typeof overview>>, url: string, folder: string): void {
   if (apps.length > 0)
     printTable(
       ["APP", "ORG", "STATUS", "MACHINES", "VOLUMES"],
@@ -160,12 +161,12 @@ function printOverview({ apps, clusters }: Awaited<ReturnType<typeof overview>>,
   const isEmpty = apps.length + clusters.length === 0;
   const hints = isEmpty
     ? [
-        `There are no Apps yet; create them with Pulumi, with \`npx machines-service seed FILE${option}\`, or with curl:`,
+        `There are no Apps yet; create them with Pulumi, with \`${ownCommand("seed FILE", folder)}\`, or with curl:`,
         `${url}/docs`,
       ]
     : [
         "",
-        `For one kind (${kinds.join(", ")}): npx machines-service ls machines${option}`,
+        `For one kind (${kinds.join(", ")}): ${ownCommand("ls machines", folder)}`,
         `For every operation: ${url}/docs`,
       ];
   // Not part of the list, which may be piped.
@@ -173,9 +174,9 @@ function printOverview({ apps, clusters }: Awaited<ReturnType<typeof overview>>,
 }
 
 /** The scope that the options select. */
-function scopeOf(store: Store, { org, app }: Flags): Scope {
-  if (app !== undefined) return { orgs: [holderOf(store, org, app).slug], app };
-  if (org !== undefined) return { orgs: [requireOrg(store, org).slug], app };
+function scopeOf(store: Store, { org, app }: Flags, folder: string): Scope {
+  if (app !== undefined) return { orgs: [holderOf(store, { org, app }, folder).slug], app };
+  if (org !== undefined) return { orgs: [requireOrg(store, org, folder).slug], app };
   return { orgs: store.all<OrgRow>("SELECT slug FROM orgs ORDER BY id").map(({ slug }) => slug), app };
 }
 
@@ -187,28 +188,21 @@ function kindOf(text: string): Kind {
   );
 }
 
-/** The option that selects a data folder, for a command to copy; empty for the default one. */
-const optionFor = (folder: string): string =>
-  folder === dataFolder(undefined) ? "" : ` --data ${/^[\w./-]+$/.test(folder) ? folder : `'${folder}'`}`;
-
 async function list(named: string | undefined, _: Flags, command: Command): Promise<void> {
   const flags = command.optsWithGlobals<Flags>();
   const kind = named === undefined ? undefined : kindOf(named);
   const folder = dataFolder(flags.data);
-  const option = optionFor(folder);
   const running = findRunning(folder);
   if (!running)
-    throw new Problem(
-      `no service is running for ${folder}; start it with \`npx machines-service start --detach${option}\``,
-    );
+    throw new Problem(`no service is running for ${folder}; start it with \`${ownCommand("start --detach", folder)}\``);
   const service = reach(folder);
   try {
-    const scope = scopeOf(service.store, flags);
+    const scope = scopeOf(service.store, flags, folder);
     // The clock of the service may be far ahead, so the tokens do not expire.
     await withTokens(service, { name: "ls", readOnly: true, lifetimeMs: null }, async (send) => {
       if (kind === undefined) {
         const found = await overview(send, scope);
-        return flags.json ? printJson(found) : printOverview(found, running.url, option);
+        return flags.json ? printJson(found) : printOverview(found, running.url, folder);
       }
       const entries = await find(send, scope, kind);
       if (flags.json) printJson(entries);

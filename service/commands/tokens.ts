@@ -4,6 +4,7 @@ import { InvalidArgumentError, type Command } from "commander";
 import { parseDuration } from "../../api/schema.ts";
 import { firstIssue } from "../../api/validated.ts";
 import { createIds, systemRandom } from "../ids.ts";
+import { ownCommand } from "../ownCommand.ts";
 import { rfc3339 } from "../time/clock.ts";
 import { dataFolder } from "../local/options.ts";
 import { Problem } from "../local/problem.ts";
@@ -65,17 +66,18 @@ function printFirst(_: Flags, command: Command): void {
 }
 
 async function create(_: CreateFlags, command: Command): Promise<void> {
-  const { org, app, name, readOnly = false, expires, json } = command.optsWithGlobals<CreateFlags>();
+  const { data, org, app, name, readOnly = false, expires, json } = command.optsWithGlobals<CreateFlags>();
+  const folder = dataFolder(data);
   const token = createIds(systemRandom()).accessToken();
   const now = Date.now();
   const id = await withStore(command, (store) => {
     const expiresAt = expires === undefined ? null : now + expires;
-    return addToken(store, token, { ...holderOf(store, org, app), name, readOnly, expiresAt }, now);
+    return addToken(store, token, { ...holderOf(store, { org, app }, folder), name, readOnly, expiresAt }, now);
   });
   if (json) return printJson({ id, token });
   print(token);
   // Not on stdout, which a script takes as the token.
-  process.stderr.write(`Its ID is ${id}. To revoke it: npx machines-service token revoke ${id}\n`);
+  process.stderr.write(`Its ID is ${id}. To revoke it: ${ownCommand(`token revoke ${id}`, folder)}\n`);
 }
 
 const shown = ({ read_only, created_at, expires_at, ...token }: ListedToken) => ({
@@ -97,8 +99,9 @@ async function list(_: Flags, command: Command): Promise<void> {
 }
 
 async function revoke(id: string, _: Flags, command: Command): Promise<void> {
+  const folder = dataFolder(command.optsWithGlobals<Flags>().data);
   if ((await withStore(command, (store) => revokeTokens(store, id))) === 0)
-    throw new Problem(`there is no token ${id}; machines-service token list shows the ids`);
+    throw new Problem(`there is no token ${id}; \`${ownCommand("token list", folder)}\` shows the ids`);
   print(`token ${id} is revoked`);
 }
 
@@ -107,7 +110,9 @@ async function createOrg(slug: string, { name }: { readonly name?: string }, com
     if (findOrg(store, slug)) throw new Problem(`organization ${slug} exists already`);
     ensureOrg(store, slug, name);
   });
-  print(`created organization ${slug}; create a token for it with \`npx machines-service token create --org ${slug}\``);
+  const folder = dataFolder(command.optsWithGlobals<Flags>().data);
+  const next = ownCommand(`token create --org ${slug}`, folder);
+  print(`created organization ${slug}; create a token for it with \`${next}\``);
 }
 
 async function listOrgs(_: Flags, command: Command): Promise<void> {

@@ -8,12 +8,15 @@ import { searchHash } from "../openapi/search.ts";
 import type { Metrics } from "./metrics.ts";
 import { refuse } from "../refusal.ts";
 import { openapi } from "../openapi/openapi.ts";
+import { ownCommand } from "../ownCommand.ts";
 import type { Context } from "../context.ts";
 
 /** Dependencies of these routes. */
 export interface MetaRoutes {
   readonly context: Context;
   readonly metrics: Metrics;
+  /** Folder of the data; undefined in memory. */
+  readonly folder: string | undefined;
   /** Whether unknown fields are refused, which the description states. */
   readonly strict: boolean;
   /** Whether the service is closing. */
@@ -70,18 +73,25 @@ function addressOf({ protocol, headers: { host = "" } }: FastifyRequest): string
   return `${protocol}://${/^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d+)?$/i.test(host) ? host : "localhost"}`;
 }
 
+/** Whether a client is on this computer, where it can run commands on the data. Others need not know the folder. */
+const isHere = ({ ip }: FastifyRequest): boolean => /^(?:::ffff:)?127\.|^::1$/.test(ip);
+
 /** Adds the routes. The description and the page are built on their first request. */
-export function addMetaRoutes(app: FastifyInstance, { context, metrics, strict, closing }: MetaRoutes): void {
+export function addMetaRoutes(app: FastifyInstance, { context, metrics, folder, strict, closing }: MetaRoutes): void {
   const storeWritable = writable(context);
   const open = { config: { open: true as const } };
   let description: string | undefined;
-  let pageFor: ((address: string) => string) | undefined;
+  let pageFor: ReturnType<typeof docsPage> | undefined;
   const html = "text/html; charset=utf-8";
+  const commandFor = (words: string, request: FastifyRequest): string | undefined =>
+    folder !== undefined && isHere(request) ? ownCommand(words, folder) : undefined;
 
   app.get("/", open, (request, reply) => {
     reply.header("vary", "accept");
     if (!wantsHtml(request)) return reply.send(rootJson);
-    return reply.type(html).header("content-security-policy", contentPolicy()).send(rootPage);
+    const [token, list] = [commandFor("token", request), commandFor("ls", request)];
+    const page = rootPage(token === undefined || list === undefined ? undefined : { token, list });
+    return reply.type(html).header("content-security-policy", contentPolicy()).send(page);
   });
 
   app.get("/healthz", open, () => ({ status: "ok" }));
@@ -105,7 +115,7 @@ export function addMetaRoutes(app: FastifyInstance, { context, metrics, strict, 
     return reply
       .type(html)
       .header("content-security-policy", contentPolicy(searchHash))
-      .send(pageFor(addressOf(request)));
+      .send(pageFor(addressOf(request), commandFor("token", request)));
   });
 
   // They cover every organization, so they need a token of the first one, which belongs to the operator of the service.

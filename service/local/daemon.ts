@@ -6,6 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { isLocked, readRunning, tryLock, type Held, type Running } from "../store/lock.ts";
 import { tokenFile } from "../store/tokenFile.ts";
 import { mainFile } from "./entry.ts";
+import { commandVariable } from "../ownCommand.ts";
 import { logFile, openLog } from "./log.ts";
 import { dataFolder, settled, startArguments, type LocalOptions } from "./options.ts";
 import { Problem } from "./problem.ts";
@@ -69,7 +70,7 @@ async function lockStart(folder: string): Promise<Held> {
 // The background process outlives its parent, so it only gets the environment variables that it needs:
 // otherwise the secrets of a deployment would stay readable in it.
 function minimalEnvironment(): NodeJS.ProcessEnv {
-  const passed = ["PATH", "HOME", "TZ", "NODE_COMPILE_CACHE", "NODE_EXTRA_CA_CERTS"];
+  const passed = ["PATH", "HOME", "TZ", "NODE_COMPILE_CACHE", "NODE_EXTRA_CA_CERTS", commandVariable];
   return Object.fromEntries(
     passed.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])),
   );

@@ -1,6 +1,6 @@
 // Options of a service, and the same as arguments of `start`.
-import { homedir } from "node:os";
-import { join, resolve } from "node:path";
+import { resolve } from "node:path";
+import { dataVariable, usualFolder } from "../ownCommand.ts";
 import type { DelayProfile } from "../time/delays.ts";
 import type { RateLimitProfile } from "../http/rateLimits.ts";
 
@@ -43,8 +43,8 @@ const flags: { readonly [K in keyof Required<LocalOptions>]: string } = {
 
 /** The data folder, as an absolute path. */
 export function dataFolder(data: string | undefined): string {
-  const named = data ?? process.env["MACHINES_SERVICE_DATA"];
-  return resolve(named !== undefined && named !== "" ? named : join(homedir(), ".machines-service"));
+  const named = data ?? process.env[dataVariable];
+  return resolve(named !== undefined && named !== "" ? named : usualFolder());
 }
 
 /** The options with absolute paths: a background service has another working folder. */

@@ -1,9 +1,7 @@
 // Commands that send the requests of operations, for the page with the operations.
 import { parameterExamples, requestExamples, smallestRequests } from "./examples.ts";
+import { quoted } from "../ownCommand.ts";
 import type { DescribedOperation } from "./types.ts";
-
-/** A text as one word of a shell. */
-const quoted = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`;
 
 const exampleOf = (name: string): string => encodeURIComponent(parameterExamples[name] ?? name);
 

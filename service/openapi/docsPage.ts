@@ -26,8 +26,9 @@ function typeText(schema: JsonSchema): string {
   return escape(`${words === "" ? "anything" : words}${typeof format === "string" ? ` (${format})` : ""}${range}`);
 }
 
-/** Stands for the address of the service while the page is built. No text contains it. */
+/** Stand for the address of the service and the shell's access token while the page is built. No text contains them. */
 const addressMark = "\0address\0";
+const tokenMark = "\0token\0";
 
 const row = (cells: readonly string[]): string => `<tr>${cells.map((cell) => `<td>${cell}</td>`).join("")}</tr>`;
 
@@ -90,8 +91,16 @@ function schemaPart([name, schema]: [string, JsonSchema]): string {
 
 const search = `<p hidden><input id="search" type="search" placeholder="Search, for example: create volume" aria-label="Search"> <span id="found" role="status"></span></p>`;
 
-/** The page, for the address that it is requested at. */
-export function docsPage({ info, tags, paths, components }: OpenApi): (address: string) => string {
+/**
+ * The page, for the address that it is requested at, and the command that prints a token: undefined if the reader cannot run
+ * it.
+ */
+export function docsPage({
+  info,
+  tags,
+  paths,
+  components,
+}: OpenApi): (address: string, tokenCommand: string | undefined) => string {
   const all = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, described]) => ({ path, method, described })),
   );
@@ -106,7 +115,7 @@ export function docsPage({ info, tags, paths, components }: OpenApi): (address: 
     title,
     `<h1>${escape(title)}</h1>
 <p>Every request carries an access token. The examples take it from a variable of the shell:</p>
-<pre>TOKEN=$(npx machines-service token)</pre>
+<pre>TOKEN=${tokenMark}</pre>
 <p>For programs, the same is at <a href="/openapi.json">/openapi.json</a>.</p>
 ${search}
 <nav>${contents} · <a href="#schemas">schemas</a></nav>
@@ -114,6 +123,10 @@ ${groups.join("\n")}
 <section><h2 id="schemas">schemas</h2>${Object.entries(components.schemas).map(schemaPart).join("\n")}</section>
 <script>${searchScript}</script>`,
   );
-  const parts = page.split(addressMark);
-  return (address) => parts.join(escape(address));
+  const [head = "", ...parts] = page.split(addressMark);
+  return (address, tokenCommand) => {
+    const token = tokenCommand === undefined ? "…" : `$(${tokenCommand})`;
+    // The line with the token comes before every address.
+    return [head.replace(tokenMark, () => escape(token)), ...parts].join(escape(address));
+  };
 }

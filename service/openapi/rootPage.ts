@@ -18,13 +18,14 @@ export const rootJson = {
   links: Object.fromEntries(links.map(([name, path]) => [name, path])),
 };
 
-/** The page as HTML. */
-export const rootPage: string = htmlPage(
-  rootJson.name,
-  `<h1>${escape(rootJson.name)} ${escape(version)}</h1>
+/** The page as HTML, with the commands that print a token and a list: undefined if the reader cannot run them. */
+export const rootPage = (commands: { readonly token: string; readonly list: string } | undefined): string =>
+  htmlPage(
+    rootJson.name,
+    `<h1>${escape(rootJson.name)} ${escape(version)}</h1>
 <p>This is a self-hosted Machines Control Service: an HTTP interface for Apps, Machines, volumes and more.</p>
 <table><tbody>
 ${links.map(([, path, text]) => `<tr><td><a href="${path}">${path}</a></td><td>${escape(text)}</td></tr>`).join("\n")}
 </tbody></table>
-<p>Requests need an access token, which <code>npx machines-service token</code> prints. <code>npx machines-service ls</code> lists what is here.</p>`,
-);
+<p>Requests need an access token${commands === undefined ? "." : `, which <code>${escape(commands.token)}</code> prints. <code>${escape(commands.list)}</code> lists what is here.`}</p>`,
+  );

@@ -1,6 +1,7 @@
 // Opens the store for commands. It must exist, and a service may be using it.
 import { existsSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
+import { ownCommand } from "../ownCommand.ts";
 import { schemaOf, Store, StoreError, storeFile } from "./database.ts";
 import { isLocked } from "./lock.ts";
 import { migrations } from "./schema.ts";
@@ -9,7 +10,7 @@ import { migrations } from "./schema.ts";
 export function requireStore(folder: string): string {
   const file = storeFile(folder);
   if (!existsSync(file))
-    throw new StoreError(`there is no service in ${folder} yet; run \`npx machines-service start --detach\` first`);
+    throw new StoreError(`there is no service in ${folder} yet; run \`${ownCommand("start --detach", folder)}\` first`);
   return file;
 }
 

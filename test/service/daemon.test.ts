@@ -31,7 +31,7 @@ test("start, status, token, logs, stop", async () => {
   });
   expect(await command(["token", "--data", data])).toMatchObject({
     code: 1,
-    err: expect.stringContaining("run `npx machines-service start --detach` first"),
+    err: expect.stringContaining("run `npx machines-service start --detach --data "),
   });
   const started = await start(data);
   const ready =

@@ -2,13 +2,17 @@
 import { execFileSync } from "node:child_process";
 import { hash } from "node:crypto";
 import { get } from "node:http";
+import { join } from "node:path";
 import { runInNewContext } from "node:vm";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
+import { createService } from "../../service/index.ts";
+import { ownCommand, usualFolder } from "../../service/ownCommand.ts";
 import { docsPage } from "../../service/openapi/docsPage.ts";
 import { version } from "../../service/version.ts";
 import { afterThisTest } from "../support/leftovers.ts";
 import { startService } from "../support/startService.ts";
 import { withApp } from "./client.ts";
+import { folder } from "./command.ts";
 import { document, rows } from "./description.ts";
 
 const unescaped = (html: string): string =>
@@ -55,7 +59,10 @@ describe("/docs", () => {
   });
 
   test("what stands in the description is text on the page", () => {
-    const page = docsPage({ ...document, tags: [{ name: "apps", description: '<b>"&`<i>`' }] })("http://localhost");
+    const page = docsPage({ ...document, tags: [{ name: "apps", description: '<b>"&`<i>`' }] })(
+      "http://localhost",
+      undefined,
+    );
     expect(page).toContain("&lt;b&gt;&quot;&amp;<code>&lt;i&gt;</code>");
   });
 
@@ -72,6 +79,48 @@ describe("/docs", () => {
     const page = await asked("a';x<b>");
     expect(page).toContain("curl 'http://localhost/v1/platform/regions'");
     expect(page).not.toContain("a';x");
+  });
+});
+
+describe("the command that prints a token", () => {
+  /** The line of the shell on the page with every operation, and the first page. */
+  async function pages(data: string, remoteAddress = "127.0.0.1") {
+    const service = createService({ data });
+    afterThisTest(() => service.close());
+    const asked = async (url: string) =>
+      unescaped((await service.app.inject({ url, remoteAddress, headers: { accept: "text/html" } })).body);
+    return { line: /<pre>(TOKEN=.*)<\/pre>/.exec(await asked("/docs"))?.[1], first: await asked("/") };
+  }
+
+  test("names the data folder, as one word of a shell", async () => {
+    const data = join(folder(), "it's <mine>");
+    const { line, first } = await pages(data);
+    const option = `--data '${data.replace("'", `'\\''`)}'`;
+    expect(line).toBe(`TOKEN=$(npx machines-service token ${option})`);
+    expect(first).toContain(`which <code>npx machines-service token ${option}</code> prints`);
+    expect(first).toContain(`<code>npx machines-service ls ${option}</code>`);
+  });
+
+  test("is as the scripts of a clone call it", async () => {
+    vi.stubEnv("MACHINES_SERVICE_COMMAND", "npm run -s service --");
+    afterThisTest(() => void vi.unstubAllEnvs());
+    const data = folder();
+    expect((await pages(data)).line).toBe(`TOKEN=$(npm run -s service -- token --data ${data})`);
+  });
+
+  test("is for readers on the same computer, if the service has a data folder", async () => {
+    const data = folder();
+    for (const { line, first } of [await pages(data, "192.0.2.1"), await pages(":memory:")]) {
+      expect(line).toBe("TOKEN=…");
+      expect(first).toContain("Requests need an access token.</p>");
+      expect(first).not.toContain(data);
+    }
+  });
+
+  test("leaves out the usual data folder", () => {
+    vi.stubEnv("MACHINES_SERVICE_DATA", "");
+    afterThisTest(() => void vi.unstubAllEnvs());
+    expect(ownCommand("token", usualFolder())).toBe("npx machines-service token");
   });
 });
 

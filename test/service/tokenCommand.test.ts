@@ -69,7 +69,8 @@ test("a script gets the token alone, and its user the ID to revoke it by", async
   const { data, run } = await service();
   const { out, err } = await command(["token", "create", "--data", data]);
   expect(out).toMatch(/^\S+\n$/);
-  const [, id = ""] = /^Its ID is (\S+)\. To revoke it: npx machines-service token revoke \1\n$/.exec(err) ?? [];
+  const [, id = ""] = /^Its ID is (\S+)\./.exec(err) ?? [];
+  expect(err).toBe(`Its ID is ${id}. To revoke it: npx machines-service token revoke ${id} --data ${data}\n`);
   expect(await run("token", "revoke", id)).toBe(`token ${id} is revoked`);
 });
 
@@ -85,11 +86,13 @@ test("a token of one App is valid only for that App, an expired one for nothing"
 });
 
 test("organizations are created by name; each has its own Apps", async () => {
-  const { run, status } = await service();
+  const { data, run, status } = await service();
   await expect(run("token", "create", "--org", "team")).rejects.toThrow(
-    "create it with `npx machines-service org create team`",
+    `create it with \`npx machines-service org create team --data ${data}\``,
   );
-  await run("org", "create", "team", "--name", "The team");
+  expect(await run("org", "create", "team", "--name", "The team")).toContain(
+    `\`npx machines-service token create --org team --data ${data}\``,
+  );
   await expect(run("org", "create", "team")).rejects.toThrow("organization team exists already");
   expect(JSON.parse(await run("org", "list", "--json"))).toEqual([
     { slug: "personal", name: "Personal" },
@@ -130,7 +133,7 @@ test("before the first start all of them say what to do", async () => {
     all.map(() => ({
       code: 1,
       out: "",
-      err: `machines-service: there is no service in ${data} yet; run \`npx machines-service start --detach\` first\n`,
+      err: `machines-service: there is no service in ${data} yet; run \`npx machines-service start --detach --data ${data}\` first\n`,
     })),
   );
   expect(existsSync(data)).toBe(false);

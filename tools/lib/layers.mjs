@@ -19,7 +19,7 @@ export const layers = {
     ["main"],
   ],
   service: [
-    ["refusal", "ids", "requireNode", "version"],
+    ["refusal", "ids", "ownCommand", "requireNode", "version"],
     ["states", "crypto"],
     ["store"],
     ["time"],
