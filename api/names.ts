@@ -35,7 +35,7 @@ export const knownRegions = [
 /** Region code: `ams`, `fra`. Which exist is the service's to say. */
 export const regionCode = z
   .string()
-  .regex(/^[a-z]{2,8}$/, 'must be a region code such as "ams"')
+  .regex(/^[a-z]{2,8}$/, `must be a region code such as ${knownRegions.join(", ")}`)
   .meta({ open: knownRegions, typeName: "Region" });
 
 /** Path parameter `{app_name}`. */

@@ -2,6 +2,7 @@
 // time.
 import { readFileSync, writeFileSync } from "node:fs";
 import type * as automation from "@pulumi/pulumi/automation/index.js";
+import { didYouMean } from "../../api/didYouMean.ts";
 import { isObject, parseDuration } from "../../api/schema.ts";
 import { bareId } from "../../api/names.ts";
 import { MachinesError, messageOf } from "../../provider/client/errors.ts";
@@ -18,6 +19,7 @@ import {
   markIn,
   openProject,
   outputsOf,
+  projectKeys,
   reasonOf,
   setConfig,
   tagsOf,
@@ -57,7 +59,7 @@ function requireName(name: string): void {
 export async function create(
   name: string,
   options: CreateOptions,
-  { out }: Streams,
+  { out, err }: Streams,
   now: Date = new Date(),
 ): Promise<void> {
   requireName(name);
@@ -68,7 +70,14 @@ export async function create(
   if (name === options.template)
     throw new MachinesError("invalid-input", `${name} is the template: an environment needs a name of its own`);
   const template = await project.stack(options.template);
-  const given = settingsOf(options, await configOf(template), project.name);
+  const copied = await configOf(template);
+  const given = settingsOf(options, copied, project.name);
+  const known = [...Object.keys(copied), ...(await projectKeys(template))];
+  for (const { key } of given) {
+    const meant = known.includes(key) ? undefined : didYouMean(key, known);
+    if (meant !== undefined)
+      err(`Neither ${options.template} nor Pulumi.yaml has the configuration ${key}; did you mean ${meant}?`);
+  }
   const until = new Date(now.getTime() + nanoseconds / 1e6).toISOString();
   const before = await environment(project, name, "choose another name");
   const created = before?.mark.created ?? now.toISOString();

@@ -157,6 +157,12 @@ export type StackConfig = Readonly<Record<string, { readonly value?: string; rea
 export const configOf = async (stack: Stack): Promise<StackConfig> =>
   JSON.parse(await pulumi(["config", "--json"], stack.name)) as StackConfig;
 
+/** Full keys of the configuration that Pulumi.yaml declares or sets for all stacks. */
+export async function projectKeys({ workspace }: Stack): Promise<string[]> {
+  const { name, config = {} } = await workspace.projectSettings();
+  return Object.keys(config).map((key) => (key.includes(":") ? key : `${name}:${key}`));
+}
+
 /** The stack that a stack takes its releases from, where its configuration names it as in docs/promotion.md. */
 export const stackBefore = async (stack: Stack): Promise<string | undefined> =>
   (await configOf(stack))[`${(await stack.workspace.projectSettings()).name}:before`]?.value;

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { knownRegions } from "../../api/names.ts";
+import { knownRegions, regionCode } from "../../api/names.ts";
 import { fieldOf } from "../../api/schema.ts";
 import { regions } from "../../service/runtime/regions.ts";
 
@@ -11,6 +11,12 @@ test.each([
   ["an address", z.email().optional()],
 ])("%s is a string", (_, schema) => {
   expect(fieldOf(schema).shape).toMatchObject({ kind: "leaf", type: "string" });
+});
+
+test("what cannot be a region is answered with the regions", () => {
+  expect(regionCode.safeParse("amsterdam").error?.issues[0]?.message).toBe(
+    `must be a region code such as ${knownRegions.join(", ")}`,
+  );
 });
 
 test("the regions that editors complete are those of the service", () => {

@@ -31,6 +31,8 @@ else if (name !== undefined && found === undefined) {
   keep(stacks.filter((one) => one !== found).map((one) => ({ ...one, current: false })));
 else if (words.startsWith("stack select")) keep(stacks.map((one) => ({ ...one, current: one === found })));
 else if (words.startsWith("stack history")) console.log("[]");
+else if (words.startsWith("config") && args.includes("--json"))
+  console.log(JSON.stringify({ "shop:image": { value: "shop:1", secret: false } }));
 else if (words.startsWith("destroy"))
   console.log(
     "Destroying (" + name + "):\\nThe resources in the stack have been deleted, but the history and configuration associated " +
@@ -128,6 +130,17 @@ describe("environment create", () => {
     expect(code).toBe(2);
     expect(err).not.toContain("hunter2");
     expect(err).toContain("--set-secret shop:apiKey=VARIABLE takes the name of one, not the value");
+  });
+
+  test("asks about a key that is almost one of the template or of Pulumi.yaml", async () => {
+    have({ name: "dev", current: true }, { name: "pr-7", current: false, expires: future });
+    writeFileSync(join(folder, "Pulumi.yaml"), "name: shop\nruntime: nodejs\nconfig:\n  replicas: 2\n");
+    const known = ["image=a", "replicas=1", "unrelated=1"].flatMap((pair) => ["--set", pair]);
+    const { err } = await create("pr-7", "--set", "imge=a", "--set", "replica=1", ...known);
+    expect(err.split("\n").filter((line) => line.includes("did you mean"))).toEqual([
+      "Neither dev nor Pulumi.yaml has the configuration shop:imge; did you mean shop:image?",
+      "Neither dev nor Pulumi.yaml has the configuration shop:replica; did you mean shop:replicas?",
+    ]);
   });
 
   test("says in its help what is required", async () => {
