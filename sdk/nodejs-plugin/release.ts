@@ -215,7 +215,7 @@ export class Release extends pulumi.ComponentResource {
     const text = `the release cannot be used: ${message}`;
     const error = new pulumi.ResourceError(text, this, true);
     // Pulumi would put the name of every input that uses the release before it.
-    return Object.defineProperty(error, "message", { get: () => text, set: () => undefined });
+    return Object.defineProperty(error, "message", { get: () => text, set: () => {} });
   }
 }
 
