@@ -144,7 +144,7 @@ async function wrongSource(source: Stack, target: Stack): Promise<string | undef
   const before = await stackBefore(target);
   if (before === undefined || bareId(before) === bareId(source.name)) return undefined;
   // A program may use this key for something else.
-  const there = [...(await listStacks())].some(({ name }) => bareId(name) === bareId(before));
+  const there = (await listStacks()).some(({ name }) => bareId(name) === bareId(before));
   return there
     ? `${target.name} takes its releases from ${before}, as \`before\` in its configuration says, and not from ${source.name}`
     : undefined;
