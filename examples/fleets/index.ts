@@ -8,13 +8,16 @@ const image = settings.get("image") ?? "registry.example.com/shop:1.0.0";
 const app = new machines.App("shop");
 
 const checks = { alive: { type: "tcp", port: 8080, interval: "15s", timeout: "2s" } } as const;
-const services = [{ protocol: "tcp", internalPort: 8080, ports: [{ port: 443, handlers: ["tls", "http"] }] }] as const;
 
 // A quarter of the Machines is updated at a time. If one fails, all have the configuration of before again.
 const web = new machines.Fleet("web", {
   app: app.id,
   regions: { ams: 2, iad: 2 },
-  config: { image, services: [...services], checks },
+  config: {
+    image,
+    checks,
+    services: [{ protocol: "tcp", internalPort: 8080, ports: [{ port: 443, handlers: ["tls", "http"] }] }],
+  },
   strategy: { type: "rolling", maxUnavailable: "25%", minHealthySeconds: 1 },
   onFailure: "rollback",
 });

@@ -237,4 +237,8 @@ export const faults = {
     wrong: "Printed text from others contains control characters.",
     promised: "It is escaped and truncated.",
   },
+  F50: {
+    wrong: "A rollout of a fleet fails, is interrupted at any step, or meets changes by others.",
+    promised: "As many Machines are ready at every moment as the strategy promises, and the next `up` continues.",
+  },
 } as const satisfies Record<string, Fault>;

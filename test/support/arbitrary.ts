@@ -15,6 +15,8 @@ const words = [
   "2026-01-31T12:00:00Z",
   "www.example.com",
   "aGVsbG8=",
+  "25%",
+  "2",
 ];
 
 /** Values that a field accepts. */
