@@ -1,5 +1,6 @@
 // Rollouts of a fleet with the real CLI: how many Machines are ready at any moment, where a bad image stops, and how a killed
 // rollout goes on (F50).
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { send } from "../support/around.ts";
 import { family, kill } from "../support/processes.ts";
@@ -13,11 +14,12 @@ import * as machines from "pulumi-machines";
 import * as pulumi from "@pulumi/pulumi";
 const settings = new pulumi.Config();
 const app = new machines.App("shop", { name: "shop" });
+const version = new machines.Release("release", { image: settings.require("image") });
 const web = new machines.Fleet("web", {
   app: app.id,
   regions: settings.requireObject("regions"),
   config: {
-    image: settings.require("image"),
+    image: version.image,
     env: { MACHINES_SIMULATE: settings.get("simulate") ?? "" },
     checks: { alive: { type: "tcp", port: 8080, interval: "1s", timeout: "1s", gracePeriod: "1s" } },
     services: [{ protocol: "tcp", internalPort: 8080, ports: [{ port: 80, handlers: ["http"] }] }],
@@ -29,6 +31,8 @@ const web = new machines.Fleet("web", {
 });
 export const names = web.machines.apply((all) => all.map(({ name }) => name));
 export const rollout = web.rollout;
+export { running as release };
+const running = version.runBy(web);
 `;
 
 interface Live {
@@ -52,7 +56,7 @@ describe.each(bindingsOr("pulumi-machines"))("F50: a fleet on %s", (binding) => 
     await stack.init({ "machines:endpoint": service.url, "machines:token": service.token, image: image("1") });
     await object("regions", { ams: 4, fra: 3, iad: 3 });
     await object("strategy", { type: "rolling" });
-    expect(counts(await stack.up())).toEqual({ created: 3 });
+    expect(counts(await stack.up())).toEqual({ created: 4 });
   });
   afterAll(() => service.close());
 
@@ -80,14 +84,29 @@ describe.each(bindingsOr("pulumi-machines"))("F50: a fleet on %s", (binding) => 
     return { ...ran, least, most };
   };
 
-  test("a rolling update never takes more than its share", async () => {
+  test("a rolling update never takes more than its share, and the preview shows its steps", async () => {
     await object("strategy", { type: "rolling", maxUnavailable: "20%" });
     await stack.set({ image: image("2") });
+    const preview = await stack.ok("preview");
+    expect(preview).toContain("Fleet web: rolling update, at least 8 of 10 Machines are ready at every moment:");
+    expect(preview.match(/^.*\d\. update web-/gm)).toHaveLength(5);
+    expect(preview).toMatch(/ 1\. update web-ams-1, update web-ams-2$/m);
     const { code, output, least, most } = await observed();
     expect(code, output).toBe(0);
     expect(counts(output)).toMatchObject({ updated: 1 });
     expect([least, most, await onImage("2")]).toEqual([8, 10, 10]);
-    expect(counts(await stack.up())).toEqual({ unchanged: 3 });
+    expect(counts(await stack.up())).toEqual({ unchanged: 4 });
+  });
+
+  const command = join(inject("installed"), "node_modules/.bin/pulumi-machines");
+
+  test("it runs a release, and is no orphan", async () => {
+    const { machines } = JSON.parse(await stack.ok("stack", "output", "release", "--json")) as { machines: string[] };
+    expect(machines).toHaveLength(10);
+    const status = await stack.run(["status", "dev"], { command, plain: true });
+    expect([status.code, status.output]).toEqual([0, expect.stringMatching(/^dev .*shop:2.* 10 healthy/m)]);
+    const none = await stack.run(["orphans"], { command, plain: true });
+    expect([none.code, none.output]).toEqual([0, expect.stringContaining("no orphans")]);
   });
 
   test("an image that never passes stops at its share, and no retry takes more", async () => {
@@ -141,7 +160,7 @@ describe.each(bindingsOr("pulumi-machines"))("F50: a fleet on %s", (binding) => 
     expect(code, output).toBe(0);
     expect([least, await onImage("7"), await ready()]).toEqual([8, 2, 10]);
     expect(await stack.ok("stack", "output", "rollout")).toBe("canary\n");
-    expect(counts(await stack.up())).toEqual({ unchanged: 3 });
+    expect(counts(await stack.up())).toEqual({ unchanged: 4 });
     await stack.set({ promoted: "true" });
     const promoted = await observed();
     expect(promoted.code, promoted.output).toBe(0);
