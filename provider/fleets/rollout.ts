@@ -41,6 +41,12 @@ export interface Outcome {
   readonly state: Exclude<Plan["state"], "working">;
 }
 
+/** A step that has failed, or a look at the service. */
+interface Failure {
+  readonly step: Step | undefined;
+  readonly error: unknown;
+}
+
 /** Milliseconds between two looks at canaries that are watched. */
 const lookEvery = 1000;
 
@@ -50,7 +56,8 @@ export async function rollOut(rollout: Rollout): Promise<Outcome> {
   const { api } = call;
   const underway = new Map<Step, Promise<void>>();
   const changed = new Set<string>();
-  const failures: { readonly step: Step; readonly error: unknown }[] = [];
+  const failures: Failure[] = [];
+  let machines: readonly Machine[] = [];
   let target: Wanted = wantedOf(wanted);
   if (template.volume && before) await growVolumes(call, fleet.app, fleet.name, template.volume);
   const begin = async (step: Step, members: readonly Found[]): Promise<void> => {
@@ -65,20 +72,23 @@ export async function rollOut(rollout: Rollout): Promise<Outcome> {
     }
   };
   for (;;) {
-    const machines = await fleetMachines(api, fleet.app, fleet.name, changed);
-    const members = membersOf(machines, fleet, template, before);
+    // A step that ends while we look may not be visible yet, so it counts as under way until the next look.
     const steps = [...underway.keys()];
-    const next: Plan =
-      failures.length > 0
-        ? { begin: [], state: "working" }
-        : plan({ wanted: target, members, underway: steps, fleet: fleet.name });
-    if (next.state !== "working") return { machines, state: next.state };
-    for (const step of next.begin) {
-      underway.set(step, begin(step, members));
+    try {
+      machines = await fleetMachines(api, fleet.app, fleet.name, changed);
+    } catch (error) {
+      failures.push({ step: undefined, error });
     }
-    if (underway.size === 0) throw failureOf(rollout, machines, failures);
-    if (next.begin.length > 0) call.progress(progressOf(members, [...underway.keys()]));
-    await Promise.race(underway.values());
+    const members = membersOf(machines, fleet, template, before);
+    if (failures.length === 0) {
+      const next = plan({ wanted: target, members, underway: steps, fleet: fleet.name });
+      if (next.state !== "working") return { machines, state: next.state };
+      for (const step of next.begin) underway.set(step, begin(step, members));
+      if (next.begin.length > 0) call.progress(progressOf(members, [...underway.keys()]));
+    }
+    if (underway.size === 0 && (failures.length > 0 || steps.length === 0))
+      throw failureOf(rollout, machines, failures);
+    if (steps.every((step) => underway.has(step))) await Promise.race(underway.values());
   }
 }
 
@@ -115,14 +125,14 @@ export function describe(step: Step): string {
 function failureOf(
   { fleet, template, before }: Rollout,
   machines: readonly Machine[],
-  failures: readonly { readonly step: Step; readonly error: unknown }[],
+  failures: readonly Failure[],
 ): MachinesError {
   const [first] = failures;
   const members = membersOf(machines, fleet, template, before).filter(({ phase }) => phase === "serving");
   const done = members.filter((one) => one.template !== "outdated");
   const ready = members.filter((one) => one.isReady).length;
-  const reason =
-    first === undefined ? "no step is left that could go on" : `${describe(first.step)}: ${messageOf(first.error)}`;
+  const doing = first?.step === undefined ? "" : `${describe(first.step)}: `;
+  const reason = first === undefined ? "No step is left that could go on." : `${doing}${messageOf(first.error)}`;
   const also = failures.length > 1 ? ` ${failures.length - 1} more failed too.` : "";
   const names = done.length === 0 ? "" : ` (${done.map(({ name }) => name).join(", ")})`;
   return new MachinesError(
