@@ -3,7 +3,7 @@
 // one binding.
 import { afterEach, describe, expect, inject, test } from "vitest";
 import { currentCertificate } from "../support/certificates.ts";
-import { allOr } from "../support/extent.mts";
+import { allOr, isThorough } from "../support/extent.mts";
 import { gate } from "../support/gate.ts";
 import { expectEmptied, expectNoDuplicates, expectSettled } from "../support/invariants.ts";
 import { family, kill, providersOf } from "../support/processes.ts";
@@ -46,7 +46,30 @@ const volume = `${head}${kinds["data"]}\n`;
 const store = (name: string, greeting: string): string =>
   `${volume}new machines.Machine("store", { app: app.id, name: "${name}", region: "ams", config: { image, env: { GREETING: "${greeting}" }, mounts: [{ volume: data.id, path: "/data" }] } });\n`;
 
+const fleet = (tag: string, strategy: string, regions: string): string => `${head}
+new machines.Fleet("web", {
+  app: app.id,
+  regions: ${regions},
+  config: { image: "registry.example.com/shop:${tag}" },
+  strategy: { type: "${strategy}", ${strategy === "canary" ? 'observe: "0s"' : ""} },
+});
+`;
+
+const rollouts: Story = {
+  from: head,
+  stages: [
+    ["its create", fleet("1", "rolling", "{ ams: 2, fra: 1 }")],
+    ["its rolling update", fleet("2", "rolling", "{ ams: 2, fra: 1 }")],
+    ["its canaries", fleet("3", "canary", "{ ams: 2, fra: 1 }")],
+    ["its move from blue to green", fleet("4", "bluegreen", "{ ams: 2, fra: 1 }")],
+    ["its update at once, in other regions", fleet("5", "immediate", "{ fra: 2 }")],
+    ["its deletion", head],
+  ],
+};
+
 const stories: Readonly<Record<string, Story>> = {
+  // A rollout that is killed once is among the tests of fleets.
+  ...(isThorough ? { "a fleet": rollouts } : {}),
   "a Machine with a volume": {
     from: volume,
     stages: [

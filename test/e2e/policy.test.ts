@@ -44,6 +44,17 @@ new machines.Machine("web", {
     services: [{ protocol: "tcp", internalPort: 8080, ports: [{ port: 80, handlers: ["http"] }, { port: 22, handlers: [] }] }],
   },
 });
+// Without Machines, so that the App has only the one above.
+new machines.Fleet("batch", {
+  app: app.id,
+  regions: { ams: 0 },
+  strategy: { type: "immediate" },
+  config: {
+    image: "registry.example.com/batch@sha256:${"0".repeat(64)}",
+    metadata: { team: "shop" },
+    checks: { alive: { type: "tcp", port: 8080, interval: "15s", timeout: "2s" } },
+  },
+});
 new machines.IpAssignment("ipv4", { app: app.id, type: "v4" });
 new machines.AcmeCertificate("www", { app: app.id, hostname: "www.example.com" });
 new machines.CustomCertificate("own", {
@@ -118,6 +129,7 @@ const expectedViolations: readonly (readonly [policy: string, resource: string, 
   ],
   ["no-secrets-in-env", "web", /config\.env\.API_TOKEN looks like a secret, by its name\. Put it into AppSecrets/],
   ["health-checks", "web", /config\.services\[0\] has no check\. Add checks/],
+  ["safe-rollouts", "batch", /strategy\.type is "immediate", which takes down all Machines together/],
   ["redundancy", "shop", /It has 1 Machine; at least 2 are wanted/],
   ["redundancy", "shop", /Its Machines are in 1 region; at least 2 are wanted/],
   ["restart-policy", "web", /config\.restart\.policy is "no".*Set it to "on-failure" or "always"/],

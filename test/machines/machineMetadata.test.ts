@@ -159,7 +159,9 @@ describe("MachineMetadata", () => {
     const { id, state } = await machine.create(inputs);
     const values = { ours: "1" };
     const ours = await metadata.create(await checked({ machine: id, values }));
-    expect((await machine.read(id, state))?.state).toEqual(state);
+    // The keys of others change the Machine.
+    const { updatedAt: _then, ...before } = state;
+    expect((await machine.read(id, state))?.state).toMatchObject(before);
     const { inputs: next } = await machine.check(inputs, { app: "app", config: { image: `${image}-2` } });
     await machine.update(id, state, next);
     expect(await keys(String(state["machineId"]))).toMatchObject(values);

@@ -70,7 +70,10 @@ const compared = new RegExp(`:(?:Acme|Custom)?(App|PostgresCluster|${Object.keys
 
 /** The same for the state of a stack. */
 const managed = (stack: Stack): string[] =>
-  Object.values(stack.state()).flatMap(({ id, type }) => {
+  Object.values(stack.state()).flatMap(({ id, type, outputs }) => {
+    const { machines } = outputs ?? {};
+    if (type.endsWith(":Fleet") && Array.isArray(machines))
+      return (machines as There[]).map((machine) => `Machine ${machine.id}`);
     const [, kind] = compared.exec(type) ?? [];
     return kind === undefined ? [] : [`${kind} ${id}`];
   });
