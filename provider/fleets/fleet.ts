@@ -179,7 +179,7 @@ export const fleet = defineResource({
   replaceOn: ["app", "name"],
   uniqueBy: ["app", "name"],
   dependsOn: { machines: "any", rollout: "any", image: ["config.image"], drift: "any", committed: "any" },
-  derivedFrom: { image: "config.image", committed: "config" },
+  derivedFrom: { image: "config.image" },
   autoname: { property: "name", maxLength: 40, separator: "-", random: false },
   pendingWhen: (state, next) =>
     (state.drift ?? []).length > 0

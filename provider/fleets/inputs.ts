@@ -187,6 +187,7 @@ export const outputs = z.object({
   committed: optional(
     config,
     "While a rollout is not complete: the last configuration whose rollout was, to which a rollback returns.",
+    { secret: true },
   ),
 });
 

@@ -72,7 +72,7 @@ export class Fleet extends pulumi.CustomResource {
    * @param opts options of the resource
    */
   constructor(name: string, args: FleetArgs, opts?: pulumi.CustomResourceOptions) {
-    super(typeToken("Fleet"), name, propertiesFor("Fleet", name, args, { outputs: ["name","regions","count","spreadOver","fallbackRegions","volume","minSecretsVersion","adopt","strategy","machines","rollout","image","drift","committed"], secrets: [] }, opts), optionsFor("Fleet", opts, []));
+    super(typeToken("Fleet"), name, propertiesFor("Fleet", name, args, { outputs: ["name","regions","count","spreadOver","fallbackRegions","volume","minSecretsVersion","adopt","strategy","machines","rollout","image","drift","committed"], secrets: [] }, opts), optionsFor("Fleet", opts, ["committed"]));
   }
 }
 

@@ -20,7 +20,7 @@ const web = new machines.Fleet("web", {
   regions: settings.requireObject("regions"),
   config: {
     image: version.image,
-    env: { MACHINES_SIMULATE: settings.get("simulate") ?? "" },
+    env: { TOKEN: pulumi.secret("c4n4ry-" + settings.require("image")), MACHINES_SIMULATE: settings.get("simulate") ?? "" },
     checks: { alive: { type: "tcp", port: 8080, interval: "1s", timeout: "1s", gracePeriod: "1s" } },
     services: [{ protocol: "tcp", internalPort: 8080, ports: [{ port: 80, handlers: ["http"] }] }],
   },
@@ -118,6 +118,10 @@ describe.each(bindingsOr("pulumi-machines"))("F50: a fleet on %s", (binding) => 
       /2 of 10 Machines have the new configuration \(web-ams-1, web-ams-2\), and 8 are ready/,
     );
     expect([first.least, await ready(), await onImage("2")]).toEqual([8, 8, 8]);
+    // The state has the configuration of before too.
+    expect(await stack.ok("stack", "export", "--show-secrets")).toContain(`c4n4ry-${image("2")}`);
+    expect(await stack.ok("stack", "export")).not.toContain("c4n4ry");
+    expect(first.output).not.toContain("c4n4ry");
     const again = await observed();
     expect(again.code).not.toBe(0);
     expect([again.least, await onImage("2")]).toEqual([8, 8]);

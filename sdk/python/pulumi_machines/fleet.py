@@ -403,6 +403,8 @@ class Fleet(pulumi.CustomResource):
             __props__.__dict__["rollout"] = None
         alias_opts = pulumi.ResourceOptions(aliases=[pulumi.Alias(type_="pulumi-nodejs:dynamic/machines:Fleet")])
         opts = pulumi.ResourceOptions.merge(opts, alias_opts)
+        secret_opts = pulumi.ResourceOptions(additional_secret_outputs=["committed"])
+        opts = pulumi.ResourceOptions.merge(opts, secret_opts)
         super(Fleet, __self__).__init__(
             'machines:index:Fleet',
             resource_name,
