@@ -1,6 +1,8 @@
 // Loaded before everything else, because other modules would fail on an older Node with obscure errors.
-const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
-if (major < 22 || (major === 22 && minor < 19)) {
-  process.stderr.write(`pulumi-machines-policy needs Node 22.19 or later; this is ${process.versions.node}.\n`);
+import { nodeProblem } from "../api/nodeProblem.ts";
+
+const problem = nodeProblem("pulumi-machines-policy");
+if (problem !== undefined) {
+  process.stderr.write(`${problem}\n`);
   process.exit(1);
 }

@@ -3,7 +3,7 @@ import type { Api } from "../../provider/client/api.ts";
 import { resources } from "../../provider/registry.ts";
 import { messageOf } from "../../provider/client/errors.ts";
 import { heldKeys, keysOf, secretsHeld } from "../stateIds.ts";
-import { fourAtATime } from "../fourAtATime.ts";
+import { fewAtATime } from "../../provider/client/fewAtATime.ts";
 import { scopesOf, ofType, usedBy, type Scope, type ScopeSelection } from "./scopes.ts";
 import {
   isDeletable,
@@ -96,7 +96,7 @@ export async function compare(api: Api, known: Known, wanted: ScopeSelection): P
       isTold(held) && gone.includes(held.id.split("/")[0] ?? "") && kinds.some(({ type }) => type === held.type),
   );
   const notes: string[] = [];
-  await fourAtATime(holders, async (holder) => {
+  await fewAtATime(4, holders, async (holder) => {
     const inside = kinds.filter((kind) => isIn(holder, kind));
     await Promise.all(
       inside.map(async (kind) => {

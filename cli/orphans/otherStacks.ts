@@ -4,7 +4,7 @@ import { MachinesError, messageOf } from "../../provider/client/errors.ts";
 import { bareId } from "../../api/names.ts";
 import { exportStack, listStacks, stackEndpoint } from "../pulumi.ts";
 import { readState, plainText, type StateResource } from "../stackState.ts";
-import { fourAtATime } from "../fourAtATime.ts";
+import { fewAtATime } from "../../provider/client/fewAtATime.ts";
 
 /** Another stack of the project. */
 export interface OtherStack {
@@ -38,7 +38,7 @@ export async function readOtherStacks(own: string | undefined): Promise<OtherSta
   const stacks: OtherStack[] = [];
   const unread: string[] = [];
   const failures: string[] = [];
-  await fourAtATime(others, async ({ name }) => {
+  await fewAtATime(4, others, async ({ name }) => {
     try {
       const { resources, providers } = readState(await exportStack(name), `the state of ${name}`);
       if (resources.length === 0) return;

@@ -8,7 +8,7 @@ import { bareId } from "../../api/names.ts";
 import { resources } from "../../provider/registry.ts";
 import type { ListedObject } from "../../provider/core/listing.ts";
 import { listedApps, listedClusters, type ListedType } from "./listing.ts";
-import { fourAtATime } from "../fourAtATime.ts";
+import { fewAtATime } from "../../provider/client/fewAtATime.ts";
 import { plainText, type StateResource } from "../stackState.ts";
 
 /** Selects the objects to compare. */
@@ -108,7 +108,7 @@ async function appsOf(api: Api, own: readonly StateResource[], wanted: ScopeSele
   ]);
   const named = new Set([...whole, ...own.flatMap((held) => appOf(held) ?? [])]);
   const [holders, gone]: [Scope[], string[]] = [[], []];
-  await fourAtATime([...named], async (name) => {
+  await fewAtATime(4, [...named], async (name) => {
     const ask = () => api.apps.get({ appName: name });
     try {
       const live = needed.has(name) ? await ignoreIfDeleted(api, { kind: "app", name }, ask) : await orUndefined(ask);
@@ -138,7 +138,7 @@ async function clustersOf(api: Api, own: readonly StateResource[], wanted: Scope
     ofType(own, "PostgresCluster").flatMap(({ isExternal, id }) => (id === "" || isExternal ? [] : [id])),
   );
   const [holders, gone]: [Scope[], string[]] = [[], []];
-  await fourAtATime([...new Set([...created, ...roots.map(({ id }) => id)])], async (name) => {
+  await fewAtATime(4, [...new Set([...created, ...roots.map(({ id }) => id)])], async (name) => {
     const ask = async () => (await api.postgres.get({ postgresClusterId: name })).data;
     const live = created.has(name)
       ? await ignoreIfDeleted(api, { kind: "cluster", name }, ask)

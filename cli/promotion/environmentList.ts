@@ -1,7 +1,7 @@
 // `pulumi-machines environment list`: shows the environments of a project.
 import { bareId } from "../../api/names.ts";
 import type { Streams } from "../orphans/orphans.ts";
-import { fourAtATime } from "../fourAtATime.ts";
+import { fewAtATime } from "../../provider/client/fewAtATime.ts";
 import { exportStack, listStacks } from "../pulumi.ts";
 import { readState } from "../stackState.ts";
 import { tableOf, type Cell } from "../style.ts";
@@ -32,7 +32,7 @@ interface Listed {
 export async function listEnvironments({ json }: ListOptions, { out }: Streams, now: Date = new Date()): Promise<void> {
   const project = await openProject();
   const listed: Listed[] = [];
-  await fourAtATime(await listStacks(), async ({ name, updatedAt }) => {
+  await fewAtATime(4, await listStacks(), async ({ name, updatedAt }) => {
     const mark = markIn(await tagsOf({ name }));
     if (mark === undefined) return;
     listed.push({

@@ -170,7 +170,7 @@ export function latestExit(machine: Machine): Exit | undefined {
   return undefined;
 }
 
-/** Whether the Machine's latest event is an exit that nobody requested, with an error. */
+/** Whether the Machine's latest event is an exit with an error that no one requested. */
 export function hasCrashed(machine: Machine): boolean {
   const exit = latestExit(machine);
   return exit !== undefined && !exit.requested && exit.exitCode !== 0;

@@ -13,9 +13,9 @@ import type { Member } from "./planner.ts";
 /** Tag with the region that a Machine counts for, which is not where it runs if that had no room. */
 const regionTag = "pulumi-fleet-region";
 /** Tag with the phase of a Machine. */
-const phaseTag = "pulumi-fleet-phase";
+export const phaseTag = "pulumi-fleet-phase";
 /** Tag with the version of the secrets that a Machine was updated for, because it cannot be read back. */
-const secretsTag = "pulumi-fleet-secrets";
+export const secretsTag = "pulumi-fleet-secrets";
 
 /** Of a Machine whose host cannot be reached, the service shows no configuration. */
 export const noConfig = { image: "" };

@@ -1,6 +1,7 @@
 // Carries out the planner's steps, one after the other or side by side, until the fleet is as wanted. After every step it
 // looks at the service and plans again, so that an interrupted rollout is resumed in the same way.
 import { isNotFound, MachinesError, messageOf } from "../client/errors.ts";
+import { fewAtATime } from "../client/fewAtATime.ts";
 import { withLease } from "../client/lease.ts";
 import { getFresh, lastEvent, type Machine, type MachineKey } from "../client/wait.ts";
 import { PartialStateError } from "../core/partialState.ts";
@@ -17,6 +18,8 @@ import {
   membersOf,
   noConfig,
   ownConfig,
+  phaseTag,
+  secretsTag,
   type FleetKey,
   type Found,
   type Phase,
@@ -40,6 +43,9 @@ export interface Outcome {
   readonly machines: readonly Machine[];
   readonly state: Exclude<Plan["state"], "working">;
 }
+
+/** Members that a deletion destroys at a time, so that a large fleet does not exceed the limit of requests. */
+const destroyedAtATime = 16;
 
 /** A step that has failed, or a look at the service. */
 interface Failure {
@@ -212,7 +218,7 @@ async function change(rollout: Rollout, { machine, region }: Found, phase: Phase
   await withLease(call.api, key, { description: "rollout by pulumi", progress: call.progress }, async (lease) => {
     const live = await getFresh(call.api, key, { fresh: true });
     const own = ownConfig(live, config, before);
-    const isSeen = own.metadata?.["pulumi-fleet-secrets"] === config.metadata?.["pulumi-fleet-secrets"];
+    const isSeen = own.metadata?.[secretsTag] === config.metadata?.[secretsTag];
     // Nothing is compared with a state: a Machine that others have changed is brought back to the template.
     const old = { config: own, unfinished: true, minSecretsVersion: isSeen ? template.minSecretsVersion : undefined };
     return applyChanges(call, key, lease, wanted, old, () => ({}));
@@ -282,7 +288,7 @@ async function takeAway(rollout: Rollout, kind: "destroy" | "keep", { machine, r
         configOf(fleet, template, { region, phase: "kept", volumeId: volumeOf(live) }),
         undefined,
       );
-      const config = { ...own, metadata: { ...own.metadata, "pulumi-fleet-phase": "kept" } };
+      const config = { ...own, metadata: { ...own.metadata, [phaseTag]: "kept" } };
       const stopped = { config, state: "stopped" as const, cordoned: true };
       await applyChanges(call, key, lease, stopped, { config: own, unfinished: false }, () => ({}));
     });
@@ -303,15 +309,6 @@ export async function destroyAll(call: Call, fleet: FleetKey, wanted: Partial<Fl
     const template = { config: wanted.config ?? noConfig };
     const rollout = { call, fleet, wanted: wanted as FleetInputs, template, before: undefined };
     const members = membersOf(machines, fleet, template, undefined);
-    await fewAtATime(members, (member) => takeAway(rollout, "destroy", member));
+    await fewAtATime(destroyedAtATime, members, (member) => takeAway(rollout, "destroy", member));
   }
-}
-
-/** Works on a few at a time, so that a large fleet does not exceed the limit of requests. */
-async function fewAtATime<T>(list: readonly T[], work: (one: T) => Promise<void>): Promise<void> {
-  const rest = [...list];
-  const worker = async (): Promise<void> => {
-    for (let one = rest.shift(); one !== undefined; one = rest.shift()) await work(one);
-  };
-  await Promise.all(Array.from({ length: 16 }, worker));
 }

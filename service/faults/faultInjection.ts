@@ -94,7 +94,7 @@ const isHidden = (context: Context, id: string, ms: number): boolean => {
   return machine !== undefined && context.clock.now() - machine.created_at < ms;
 };
 
-/** Transfers the lease of a Machine to another owner, whoever has it. */
+/** Transfers the lease of a Machine from any owner to another one. */
 function steal(context: Context, id: string, ttl: number): void {
   const machine = findMachine(context, id);
   if (!machine || machine.destroyed_at !== null) return;

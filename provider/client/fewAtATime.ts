@@ -1,12 +1,14 @@
 // Work on many things that neither the service nor this computer gets all at once.
 
-const atATime = 4;
-
-/** Does something to all, a few at a time. */
-export async function fourAtATime<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
+/** Does something to all, `count` at a time. */
+export async function fewAtATime<T>(
+  count: number,
+  items: readonly T[],
+  work: (item: T) => Promise<void>,
+): Promise<void> {
   const queue = [...items];
   const worker = async () => {
     for (let next = queue.shift(); next !== undefined; next = queue.shift()) await work(next);
   };
-  await Promise.all(Array.from({ length: atATime }, worker));
+  await Promise.all(Array.from({ length: count }, worker));
 }
