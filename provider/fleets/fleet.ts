@@ -25,7 +25,7 @@ import {
 } from "./members.ts";
 import { regionsOf, totalOf } from "./planner.ts";
 import { previewRollout } from "./preview.ts";
-import { destroyAll, rollOut, type Outcome, type Rollout } from "./rollout.ts";
+import { destroyAll, isUnhealthy, rollOut, type Outcome, type Rollout } from "./rollout.ts";
 import { validate } from "./validation.ts";
 
 type State = Partial<FleetInputs> & { readonly rollout?: string | undefined; readonly committed?: Config | undefined };
@@ -84,14 +84,10 @@ async function roll(rollout: Rollout, committed: Config | undefined) {
     const machines = await fleetMachines(rollout.call.api, fleet.app, fleet.name).catch(() => []);
     const failed = { ...toLive(fleet.app, fleet.name, machines), rollout: "failed", committed };
     const mayGoBack = wanted.onFailure === "rollback" && committed !== undefined && !isCommitted(rollout, machines);
-    if (!mayGoBack || !hasFailed(error)) throw new PartialStateError(failed, error);
+    if (!mayGoBack || !isUnhealthy(error)) throw new PartialStateError(failed, error);
     throw await goBack(rollout, committed, error, failed);
   }
 }
-
-/** Whether a failure says something about the new template, and not about this run. */
-const hasFailed = (error: unknown): error is MachinesError =>
-  error instanceof MachinesError && ["machine-failed", "wait-timeout"].includes(error.code);
 
 /** Whether traffic reaches the new Machines of a blue/green rollout: from then on they are never destroyed for the old ones. */
 const isCommitted = ({ fleet, wanted, template, before }: Rollout, machines: readonly Machine[]): boolean =>
@@ -107,7 +103,7 @@ async function goBack(
   const { call, fleet, wanted, template } = rollout;
   call.progress(`the rollout of Fleet ${fleet.app}/${fleet.name} failed; going back to the configuration of before`);
   const type = wanted.strategy?.type === "canary" ? "rolling" : wanted.strategy?.type;
-  const back = { ...wanted, config: committed, strategy: { ...wanted.strategy, type } };
+  const back = { ...wanted, config: committed, strategy: { ...wanted.strategy, type }, releaseCommand: undefined };
   try {
     const { machines } = await rollOut({
       ...rollout,
@@ -138,7 +134,9 @@ function driftOf(members: readonly Found[], wanted: Partial<FleetInputs>, config
   const serving = members.filter(({ phase }) => phase === "serving");
   const counts = [...new Set([...Object.keys(regions), ...serving.map(({ region }) => region)])].flatMap((region) => {
     const [live, count] = [serving.filter((one) => one.region === region).length, regions[region] ?? 0];
-    return live === count ? [] : [`Machines in ${region}: ${live} instead of ${count}`];
+    const lost = members.filter((one) => one.phase === "lost" && one.region === region).map(({ name }) => name);
+    const why = lost.length === 0 ? "" : ` (the hosts of ${lost.join(", ")} cannot be reached)`;
+    return live === count ? [] : [`Machines in ${region}: ${live} instead of ${count}${why}`];
   });
   const changed = serving.flatMap((one) => {
     const { machine, name, template, isReady } = one;
@@ -244,7 +242,7 @@ export const fleet = defineResource({
     const machines = await fleetMachines(api, id.app, id.name);
     const live = toLive(id.app, id.name, machines);
     if (state?.config === undefined) {
-      const [first] = machines;
+      const first = machines.find((machine) => phaseOf(machine) === "serving");
       if (first === undefined) return undefined;
       const mount = first.config?.mounts?.[0];
       const mounted = mount && (await findVolume(api, id.app, mount.volume));

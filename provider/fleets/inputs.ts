@@ -150,8 +150,20 @@ export const inputs = z.object({
   onFailure: behaviour(z.enum(["stop", "rollback"]).default("stop")).describe(
     'What happens when a Machine fails to run or to pass its checks: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration whose rollout was completed. The update fails either way.',
   ),
+  releaseCommand: behaviour(z.array(z.string().min(1)).min(1, "must name a command").optional()).describe(
+    'Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. After exit code 0 that Machine is destroyed; after another one it is kept until the next rollout, and no Machine is changed. It may run again after an interruption. A rollback does not run it.',
+  ),
+  restartOnce: behaviour(z.boolean().default(false)).describe(
+    "Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails.",
+  ),
   progressDeadline: behaviour(duration().default("10m")).describe(
     "Time for each step: for a Machine to be created or updated, to run, and to pass. It begins again with every step, however long the whole rollout takes.",
+  ),
+  startDeadline: behaviour(duration().optional()).describe(
+    "Time for a Machine to run after it was created or updated; all of `progressDeadline` when left out. The time to stop is `config.stopConfig.timeout`.",
+  ),
+  passDeadline: behaviour(duration().optional()).describe(
+    "Time for the checks of a running Machine to pass; the rest of `progressDeadline` when left out.",
   ),
 });
 
@@ -218,6 +230,8 @@ export function wantedOf(wanted: Partial<FleetInputs>): Wanted {
     isObserved: false,
     isPromoted: promote === "auto" || wanted.promoted === true,
     keepOld,
+    needsRelease: wanted.releaseCommand !== undefined,
+    isTied: wanted.volume !== undefined,
   };
 }
 

@@ -7,8 +7,9 @@ import { hasCrashed, isDestroyed, versionOf, type Machine } from "../client/wait
 import { fleetTag, ownerTag, stackTag } from "../machines/create.ts";
 import { differingFields, fromService, sameMetadata, sameVersion, type Config } from "../machines/settings.ts";
 import type { Call } from "../core/resource.ts";
+import { withoutUndefined } from "../core/values.ts";
 import type { Template } from "./inputs.ts";
-import type { Member } from "./planner.ts";
+import { memberName, type Member } from "./planner.ts";
 
 /** Tag with the region that a Machine counts for, which is not where it runs if that had no room. */
 const regionTag = "pulumi-fleet-region";
@@ -20,8 +21,8 @@ export const secretsTag = "pulumi-fleet-secrets";
 /** Of a Machine whose host cannot be reached, the service shows no configuration. */
 export const noConfig = { image: "" };
 
-const phases = ["serving", "standby", "kept"] as const;
-/** The phase of a member. */
+const phases = ["serving", "standby", "kept", "release"] as const;
+/** The phase of a Machine of a fleet; `release` runs the release command, and is no member. */
 export type Phase = (typeof phases)[number];
 
 /** A fleet in its App. */
@@ -37,8 +38,24 @@ export interface Found extends Member {
   readonly machine: Machine;
 }
 
+const metadataOf = ({ config, incompleteConfig }: Machine): Readonly<Record<string, string>> =>
+  (config ?? incompleteConfig)?.metadata ?? {};
+
 /** The name of the fleet that a Machine belongs to. */
-export const fleetOf = ({ config }: Machine): string | undefined => config?.metadata?.[fleetTag];
+export const fleetOf = (machine: Machine): string | undefined => metadataOf(machine)[fleetTag];
+
+/** Whether the host of a Machine cannot be reached, so that nothing can be done with it now. */
+export const isLost = ({ config, hostStatus }: Machine): boolean =>
+  config === undefined || hostStatus === "unreachable";
+
+/** Whether a Machine belongs to a fleet. Of one whose host cannot be reached, perhaps only the name is known. */
+const belongsTo = (machine: Machine, fleet: string): boolean => {
+  const of = fleetOf(machine);
+  if (of !== undefined || !isLost(machine)) return of === fleet;
+  const { name = "", region = "" } = machine;
+  const prefix = memberName(fleet, region, 0).slice(0, -1);
+  return name.startsWith(prefix) && /^\d+$/.test(name.slice(prefix.length));
+};
 
 /** The Machines of all fleets of an App. */
 export const fleetTagged = async (api: Api, app: string): Promise<Machine[]> =>
@@ -65,11 +82,9 @@ export async function fleetMachines(
       .map((machineId) => orUndefined(() => api.machines.get({ appName: app, machineId }))),
   );
   return [...current, ...missing.filter((machine) => machine !== undefined)].filter(
-    (machine) => fleetOf(machine) === name && !isDestroyed(machine),
+    (machine) => belongsTo(machine, name) && !isDestroyed(machine),
   );
 }
-
-const metadataOf = ({ config }: Machine): Readonly<Record<string, string>> => config?.metadata ?? {};
 
 /** The region that a Machine counts for. */
 export const regionOf = (machine: Machine): string => metadataOf(machine)[regionTag] ?? machine.region ?? "";
@@ -77,9 +92,12 @@ export const regionOf = (machine: Machine): string => metadataOf(machine)[region
 /** The volume that a Machine mounts. */
 export const volumeOf = ({ config }: Machine): string | undefined => config?.mounts?.[0]?.volume;
 
-/** The phase of a Machine. */
-export const phaseOf = (machine: Machine): Phase =>
+/** The phase of a Machine, from its tag. */
+const phaseIn = (machine: Machine): Phase =>
   phases.find((phase) => phase === metadataOf(machine)[phaseTag]) ?? "serving";
+
+/** The phase of a Machine. */
+export const phaseOf = (machine: Machine): Phase | "lost" => (isLost(machine) ? "lost" : phaseIn(machine));
 
 /** Makes Machines of the App members. Their configuration is compared with the template afterwards. */
 export async function adopt(call: Call, fleet: FleetKey, ids: readonly string[]): Promise<void> {
@@ -116,6 +134,18 @@ export function configOf(
   return { ...config, ...(mounts.length > 0 ? { mounts } : {}), metadata: { ...config.metadata, ...tags } };
 }
 
+/** The configuration of the Machine that runs the release command. */
+export function releaseConfig(fleet: FleetKey, template: Template, region: string, command: readonly string[]): Config {
+  const config = configOf(fleet, template, { region, phase: "release", volumeId: undefined });
+  const { init = {} } = config;
+  return withoutUndefined({
+    ...config,
+    ...{ services: undefined, checks: undefined, standbys: undefined },
+    init: withoutUndefined({ ...init, exec: undefined, cmd: [...command] }),
+    restart: { policy: "no" as const },
+  });
+}
+
 /** Whether idle Machines of a configuration are stopped, and started when they are needed. */
 const restsWhenIdle = ({ services = [] }: Config): boolean =>
   services.some(
@@ -149,18 +179,19 @@ export const membersOf = (
   template: Template,
   before: Config | undefined,
 ): Found[] =>
-  machines.map((machine) => {
-    const [region, phase] = [regionOf(machine), phaseOf(machine)];
-    const wanted = configOf(fleet, template, { region, phase, volumeId: volumeOf(machine) });
+  machines.flatMap((machine) => {
+    const [region, tagged, phase] = [regionOf(machine), phaseIn(machine), phaseOf(machine)];
+    if (tagged === "release" || phase === "release") return [];
+    const wanted = configOf(fleet, template, { region, phase: tagged, volumeId: volumeOf(machine) });
     // One on standby is cordoned on purpose.
-    const uncordoned = phase === "standby" ? { ...machine, cordoned: false } : machine;
+    const uncordoned = tagged === "standby" ? { ...machine, cordoned: false } : machine;
     return {
       machine,
       name: machine.name ?? machine.id,
       region,
       phase,
       template: templateOf(machine, wanted, before),
-      isReady: phase !== "kept" && isReady(uncordoned, template.config),
+      isReady: ["serving", "standby"].includes(phase) && isReady(uncordoned, template.config),
       createdAt: machine.createdAt ?? "",
     };
   });

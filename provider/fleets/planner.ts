@@ -21,6 +21,10 @@ export interface Wanted {
   readonly isPromoted: boolean;
   /** Whether a blue/green rollout keeps the old members, stopped. */
   readonly keepOld: boolean;
+  /** Whether the release command has to run first. */
+  readonly needsRelease: boolean;
+  /** Whether a member stays where its volume is, even while its host cannot be reached. */
+  readonly isTied: boolean;
 }
 
 /** A Machine of the fleet, as the service shows it. */
@@ -33,14 +37,19 @@ export interface Member {
   readonly template: "current" | "metadata" | "outdated";
   /** Whether it runs and its checks pass, or rests as configured. */
   readonly isReady: boolean;
-  /** `standby`: it runs beside the others, without traffic. `kept`: it was replaced and stopped. */
-  readonly phase: "serving" | "standby" | "kept";
+  /**
+   * `standby`: it runs beside the others, without traffic. `kept`: it was replaced and stopped. `lost`: its host cannot be
+   * reached.
+   */
+  readonly phase: "serving" | "standby" | "kept" | "lost";
   /** RFC 3339 time of creation. */
   readonly createdAt: string;
 }
 
 /** One step of a rollout. */
 export type Step =
+  /** Runs the release command in a Machine of its own. */
+  | { readonly kind: "release"; readonly name: string }
   /** Creates a Machine and waits until it is ready. */
   | { readonly kind: "create"; readonly name: string; readonly region: string; readonly isStandby: boolean }
   /** Gives a Machine a new version and waits until it is ready. `isRepair`: it was not ready before. */
@@ -102,13 +111,35 @@ const interrupting: readonly Step["kind"][] = ["update", "destroy", "keep"];
 
 /** Plans the steps that may begin now. */
 export function plan(situation: Situation): Plan {
+  const { wanted, underway, fleet } = situation;
+  if (wanted.needsRelease)
+    return { begin: underway.length > 0 ? [] : [{ kind: "release", name: releaseName(fleet) }], state: "working" };
   const draft = new Draft(situation);
   draft.removeAbandoned();
-  if (situation.wanted.strategy === "bluegreen") draft.replaceTogether();
+  if (wanted.strategy === "bluegreen") draft.replaceTogether();
   else draft.updateInPlace();
   const { steps, isHeld } = draft;
-  if (steps.length > 0 || situation.underway.length > 0) return { begin: steps, state: "working" };
+  if (steps.length > 0 || underway.length > 0) return { begin: steps, state: "working" };
   return { begin: [], state: isHeld ? "canary" : "complete" };
+}
+
+/**
+ * Whether a rollout that begins has to run the release command. One that was interrupted after members had the template is
+ * continued without.
+ */
+export const isReleaseDue = ({ regions }: Pick<Wanted, "regions">, members: readonly Member[]): boolean =>
+  totalOf(regions) > 0 && !members.some(fits);
+
+/**
+ * What is wanted while hosts cannot be reached. A lost member is replaced, except where its volume is: there, nothing is
+ * promised for it.
+ */
+function withoutLost({ wanted, members }: Situation): Wanted {
+  if (!wanted.isTied) return wanted;
+  const lost = (region: string): number =>
+    members.filter((one) => one.phase === "lost" && one.region === region).length;
+  const regions = Object.entries(wanted.regions).map(([region, count]) => [region, Math.max(0, count - lost(region))]);
+  return { ...wanted, regions: Object.fromEntries(regions) as Record<string, number> };
 }
 
 /** All steps of a rollout in which none fails: those of one list begin together. */
@@ -117,7 +148,7 @@ export function planAll({
   members: existing,
   fleet,
 }: Omit<Situation, "underway">): readonly (readonly Step[])[] {
-  let wanted = first;
+  let wanted = { ...first, needsRelease: first.needsRelease && isReleaseDue(first, existing) };
   const members = new Map(existing.map((member) => [member.name, member]));
   const waves: (readonly Step[])[] = [];
   for (;;) {
@@ -129,6 +160,7 @@ export function planAll({
       if (next === undefined) members.delete(step.name);
       else members.set(step.name, next);
       if (step.kind === "observe") wanted = { ...wanted, isObserved: true };
+      if (step.kind === "release") wanted = { ...wanted, needsRelease: false };
     }
   }
 }
@@ -147,13 +179,13 @@ function afterStep(step: Step, before: Member | undefined, turn: number): Member
       createdAt: `9999-${String(turn).padStart(6, "0")}`,
     };
   }
-  if (before === undefined || step.kind === "destroy" || step.kind === "observe") return undefined;
+  if (before === undefined || ["destroy", "observe", "release"].includes(step.kind)) return undefined;
   if (step.kind === "keep") return { ...before, phase: "kept", isReady: false };
   if (step.kind === "expose") return { ...before, ...ready, phase: "serving" };
   return { ...before, ...ready, phase: before.phase === "kept" ? "standby" : before.phase };
 }
 
-const fits = ({ template }: Member): boolean => template !== "outdated";
+const fits = ({ template, phase }: Member): boolean => template !== "outdated" && phase !== "lost";
 const isServing = ({ phase }: Member): boolean => phase === "serving";
 const byAge = (a: Member, b: Member): number =>
   a.createdAt < b.createdAt || (a.createdAt === b.createdAt && a.name < b.name) ? -1 : 1;
@@ -162,6 +194,9 @@ const byReadiness = (a: Member, b: Member): number => Number(a.isReady) - Number
 
 /** Name of a member. Names are unique in an App, so a repeated create makes no second Machine. */
 export const memberName = (fleet: string, region: string, number: number): string => `${fleet}-${region}-${number}`;
+
+/** Name of the Machine that runs the release command. */
+export const releaseName = (fleet: string): string => `${fleet}-release`;
 
 /** The steps of one plan while it is made. */
 class Draft {
@@ -175,8 +210,9 @@ class Draft {
   /** Serving members that are ready and not interrupted. */
   #ready: number;
 
-  constructor({ wanted, members, underway, fleet }: Situation) {
-    this.#wanted = wanted;
+  constructor(situation: Situation) {
+    const { members, underway, fleet } = situation;
+    this.#wanted = withoutLost(situation);
     this.#underway = underway;
     this.#fleet = fleet;
     this.#members = members;
@@ -298,7 +334,7 @@ class Draft {
   #createExtra(ready: readonly Member[]): void {
     const total = totalOf(this.#wanted.regions);
     const creating = this.#regions().reduce((sum, region) => sum + this.#creating(region), 0);
-    const existing = this.#members.filter((one) => one.phase !== "kept" || fits(one)).length + creating;
+    const existing = this.#members.filter((one) => isServing(one) || one.phase === "standby" || fits(one)).length + creating;
     const inRegion = (region: string): number => ready.filter((one) => one.region === region).length;
     const [region] = [...this.#regions()].sort((a, b) => inRegion(b) - inRegion(a));
     const surge = this.#wanted.strategy === "immediate" ? 0 : this.#wanted.maxSurge;

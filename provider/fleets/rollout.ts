@@ -3,12 +3,20 @@
 import { isNotFound, MachinesError, messageOf } from "../client/errors.ts";
 import { fewAtATime } from "../client/fewAtATime.ts";
 import { withLease } from "../client/lease.ts";
-import { getFresh, lastEvent, type Machine, type MachineKey } from "../client/wait.ts";
+import {
+  getFresh,
+  hasCrashed,
+  lastEvent,
+  latestExit,
+  versionOf,
+  type Machine,
+  type MachineKey,
+} from "../client/wait.ts";
 import { PartialStateError } from "../core/partialState.ts";
 import type { Call } from "../core/resource.ts";
-import { createOnce } from "../machines/create.ts";
-import { destroyGracefully, waitForTarget } from "../machines/power.ts";
-import { toService, type Config } from "../machines/settings.ts";
+import { createOnce, discard } from "../machines/create.ts";
+import { atMost, destroyGracefully, waitForTarget } from "../machines/power.ts";
+import { sameVersion, toService, type Config } from "../machines/settings.ts";
 import { applyChanges } from "../machines/update.ts";
 import { millisecondsOf, wantedOf, type FleetInputs, type Template } from "./inputs.ts";
 import {
@@ -19,6 +27,7 @@ import {
   noConfig,
   ownConfig,
   phaseTag,
+  releaseConfig,
   secretsTag,
   type FleetKey,
   type Found,
@@ -26,7 +35,7 @@ import {
   volumeOf,
 } from "./members.ts";
 import { growVolumes, leaveVolume, volumeFor } from "./volumes.ts";
-import { plan, type Plan, type Step, type Wanted } from "./planner.ts";
+import { isReleaseDue, plan, regionsOf, type Plan, type Step, type Wanted } from "./planner.ts";
 
 /** A rollout to carry out. */
 export interface Rollout {
@@ -53,6 +62,10 @@ interface Failure {
   readonly error: unknown;
 }
 
+/** Whether a failure says something about the Machine, and not about this run. */
+export const isUnhealthy = (error: unknown): error is MachinesError =>
+  error instanceof MachinesError && ["machine-failed", "wait-timeout"].includes(error.code);
+
 /** Milliseconds between two looks at canaries that are watched. */
 const lookEvery = 1000;
 
@@ -65,12 +78,14 @@ export async function rollOut(rollout: Rollout): Promise<Outcome> {
   const failures: Failure[] = [];
   let machines: readonly Machine[] = [];
   let target: Wanted = wantedOf(wanted);
+  let hasBegun = false;
   if (template.volume && before) await growVolumes(call, fleet.app, fleet.name, template.volume);
   const begin = async (step: Step, members: readonly Found[]): Promise<void> => {
     try {
       const id = await carryOut(rollout, step, members);
       if (id !== undefined) changed.add(id);
       if (step.kind === "observe") target = { ...target, isObserved: true };
+      if (step.kind === "release") target = { ...target, needsRelease: false };
     } catch (error) {
       failures.push({ step, error });
     } finally {
@@ -87,8 +102,13 @@ export async function rollOut(rollout: Rollout): Promise<Outcome> {
     }
     const members = membersOf(machines, fleet, template, before);
     if (failures.length === 0) {
+      if (!hasBegun) target = { ...target, needsRelease: target.needsRelease && isReleaseDue(target, members) };
+      hasBegun = true;
       const next = plan({ wanted: target, members, underway: steps, fleet: fleet.name });
-      if (next.state !== "working") return { machines, state: next.state };
+      if (next.state !== "working") {
+        warnOfLost(rollout, members);
+        return { machines, state: next.state };
+      }
       for (const step of next.begin) underway.set(step, begin(step, members));
       if (next.begin.length > 0) call.progress(progressOf(members, [...underway.keys()]));
     }
@@ -96,6 +116,15 @@ export async function rollOut(rollout: Rollout): Promise<Outcome> {
       throw failureOf(rollout, machines, failures);
     if (steps.every((step) => underway.has(step))) await Promise.race(underway.values());
   }
+}
+
+/** A Machine whose host cannot be reached ends no rollout. */
+function warnOfLost({ call, fleet }: Rollout, members: readonly Found[]): void {
+  const lost = members.filter(({ phase }) => phase === "lost").map(({ name, machine }) => `${name} (${machine.id})`);
+  if (lost.length > 0)
+    call.warn(
+      `Fleet ${fleet.app}/${fleet.name}: the hosts of ${lost.join(", ")} cannot be reached, so these Machines are left as they are. Run pulumi refresh and up when they can.`,
+    );
 }
 
 /** What is being done, in one line. */
@@ -109,6 +138,8 @@ function progressOf(members: readonly Found[], steps: readonly Step[]): string {
 /** A step in words. */
 export function describe(step: Step): string {
   switch (step.kind) {
+    case "release":
+      return "run the release command";
     case "create":
       return `create ${step.name}${step.isStandby ? " without traffic" : ""}`;
     case "update":
@@ -148,34 +179,104 @@ function failureOf(
   );
 }
 
-/** Carries out one step. Returns the id of the Machine that it created or changed. */
+/**
+ * Carries out one step. Returns the id of the Machine that it created or changed. A Machine that runs and is unhealthy is
+ * restarted once if that is wanted.
+ */
 async function carryOut(rollout: Rollout, step: Step, members: readonly Found[]): Promise<string | undefined> {
   const { call, wanted } = rollout;
-  const patience = millisecondsOf(wanted.progressDeadline, "10m");
-  const { deadline, clock } = call.api;
-  const api = call.api.within({
-    ...deadline,
-    at: Math.min(deadline.at, clock.now() + patience),
-    allowed: wanted.progressDeadline,
-    advice: "progressDeadline allows more time for each step.",
+  // Each attempt has the whole time.
+  const patient = (): Rollout => ({
+    ...rollout,
+    call: { ...call, api: atMost(call.api, wanted.progressDeadline, "progressDeadline") },
   });
-  const patient: Rollout = { ...rollout, call: { ...call, api } };
-  if (step.kind === "create") return create(patient, step);
+  if (step.kind === "observe") {
+    await observe(rollout, members);
+    return undefined;
+  }
+  try {
+    return await apply(patient(), step, members);
+  } catch (error) {
+    const mayRestart = wanted.restartOnce && ["create", "update", "await"].includes(step.kind) && isUnhealthy(error);
+    if (!mayRestart) throw error;
+    return restart(patient(), step.name, error);
+  }
+}
+
+async function apply(rollout: Rollout, step: Step, members: readonly Found[]): Promise<string | undefined> {
+  if (step.kind === "release") return runRelease(rollout, step.name);
+  if (step.kind === "create") return create(rollout, step);
   const member = members.find(({ name }) => name === step.name);
-  if (step.kind === "observe") await observe(rollout, members);
   if (member === undefined) return undefined;
   if (step.kind === "destroy" || step.kind === "keep") {
-    await takeAway(patient, step.kind, member);
+    await takeAway(rollout, step.kind, member);
     return member.machine.id;
   }
-  const phase =
-    step.kind === "await" && member.phase === "kept" ? "standby" : step.kind === "expose" ? "serving" : member.phase;
-  await change(patient, member, phase);
-  if (step.kind === "update" || step.kind === "await") await stayHealthy(patient, keyOf(rollout, member.machine));
+  const now = step.kind === "await" && member.phase === "kept" ? "standby" : member.phase;
+  await change(rollout, member, step.kind === "expose" || now === "lost" ? "serving" : now);
+  if (step.kind === "update" || step.kind === "await") await stayHealthy(rollout, keyOf(rollout, member.machine));
   return member.machine.id;
 }
 
+/** Restarts a Machine that runs and is unhealthy, and waits until it is ready. @throws the error `why` if it does not run */
+async function restart(rollout: Rollout, name: string, why: MachinesError): Promise<string> {
+  const { call, fleet, wanted } = rollout;
+  const { api, progress } = call;
+  const machine = (await fleetMachines(api, fleet.app, fleet.name)).find((one) => one.name === name);
+  if (machine?.state !== "started") throw why;
+  progress(`Machine ${name} does not pass its checks; it is restarted once`);
+  const key = keyOf(rollout, machine);
+  await withLease(api, key, { description: "rollout by pulumi", progress }, async (lease) => {
+    await api.machines.restart({ ...key, leaseNonce: lease.nonce() });
+    await waitForTarget(call, key, wanted, { target: "started", version: versionOf(machine), lease });
+  });
+  await stayHealthy(rollout, key);
+  return machine.id;
+}
+
 const keyOf = ({ fleet }: Rollout, { id }: Machine): MachineKey => ({ appName: fleet.app, machineId: id });
+
+/**
+ * Runs the release command in a Machine of its own. That of an interrupted run is waited for; one that has failed is
+ * replaced.
+ */
+async function runRelease(rollout: Rollout, name: string): Promise<undefined> {
+  const { call, fleet, template, wanted } = rollout;
+  const { api, progress } = call;
+  const { releaseCommand: command = [], fallbackRegions } = wanted;
+  const counts = regionsOf(wanted);
+  const region = Object.keys(counts).find((code) => (counts[code] ?? 0) > 0) ?? "";
+  const config = releaseConfig(fleet, template, region, command);
+  const existing = (await fleetMachines(api, fleet.app, fleet.name)).find((one) => one.name === name);
+  const isUsable =
+    existing !== undefined &&
+    sameVersion(ownConfig(existing, config, undefined), config) &&
+    existing.state !== "failed" &&
+    !hasCrashed(existing);
+  if (existing && !isUsable) await discard(call, keyOf(rollout, existing));
+  const body = { name, region, config: toService(config), minSecretsVersion: template.minSecretsVersion };
+  const machine = isUsable ? existing : await createOnce(call, undefined, fleet.app, body, { config, fallbackRegions });
+  const key = keyOf(rollout, machine);
+  progress(`${name} runs ${JSON.stringify(command)}`);
+  const ended = await waitForTarget(
+    call,
+    key,
+    { config },
+    { target: "started", version: versionOf(machine), fresh: true },
+  ).catch((error: unknown) => {
+    throw new MachinesError(
+      error instanceof MachinesError ? error.code : "machine-failed",
+      `the release command ${JSON.stringify(command)} did not succeed: ${messageOf(error)} Its Machine ${name} is kept until the next rollout.`,
+      { cause: error },
+    );
+  });
+  if (latestExit(ended)?.requested === true)
+    throw new MachinesError(
+      "machine-failed",
+      `the Machine ${name} was stopped before the release command ${JSON.stringify(command)} had ended.`,
+    );
+  await discard(call, key);
+}
 
 async function create(rollout: Rollout, step: Step & { readonly kind: "create" }): Promise<string> {
   const { call, fleet, template, wanted } = rollout;
@@ -192,12 +293,9 @@ async function create(rollout: Rollout, step: Step & { readonly kind: "create" }
   const { fallbackRegions } = wanted;
   const made = await createOnce(call, undefined, fleet.app, body, { config, fallbackRegions });
   const key = keyOf(rollout, made);
-  await waitForTarget(
-    call,
-    key,
-    { config },
-    { target: "started", version: made.version ?? made.instanceId, fresh: true },
-  );
+  const { startDeadline, passDeadline } = wanted;
+  const target = { config, startDeadline, passDeadline };
+  await waitForTarget(call, key, target, { target: "started", version: versionOf(made), fresh: true });
   await stayHealthy(rollout, key);
   return made.id;
 }
@@ -212,6 +310,8 @@ async function change(rollout: Rollout, { machine, region }: Found, phase: Phase
   const wanted = {
     config,
     state: rests ? undefined : ("started" as const),
+    startDeadline: rollout.wanted.startDeadline,
+    passDeadline: rollout.wanted.passDeadline,
     cordoned: phase === "standby",
     minSecretsVersion: template.minSecretsVersion,
   };
@@ -262,12 +362,17 @@ async function observe({ call: { api, progress }, fleet, wanted }: Rollout, memb
 }
 
 /** Takes the traffic from a Machine, lets it finish, and stops it; then it is destroyed or kept. */
-async function takeAway(rollout: Rollout, kind: "destroy" | "keep", { machine, region }: Found): Promise<void> {
+async function takeAway(rollout: Rollout, kind: "destroy" | "keep", { machine, region, phase }: Found): Promise<void> {
   const { call, fleet, template, wanted } = rollout;
   const { api, progress } = call;
   const key = keyOf(rollout, machine);
   const drain = millisecondsOf(wanted.strategy?.drain, "0s");
   try {
+    if (phase === "lost") {
+      // Only a deletion of the fleet does this.
+      await api.machines.destroy({ ...key, force: true });
+      return;
+    }
     await withLease(api, key, { description: "rollout by pulumi", progress }, async (lease) => {
       const live = await getFresh(api, key, { fresh: true });
       const serves = live.state === "started" && live.cordoned !== true && (live.config?.services ?? []).length > 0;
@@ -309,6 +414,10 @@ export async function destroyAll(call: Call, fleet: FleetKey, wanted: Partial<Fl
     const template = { config: wanted.config ?? noConfig };
     const rollout = { call, fleet, wanted: wanted as FleetInputs, template, before: undefined };
     const members = membersOf(machines, fleet, template, undefined);
-    await fewAtATime(destroyedAtATime, members, (member) => takeAway(rollout, "destroy", member));
+    await fewAtATime(destroyedAtATime, machines, (machine) => {
+      const member = members.find((one) => one.machine === machine);
+      // The Machine of a release command is no member.
+      return member ? takeAway(rollout, "destroy", member) : discard(call, keyOf(rollout, machine));
+    });
   }
 }

@@ -159,12 +159,14 @@ function theOneWith(call: Call, appName: string, op: string, begun: number): Pro
   });
 }
 
-/** Destroys a Machine that is not wanted. It waits for its lease, which a killed run may still hold. */
-const discard = ({ api, progress }: Call, key: MachineKey): Promise<void> =>
-  withLease(api, key, { description: "deletion by pulumi", progress }, async (lease) => {
+/** Destroys a Machine that is not wanted, and waits until it is gone. A killed run may still hold its lease. */
+export async function discard({ api, progress }: Call, key: MachineKey): Promise<void> {
+  await withLease(api, key, { description: "deletion by pulumi", progress }, async (lease) => {
     await api.machines.destroy({ ...key, force: true, leaseNonce: lease.nonce() });
     lease.letGo();
   });
+  await waitForMachine(api, key, ["destroyed"], { progress });
+}
 
 /** Whether a Machine's power state and cordon are those of a new one; a job may have exited since. */
 function isMadeSo(
@@ -212,7 +214,6 @@ async function takeUp(
   );
   const key = { appName: interrupted.place, machineId: found.id };
   await discard(call, key);
-  await waitForMachine(api, key, ["destroyed"], { progress });
   run.journal.settle(interrupted.owner);
   return undefined;
 }

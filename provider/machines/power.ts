@@ -1,4 +1,5 @@
 // Changes a Machine's state, waits for it, and decides when a wait has failed.
+import { parseDuration } from "../../api/schema.ts";
 import type { Api } from "../client/api.ts";
 import type { Lease } from "../client/lease.ts";
 import {
@@ -22,6 +23,18 @@ export type Power = "started" | "stopped" | "suspended";
 export interface WaitTarget {
   readonly config: Config;
   readonly waitForChecks?: boolean | undefined;
+  /** Time for the Machine to run, and then for its checks to pass; until the operation's deadline when left out. */
+  readonly startDeadline?: string | undefined;
+  readonly passDeadline?: string | undefined;
+}
+
+/** The same service for a part of an operation, which may take `allowed` at most. `option` allows more. */
+export function atMost(api: Api, allowed: string | undefined, option: string): Api {
+  if (allowed === undefined) return api;
+  const at = api.clock.now() + (parseDuration(allowed) ?? 0) / 1e6;
+  return at >= api.deadline.at
+    ? api
+    : api.within({ ...api.deadline, at, allowed, advice: `${option} allows more time.` });
 }
 
 /** A Machine that exits by itself: success is exit code 0, not continuing to run. */
@@ -36,11 +49,12 @@ const hasChecks = ({ checks, services }: Config): boolean =>
  * @throws MachinesError `machine-failed` at once if it ends in another state, with the last event as the reason.
  */
 export async function waitForTarget(
-  { api, progress }: Call,
+  { api: all, progress }: Call,
   key: MachineKey,
   wanted: WaitTarget,
   { target, version, lease, fresh }: { target: Power; version: string | undefined; lease?: Lease; fresh?: boolean },
 ): Promise<Machine> {
+  const api = atMost(all, wanted.startDeadline, "startDeadline");
   const wait = (states: readonly ("started" | "stopped" | "suspended" | "failed" | "destroyed" | "settled")[]) =>
     waitForMachine(api, key, states, { version, progress, fresh });
   if (target === "stopped") {
@@ -60,7 +74,8 @@ export async function waitForTarget(
     if (then !== "suspended") throw await failed(api, key, then, target);
     return api.machines.get(key);
   }
-  return (wanted.waitForChecks ?? true) && hasChecks(wanted.config) ? waitForChecks(api, key, progress) : live;
+  if (wanted.waitForChecks === false || !hasChecks(wanted.config)) return live;
+  return waitForChecks(atMost(all, wanted.passDeadline, "passDeadline"), key, progress);
 }
 
 async function ended(api: Api, key: MachineKey, reached: string, fresh: boolean | undefined): Promise<Machine> {

@@ -3,6 +3,7 @@
 // behaviour with `-` instead of `:` (`app:simulate-exit-3`).
 import { type MachineConfig } from "../../api/machineConfig.ts";
 import { parseDuration } from "../../api/schema.ts";
+import { wordsOf } from "./shellWords.ts";
 
 interface End {
   readonly code: number;
@@ -59,13 +60,30 @@ const sentinels: readonly Sentinel[] = [
 // ASSUMED: `MACHINES_SIMULATE` has at most 1,000 characters, because it is parsed on every change of the Machine.
 const longest = 1000;
 
+/**
+ * A command of its own, in a Machine that is not restarted, is a job: it ends as the command would in a shell. Commands
+ * other than `false` and `exit` succeed.
+ */
+function jobOf({ restart, init }: MachineConfig): Behaviour {
+  const words = init?.exec ?? init?.cmd ?? [];
+  if (restart?.policy !== "no" || words.length === 0) return {};
+  return { exit: { code: codeOf(words), signal: 0, oom: false } };
+}
+
+function codeOf([path = "", ...args]: readonly string[]): number {
+  const name = path.replace(/^\/(usr\/)?bin\//, "");
+  if ((name === "sh" || name === "bash") && args[0] === "-c" && args[1] !== undefined) return codeOf(wordsOf(args[1]));
+  if (name === "exit") return /^\d{1,9}$/.test(args[0] ?? "0") ? Number(args[0] ?? "0") % 256 : 2;
+  return name === "false" ? 1 : 0;
+}
+
 /** The behaviour that a configuration requests, or the error in it as a sentence. */
 export function behaviourOf(config: MachineConfig): Behaviour | string {
   const length = config.env?.["MACHINES_SIMULATE"]?.length ?? 0;
   if (length > longest) return `got ${length} characters, must not be longer than ${longest}`;
   const tag = /:simulate-([\w.-]+)$/.exec(config.image)?.[1];
   const asked = [...(config.env?.["MACHINES_SIMULATE"]?.split(",") ?? []), ...(tag ? [tag.replace("-", ":")] : [])];
-  let behaviour: Behaviour = {};
+  let behaviour: Behaviour = jobOf(config);
   for (const text of asked.map((part) => part.trim()).filter((part) => part !== "")) {
     const sentinel = sentinels.find(({ pattern }) => pattern.test(text));
     if (!sentinel)

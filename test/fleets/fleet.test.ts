@@ -1,9 +1,11 @@
 // Fleets through both bindings, against the real service.
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { withoutUndefined } from "../../provider/core/values.ts";
 import { makeApp, send } from "../support/around.ts";
 import { bind, type Bound } from "../support/binding.ts";
 import { lifecycle } from "../support/lifecycle.ts";
+import { SimulatedRuntime } from "../../service/runtime/simulated.ts";
+import type { RuntimeHost, StopRequest, Subject } from "../../service/runtime/runtime.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
 const config = { image: "registry.example.com/web:1", metadata: { role: "web" } };
@@ -48,6 +50,11 @@ lifecycle("Fleet", {
     },
     { set: { onFailure: "rollback" }, expect: "no request" },
     { set: { progressDeadline: "5m" }, expect: "no request" },
+    { set: { startDeadline: "1m" }, expect: "no request" },
+    { set: { passDeadline: "1m" }, expect: "no request" },
+    { set: { restartOnce: true }, expect: "no request" },
+    { set: { releaseCommand: ["true"] }, expect: "no request" },
+    { set: { releaseCommand: undefined }, expect: "no request" },
     { set: { fallbackRegions: ["fra"] }, expect: "no request" },
     { set: { volume: { path: "/data" } }, expect: "refused" },
     { set: { adopt: [] }, expect: "same" },
@@ -110,6 +117,155 @@ test("Machines that exist become members of a fleet, without a restart", async (
   expect(live.find(({ id }) => id === other.id)?.instance_id).not.toBe(other.instance_id);
   expect((state["machines"] as unknown[]).length).toBe(3);
   await service.close();
+});
+
+describe("the release command of a fleet", () => {
+  let service: TestService;
+  let fleet: Bound;
+  let app: string;
+  beforeAll(async () => {
+    service = await startService();
+    fleet = bind("Fleet", service);
+    app = await makeApp(service, "released");
+  });
+  afterAll(() => service.close());
+
+  const checked = async (tag: string, more: Record<string, unknown> = {}) =>
+    (
+      await fleet.check(
+        {},
+        {
+          ...{ app, name: "web", regions: { ams: 2 }, releaseCommand: ["true"] },
+          config: { image: `registry.example.com/web:${tag}`, init: { cmd: ["serve"] } },
+          ...more,
+        },
+      )
+    ).inputs;
+  const creates = (): number => service.requests.filter(({ operation }) => operation === "machines.create").length;
+  const shown = async () => (await machinesOf(service, app)).map((one) => `${one.name} ${String(one.config["image"])}`);
+  const [one, two, three] = ["1", "2", "3"].map((tag) => `registry.example.com/web:${tag}`);
+
+  test("runs once before a new configuration, and leaves no Machine", async () => {
+    const made = await fleet.create(await checked("1"));
+    expect(await shown()).toEqual([`web-ams-1 ${one}`, `web-ams-2 ${one}`]);
+    let state = made.state;
+    state = await fleet.update(made.id, state, await checked("1", { regions: { ams: 3 } }));
+    state = await fleet.update(made.id, state, await checked("1"));
+    expect(creates(), "the release command, two Machines and a third").toBe(4);
+    state = await fleet.update(made.id, state, await checked("2"));
+    expect(creates()).toBe(5);
+    expect(await shown()).toEqual([`web-ams-1 ${two}`, `web-ams-2 ${two}`]);
+    expect(state["rollout"]).toBe("complete");
+
+    // One that fails changes no Machine, and runs again the next time.
+    const failing = await checked("3", { releaseCommand: ["sh", "-c", "exit 3"] });
+    await expect(fleet.update(made.id, state, failing)).rejects.toThrow(
+      /the release command \["sh","-c","exit 3"\] did not succeed: .*\(code 3\).* Its Machine web-release is kept/s,
+    );
+    expect(await shown()).toEqual([`web-ams-1 ${two}`, `web-ams-2 ${two}`, `web-release ${three}`]);
+    await expect(fleet.update(made.id, state, failing)).rejects.toThrow(/\(code 3\)/);
+    expect(creates()).toBe(7);
+    state = await fleet.update(made.id, state, await checked("3"));
+    expect(await shown()).toEqual([`web-ams-1 ${three}`, `web-ams-2 ${three}`]);
+    await fleet.delete(made.id, state);
+    expect(await shown()).toEqual([]);
+  });
+
+  test("that an interrupted run began is waited for, and not begun again", async () => {
+    const made = await fleet.create(await checked("1"));
+    // The run ends while it waits.
+    service.fail({ operation: "machines.wait", when: "before", status: 403, body: { error: "not now" } });
+    await expect(fleet.update(made.id, made.state, await checked("2"))).rejects.toThrow(/403/);
+    expect(await shown()).toContain(`web-release ${two}`);
+    const before = creates();
+    const state = await fleet.update(made.id, made.state, await checked("2"));
+    expect(creates()).toBe(before);
+    expect(await shown()).toEqual([`web-ams-1 ${two}`, `web-ams-2 ${two}`]);
+    await fleet.delete(made.id, state);
+  });
+});
+
+describe("a Machine of a fleet that runs and does not pass", () => {
+  const checks = { alive: { type: "tcp", port: 80, interval: "1s", timeout: "1s" } } as const;
+
+  /** The checks of a Machine pass after its first restart. */
+  class AfterRestart extends SimulatedRuntime {
+    readonly #restarted: Set<string>;
+    constructor(host: RuntimeHost) {
+      const restarted = new Set<string>();
+      const checked: RuntimeHost["events"]["checked"] = (machine) =>
+        host.events.checked(machine, restarted.has(machine.id) ? "passing" : "critical");
+      super({ ...host, events: { ...host.events, checked } });
+      this.#restarted = restarted;
+    }
+    override stop(machine: Subject, request: StopRequest): void {
+      if (machine.state === "restarting") this.#restarted.add(machine.id);
+      super.stop(machine, request);
+    }
+  }
+
+  test.each([true, false])("is restarted once if that is wanted: %s", async (restartOnce) => {
+    const service = await startService({ runtime: (host) => new AfterRestart(host) });
+    const app = await makeApp(service, "unwell");
+    const fleet = bind("Fleet", service);
+    const { inputs } = await fleet.check(
+      {},
+      {
+        ...{ app, name: "web", regions: { ams: 2 }, restartOnce, passDeadline: "2s" },
+        config: { image: "registry.example.com/web:1", checks },
+      },
+    );
+    const created = fleet.create(inputs);
+    if (restartOnce) await created;
+    else await expect(created).rejects.toThrow(/create web-ams-1: checks of Machine .* did not pass within 2s/);
+    const restarts = service.requests.filter(({ operation }) => operation === "machines.restart").length;
+    expect(restarts).toBe(restartOnce ? 2 : 0);
+    await service.close();
+  });
+});
+
+describe("a Machine whose host cannot be reached", () => {
+  let service: TestService;
+  let fleet: Bound;
+  beforeEach(async () => {
+    service = await startService();
+    fleet = bind("Fleet", service);
+  });
+  afterEach(() => service.close());
+
+  /** From now on, the service shows a Machine as it does while the host cannot be reached. */
+  const lose = (id: string): void => {
+    const lost = (machine: unknown): unknown =>
+      (machine as Live).id === id ? { ...(machine as Live), config: undefined, host_status: "unreachable" } : machine;
+    const always = { when: "after", times: 1_000_000 } as const;
+    service.fail(
+      { ...always, operation: "machines.list", rewrite: (body) => (body as unknown[]).map(lost) },
+      { ...always, operation: "machines.get", rewrite: lost },
+    );
+  };
+
+  test.each([
+    ["is replaced", undefined, ["web-ams-1", "web-ams-2", "web-ams-3"]],
+    ["is left where its volume is", { path: "/data", sizeGb: 1 }, ["web-ams-1", "web-ams-2"]],
+  ] as const)("%s, and stops no rollout", async (_, volume, names) => {
+    const app = await makeApp(service, "lost");
+    const checked = async (tag: string) => {
+      const config = { image: `registry.example.com/web:${tag}` };
+      return (await fleet.check({}, withoutUndefined({ app, name: "web", regions: { ams: 2 }, config, volume }))).inputs;
+    };
+    const { id, state } = await fleet.create(await checked("1"));
+    const [first] = await machinesOf(service, app);
+    lose(first?.id ?? "");
+    const drifted = await fleet.read(id, state);
+    expect(drifted?.state["drift"]).toEqual([
+      `Machines in ams: 1 instead of 2 (the hosts of ${first?.name ?? ""} cannot be reached)`,
+    ]);
+    const updated = await fleet.update(id, drifted?.state ?? {}, await checked("2"));
+    expect(updated["rollout"]).toBe("complete");
+    expect((await machinesOf(service, app)).map(({ name }) => name).sort()).toEqual(names);
+    await fleet.delete(id, updated);
+    expect(await machinesOf(service, app)).toEqual([]);
+  });
 });
 
 describe("a fleet with volumes", () => {
