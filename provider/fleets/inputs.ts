@@ -84,6 +84,9 @@ export const volume = named(
       "Size of each volume in GB, 1 to 500; 3 when left out. Volumes grow, and never shrink.",
     ),
     encrypted: behaviour(z.boolean().optional()).describe("Whether new volumes are encrypted; true when left out."),
+    copy: behaviour(z.boolean().optional()).describe(
+      "Allows `bluegreen`: each new Machine gets a copy of the volume of an old one. What the old one writes after that moment is not in the copy, and is left on the old volume.",
+    ),
     snapshotRetention: behaviour(z.int().min(1).max(60).optional()).describe(
       "Days that a snapshot of a new volume is kept, 1 to 60; 5 when left out.",
     ),
@@ -122,7 +125,7 @@ export const inputs = z.object({
   volume: volume
     .optional()
     .describe(
-      "Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A fleet gets or loses its volumes only when it is replaced.",
+      "Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.",
     ),
   deleteVolumes: behaviour(z.boolean().default(false)).describe(
     "Whether the volume of a Machine is deleted with it, when the fleet shrinks or is deleted. Its data is lost then.",

@@ -15,6 +15,10 @@ import { memberName, type Member } from "./planner.ts";
 const regionTag = "pulumi-fleet-region";
 /** Tag with the phase of a Machine. */
 export const phaseTag = "pulumi-fleet-phase";
+/** Tag with the name of the Machine that a Machine is moved to, with a copy of its volume. */
+export const moveTag = "pulumi-fleet-move";
+/** Tag with the name of the Machine of whose volume a Machine has a copy, until it gets traffic. */
+const copyTag = "pulumi-fleet-copy";
 /** Tag with the version of the secrets that a Machine was updated for, because it cannot be read back. */
 export const secretsTag = "pulumi-fleet-secrets";
 
@@ -120,12 +124,18 @@ export async function adopt(call: Call, fleet: FleetKey, ids: readonly string[])
 export function configOf(
   fleet: FleetKey,
   { config, minSecretsVersion, volume }: Template,
-  member: { readonly region: string; readonly phase: Phase; readonly volumeId: string | undefined },
+  member: {
+    readonly region: string;
+    readonly phase: Phase;
+    readonly volumeId: string | undefined;
+    readonly copyOf?: string | undefined;
+  },
 ): Config {
   const tags = {
     [fleetTag]: fleet.name,
     [regionTag]: member.region,
     [phaseTag]: member.phase,
+    ...(member.copyOf === undefined || member.phase !== "standby" ? {} : { [copyTag]: member.copyOf }),
     ...(minSecretsVersion === undefined ? {} : { [secretsTag]: String(minSecretsVersion) }),
     ...(fleet.owner === undefined ? {} : { [ownerTag]: fleet.owner, [stackTag]: fleet.stack }),
   };
@@ -162,7 +172,21 @@ export function isReady(machine: Machine, config: Config): boolean {
 
 /** The live configuration in the program's form, with the metadata that is or was the fleet's. */
 export const ownConfig = (machine: Machine, written: Config, before: Config | undefined): Config =>
-  fromService(machine.config ?? noConfig, { ...written, metadata: { ...before?.metadata, ...written.metadata } });
+  fromService(machine.config ?? noConfig, {
+    ...written,
+    // These are removed when they are no longer wanted.
+    metadata: { [moveTag]: "", [copyTag]: "", ...before?.metadata, ...written.metadata },
+  });
+
+/** The Machine of whose volume this one has a copy. */
+export const copyOf = (machine: Machine): string | undefined => metadataOf(machine)[copyTag];
+
+/** Where a Machine is being moved. */
+function movesTo(machine: Machine, fleet: string): Member["movesTo"] {
+  const name = metadataOf(machine)[moveTag];
+  const region = name?.slice(fleet.length + 1, name.lastIndexOf("-"));
+  return name === undefined || region === undefined ? undefined : { name, region };
+}
 
 /** Whether a Machine has the template. */
 function templateOf(machine: Machine, wanted: Config, before: Config | undefined): Member["template"] {
@@ -182,7 +206,7 @@ export const membersOf = (
   machines.flatMap((machine) => {
     const [region, tagged, phase] = [regionOf(machine), phaseIn(machine), phaseOf(machine)];
     if (tagged === "release" || phase === "release") return [];
-    const wanted = configOf(fleet, template, { region, phase: tagged, volumeId: volumeOf(machine) });
+    const wanted = configOf(fleet, template, { region, phase: tagged, volumeId: volumeOf(machine), copyOf: copyOf(machine) });
     // One on standby is cordoned on purpose.
     const uncordoned = tagged === "standby" ? { ...machine, cordoned: false } : machine;
     return {
@@ -193,6 +217,8 @@ export const membersOf = (
       template: templateOf(machine, wanted, before),
       isReady: ["serving", "standby"].includes(phase) && isReady(uncordoned, template.config),
       createdAt: machine.createdAt ?? "",
+      movesTo: movesTo(machine, fleet.name),
+      copyOf: copyOf(machine),
     };
   });
 

@@ -44,14 +44,26 @@ export interface Member {
   readonly phase: "serving" | "standby" | "kept" | "lost";
   /** RFC 3339 time of creation. */
   readonly createdAt: string;
+  /** The member that gets a copy of its volume, if a move to another region has begun. */
+  readonly movesTo?: { readonly name: string; readonly region: string } | undefined;
+  /** The member of whose volume it has a copy, before it gets traffic. */
+  readonly copyOf?: string | undefined;
 }
 
 /** One step of a rollout. */
 export type Step =
   /** Runs the release command in a Machine of its own. */
   | { readonly kind: "release"; readonly name: string }
-  /** Creates a Machine and waits until it is ready. */
-  | { readonly kind: "create"; readonly name: string; readonly region: string; readonly isStandby: boolean }
+  /** Creates a Machine and waits until it is ready. `copyOf`: the member of whose volume it gets a copy. */
+  | {
+      readonly kind: "create";
+      readonly name: string;
+      readonly region: string;
+      readonly isStandby: boolean;
+      readonly copyOf?: string | undefined;
+    }
+  /** Stops a Machine, creates another one with a copy of its volume in another region, and destroys the first one. */
+  | { readonly kind: "move"; readonly name: string; readonly region: string; readonly to: string }
   /** Gives a Machine a new version and waits until it is ready. `isRepair`: it was not ready before. */
   | { readonly kind: "update"; readonly name: string; readonly isRepair: boolean }
   /** Changes the metadata of a Machine. */
@@ -107,7 +119,10 @@ export const promised = ({ regions, maxUnavailable }: Pick<Wanted, "regions" | "
   Math.max(0, totalOf(regions) - maxUnavailable);
 
 /** Steps after whose beginning a Machine no longer serves. */
-const interrupting: readonly Step["kind"][] = ["update", "destroy", "keep"];
+const interrupting: readonly Step["kind"][] = ["update", "move", "destroy", "keep"];
+
+/** The members that a step is about. */
+const namesOf = (step: Step): readonly string[] => (step.kind === "move" ? [step.name, step.to] : [step.name]);
 
 /** Plans the steps that may begin now. */
 export function plan(situation: Situation): Plan {
@@ -156,6 +171,8 @@ export function planAll({
     if (begin.length === 0) return waves;
     waves.push(begin);
     for (const step of begin) {
+      if (step.kind === "move")
+        members.set(step.to, { ...readyMember(waves.length), name: step.to, region: step.region, phase: "serving" });
       const next = afterStep(step, members.get(step.name), waves.length);
       if (next === undefined) members.delete(step.name);
       else members.set(step.name, next);
@@ -165,21 +182,17 @@ export function planAll({
   }
 }
 
+const ready = { template: "current", isReady: true } as const;
+/** A new member, which is newer than all that exist. */
+const readyMember = (turn: number) => ({ ...ready, createdAt: `9999-${String(turn).padStart(6, "0")}` });
+
 /** A member after a step that has succeeded; undefined if it is gone. */
 function afterStep(step: Step, before: Member | undefined, turn: number): Member | undefined {
-  const ready = { template: "current", isReady: true } as const;
   if (step.kind === "create") {
-    const phase = step.isStandby ? "standby" : "serving";
-    // Newer than all that exist.
-    return {
-      name: step.name,
-      region: step.region,
-      ...ready,
-      phase,
-      createdAt: `9999-${String(turn).padStart(6, "0")}`,
-    };
+    const { name, region, isStandby } = step;
+    return { ...readyMember(turn), name, region, phase: isStandby ? "standby" : "serving" };
   }
-  if (before === undefined || ["destroy", "observe", "release"].includes(step.kind)) return undefined;
+  if (before === undefined || ["destroy", "move", "observe", "release"].includes(step.kind)) return undefined;
   if (step.kind === "keep") return { ...before, phase: "kept", isReady: false };
   if (step.kind === "expose") return { ...before, ...ready, phase: "serving" };
   return { ...before, ...ready, phase: before.phase === "kept" ? "standby" : before.phase };
@@ -207,6 +220,8 @@ class Draft {
   readonly #underway: readonly Step[];
   readonly #fleet: string;
   readonly #members: readonly Member[];
+  /** Names of members that will be created when enough others are ready, and their regions. */
+  readonly #reserved = new Map<string, string>();
   /** Serving members that are ready and not interrupted. */
   #ready: number;
 
@@ -234,12 +249,13 @@ class Draft {
     this.#careForCurrent(leaving);
     for (const { name } of this.#free().filter((one) => fits(one) && !isServing(one) && !leaving.includes(one)))
       this.steps.push({ kind: "expose", name });
+    const moving = this.#move(leaving);
     for (const region of this.#regions()) this.#createMissing(region, false);
     const outdated = this.#free().filter((one) => isServing(one) && !fits(one) && !leaving.includes(one));
     const admitted = this.#admitted(outdated, leaving);
     const ready = admitted.filter(({ isReady }) => isReady);
     this.#createExtra(ready);
-    this.#destroy(leaving);
+    this.#destroy(leaving.filter((one) => !moving.includes(one)));
     for (const { name, isReady } of admitted) if (!isReady) this.steps.push({ kind: "update", name, isRepair: true });
     // Those that were down show whether the template works, before others are interrupted for it.
     const isRepairing = this.#begun().some((step) => step.kind === "update" && step.isRepair);
@@ -256,15 +272,16 @@ class Draft {
     if (old.length > 0 && !this.#members.some(fits))
       for (const { name } of this.#free().filter(({ phase }) => phase === "kept"))
         this.steps.push({ kind: "destroy", name });
+    const moving = old.length === 0 ? this.#move(leaving) : [];
     for (const region of this.#regions()) this.#createMissing(region, old.length > 0);
-    this.#destroy(leaving);
+    this.#destroy(leaving.filter((one) => !moving.includes(one)));
     const standby = this.#members.filter((one) => !isServing(one) && fits(one) && !leaving.includes(one));
     const isComplete = this.#regions().every(
       (region) =>
         this.#here(region).filter((one) => fits(one) && one.isReady && !leaving.includes(one)).length >=
         this.#countOf(region),
     );
-    if (!isComplete) return;
+    if (old.length > 0 && !isComplete) return;
     for (const { name } of standby.filter((one) => this.#isFree(one))) this.steps.push({ kind: "expose", name });
     if (standby.length > 0 || old.length === 0) return;
     const kind = this.#wanted.keepOld && totalOf(this.#wanted.regions) > 0 ? "keep" : "destroy";
@@ -319,6 +336,33 @@ class Draft {
     });
   }
 
+  /**
+   * Moves members with volumes from regions that have too many to regions that have too few. Returns those that must not be
+   * destroyed yet.
+   */
+  #move(leaving: readonly Member[]): readonly Member[] {
+    if (!this.#wanted.isTied) return [];
+    // What has a copy already is kept until the copy is used.
+    const copied = leaving.filter(({ movesTo }) =>
+      this.#members.some(({ name, isReady }) => name === movesTo?.name && !isReady),
+    );
+    const free = leaving.filter((one) => isServing(one) && this.#isFree(one) && !copied.includes(one));
+    const moving: Member[] = [];
+    for (const region of this.#regions()) {
+      const missing = this.#countOf(region) - this.#here(region).length - this.#creating(region);
+      const begunFirst = [...free].sort(
+        (a, b) => Number(b.movesTo?.region === region) - Number(a.movesTo?.region === region),
+      );
+      for (const one of begunFirst.filter((each) => !moving.includes(each)).slice(0, Math.max(0, missing))) {
+        const to = one.movesTo?.region === region ? one.movesTo.name : this.#newName(region);
+        this.#reserved.set(to, region);
+        moving.push(one);
+        this.#stop(one, { kind: "move", name: one.name, region, to });
+      }
+    }
+    return [...copied, ...moving];
+  }
+
   #destroy(leaving: readonly Member[]): void {
     for (const one of leaving.filter((member) => this.#isFree(member)))
       this.#stop(one, { kind: "destroy", name: one.name });
@@ -327,7 +371,19 @@ class Draft {
   #createMissing(region: string, isStandby: boolean): void {
     const old = isStandby ? this.#here(region).filter((one) => !fits(one)).length : 0;
     const existing = this.#here(region).length - old + this.#creating(region);
-    for (let i = existing; i < this.#countOf(region); i++) this.#create(region, isStandby);
+    const sources = isStandby ? this.#sourcesFor(region) : [];
+    for (let i = existing; i < this.#countOf(region); i++) this.#create(region, isStandby, sources.shift());
+  }
+
+  /** The old members of whose volumes the new ones get copies: those of the region, then those that other regions lose. */
+  #sourcesFor(region: string): string[] {
+    if (!this.#wanted.isTied) return [];
+    const copied = [...this.#begun(), ...this.#members].map((one) => ("copyOf" in one ? one.copyOf : undefined));
+    const old = (where: string): readonly Member[] => this.#here(where).filter((one) => !fits(one));
+    const others = this.#regions().filter((other) => other !== region);
+    return [...old(region), ...others.flatMap((other) => old(other).slice(this.#countOf(other)))]
+      .map(({ name }) => name)
+      .filter((name) => !copied.includes(name));
   }
 
   /** Creates extra members where most are to be updated, so that these are not missed. */
@@ -352,11 +408,19 @@ class Draft {
     this.steps.push(step);
   }
 
-  #create(region: string, isStandby: boolean): void {
-    const taken = new Set([...this.#members, ...this.#begun()].map(({ name }) => name));
+  #create(region: string, isStandby: boolean, copyOf?: string): void {
+    this.steps.push({ kind: "create", name: this.#newName(region), region, isStandby, copyOf });
+  }
+
+  #newName(region: string): string {
+    const taken = new Set([
+      ...this.#members.map(({ name }) => name),
+      ...this.#begun().flatMap(namesOf),
+      ...this.#reserved.keys(),
+    ]);
     let number = 1;
     while (taken.has(memberName(this.#fleet, region, number))) number++;
-    this.steps.push({ kind: "create", name: memberName(this.#fleet, region, number), region, isStandby });
+    return memberName(this.#fleet, region, number);
   }
 
   // --- facts ---
@@ -366,7 +430,7 @@ class Draft {
   }
 
   #isFree({ name }: Member): boolean {
-    return !this.#begun().some((step) => step.name === name);
+    return !this.#begun().some((step) => namesOf(step).includes(name));
   }
 
   #free(): readonly Member[] {
@@ -388,11 +452,13 @@ class Draft {
     return this.#members.filter((one) => one.region === region && (isServing(one) || fits(one)) && !isLeaving(one));
   }
 
-  /** Members of a region that are being created and are not visible yet. */
+  /** Members of a region that are being created, or will be, and are not visible yet. */
   #creating(region: string): number {
-    return this.#begun().filter(
-      (step) =>
-        step.kind === "create" && step.region === region && !this.#members.some(({ name }) => name === step.name),
-    ).length;
+    const begun = this.#begun().flatMap((step) => {
+      if (step.kind !== "create" && step.kind !== "move") return [];
+      return step.region === region ? [step.kind === "move" ? step.to : step.name] : [];
+    });
+    const reserved = [...this.#reserved].filter(([, where]) => where === region).map(([name]) => name);
+    return [...new Set([...begun, ...reserved])].filter((name) => !this.#members.some((one) => one.name === name)).length;
   }
 }

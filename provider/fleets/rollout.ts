@@ -2,7 +2,7 @@
 // looks at the service and plans again, so that an interrupted rollout is resumed in the same way.
 import { isNotFound, MachinesError, messageOf } from "../client/errors.ts";
 import { fewAtATime } from "../client/fewAtATime.ts";
-import { withLease } from "../client/lease.ts";
+import { withLease, type Lease } from "../client/lease.ts";
 import {
   getFresh,
   hasCrashed,
@@ -21,12 +21,15 @@ import { applyChanges } from "../machines/update.ts";
 import { millisecondsOf, wantedOf, type FleetInputs, type Template } from "./inputs.ts";
 import {
   configOf,
+  copyOf,
   fleetMachines,
   isReady,
   membersOf,
   noConfig,
   ownConfig,
+  moveTag,
   phaseTag,
+  regionOf,
   releaseConfig,
   secretsTag,
   type FleetKey,
@@ -34,7 +37,7 @@ import {
   type Phase,
   volumeOf,
 } from "./members.ts";
-import { growVolumes, leaveVolume, volumeFor } from "./volumes.ts";
+import { copyFor, growVolumes, leaveVolume, refuseVolumesFor, volumeFor } from "./volumes.ts";
 import { isReleaseDue, plan, regionsOf, type Plan, type Step, type Wanted } from "./planner.ts";
 
 /** A rollout to carry out. */
@@ -141,7 +144,9 @@ export function describe(step: Step): string {
     case "release":
       return "run the release command";
     case "create":
-      return `create ${step.name}${step.isStandby ? " without traffic" : ""}`;
+      return `create ${step.name}${step.isStandby ? " without traffic" : ""}${step.copyOf === undefined ? "" : `, with a copy of the volume of ${step.copyOf}`}`;
+    case "move":
+      return `move ${step.name} with its volume to ${step.to}`;
     case "update":
       return `update ${step.name}${step.isRepair ? ", which is down" : ""}`;
     case "relabel":
@@ -205,9 +210,10 @@ async function carryOut(rollout: Rollout, step: Step, members: readonly Found[])
 
 async function apply(rollout: Rollout, step: Step, members: readonly Found[]): Promise<string | undefined> {
   if (step.kind === "release") return runRelease(rollout, step.name);
-  if (step.kind === "create") return create(rollout, step);
+  if (step.kind === "create") return create(rollout, step, await volumeOfNew(rollout, step, members));
   const member = members.find(({ name }) => name === step.name);
   if (member === undefined) return undefined;
+  if (step.kind === "move") return move(rollout, step, member);
   if (step.kind === "destroy" || step.kind === "keep") {
     await takeAway(rollout, step.kind, member);
     return member.machine.id;
@@ -278,11 +284,48 @@ async function runRelease(rollout: Rollout, name: string): Promise<undefined> {
   await discard(call, key);
 }
 
-async function create(rollout: Rollout, step: Step & { readonly kind: "create" }): Promise<string> {
+type Create = Step & { readonly kind: "create" };
+
+/** The volume for a new Machine. */
+async function volumeOfNew(
+  { call, fleet: { app }, template: { volume } }: Rollout,
+  { name, region, copyOf: of }: Create,
+  members: readonly Found[],
+): Promise<string | undefined> {
+  const original = members.find((member) => member.name === of)?.machine;
+  const source = original && volumeOf(original);
+  if (volume === undefined) return undefined;
+  if (source === undefined) return volumeFor(call, app, name, region, volume);
+  return copyFor(call, app, name, region, { source, isBegun: false, wanted: volume });
+}
+
+/** Moves a Machine with its data: stops it, copies its volume, creates the new Machine, and destroys the old one when that passes. */
+async function move(
+  rollout: Rollout,
+  { to, region }: Step & { readonly kind: "move" },
+  member: Found,
+): Promise<string> {
+  const { call, fleet, template } = rollout;
+  const { api, progress } = call;
+  const key = keyOf(rollout, member.machine);
+  const source = volumeOf(member.machine);
+  const volumeId = await withLease(api, key, { description: "rollout by pulumi", progress }, async (lease) => {
+    const live = await getFresh(api, key, { fresh: true });
+    const isBegun = live.config?.metadata?.[moveTag] === to;
+    if (!isBegun) await refuseVolumesFor(call, fleet.app, to, region);
+    await drain(rollout, live, lease);
+    await stopAndTag(rollout, live, lease, { [moveTag]: to });
+    return source && template.volume && copyFor(call, fleet.app, to, region, { source, isBegun, wanted: template.volume });
+  });
+  const id = await create(rollout, { kind: "create", name: to, region, isStandby: false }, volumeId);
+  await takeAway(rollout, "destroy", member);
+  return id;
+}
+
+async function create(rollout: Rollout, step: Create, volumeId: string | undefined): Promise<string> {
   const { call, fleet, template, wanted } = rollout;
   const phase = step.isStandby ? "standby" : "serving";
-  const volumeId = template.volume && (await volumeFor(call, fleet.app, step.name, step.region, template.volume));
-  const config = configOf(fleet, template, { region: step.region, phase, volumeId });
+  const config = configOf(fleet, template, { region: step.region, phase, volumeId, copyOf: step.copyOf });
   const body = {
     name: step.name,
     region: step.region,
@@ -305,7 +348,7 @@ async function change(rollout: Rollout, { machine, region }: Found, phase: Phase
   const { call, fleet, template, before } = rollout;
   const key = keyOf(rollout, machine);
   const volumeId = volumeOf(machine);
-  const config = configOf(fleet, template, { region, phase, volumeId });
+  const config = configOf(fleet, template, { region, phase, volumeId, copyOf: copyOf(machine) });
   const rests = machine.state !== "started" && isReady({ ...machine, cordoned: false }, template.config);
   const wanted = {
     config,
@@ -361,12 +404,31 @@ async function observe({ call: { api, progress }, fleet, wanted }: Rollout, memb
   }
 }
 
+/** Takes the traffic from a Machine that has some, and lets it finish. Returns whether it is cordoned now. */
+async function drain({ call: { api }, fleet, wanted }: Rollout, live: Machine, lease: Lease): Promise<boolean> {
+  const time = millisecondsOf(wanted.strategy?.drain, "0s");
+  const serves = live.state === "started" && live.cordoned !== true && (live.config?.services ?? []).length > 0;
+  if (!serves || time === 0) return live.cordoned === true;
+  await api.machines.cordon({ appName: fleet.app, machineId: live.id, leaseNonce: lease.nonce() });
+  await api.clock.sleep(time, api.deadline.signal);
+  return true;
+}
+
+/** Stops a Machine, and sets tags in its metadata. */
+async function stopAndTag(rollout: Rollout, live: Machine, lease: Lease, tags: Record<string, string>): Promise<void> {
+  const { call, fleet, template } = rollout;
+  const written = configOf(fleet, template, { region: regionOf(live), phase: "serving", volumeId: volumeOf(live) });
+  const own = ownConfig(live, written, undefined);
+  const config = { ...own, metadata: { ...own.metadata, ...tags } };
+  const stopped = { config, state: "stopped" as const, cordoned: true };
+  await applyChanges(call, keyOf(rollout, live), lease, stopped, { config: own, unfinished: false }, () => ({}));
+}
+
 /** Takes the traffic from a Machine, lets it finish, and stops it; then it is destroyed or kept. */
-async function takeAway(rollout: Rollout, kind: "destroy" | "keep", { machine, region, phase }: Found): Promise<void> {
-  const { call, fleet, template, wanted } = rollout;
+async function takeAway(rollout: Rollout, kind: "destroy" | "keep", { machine, phase }: Found): Promise<void> {
+  const { call, fleet, wanted } = rollout;
   const { api, progress } = call;
   const key = keyOf(rollout, machine);
-  const drain = millisecondsOf(wanted.strategy?.drain, "0s");
   try {
     if (phase === "lost") {
       // Only a deletion of the fleet does this.
@@ -375,27 +437,13 @@ async function takeAway(rollout: Rollout, kind: "destroy" | "keep", { machine, r
     }
     await withLease(api, key, { description: "rollout by pulumi", progress }, async (lease) => {
       const live = await getFresh(api, key, { fresh: true });
-      const serves = live.state === "started" && live.cordoned !== true && (live.config?.services ?? []).length > 0;
-      if (serves && drain > 0) {
-        await api.machines.cordon({ ...key, leaseNonce: lease.nonce() });
-        await api.clock.sleep(drain, api.deadline.signal);
-      }
-      if (kind === "destroy") {
-        await destroyGracefully(call, key, lease, serves && drain > 0 ? { ...live, cordoned: true } : live, {
-          config: live.config,
-          force: false,
-        });
-        lease.letGo();
+      const cordoned = await drain(rollout, live, lease);
+      if (kind === "keep") {
+        await stopAndTag(rollout, live, lease, { [phaseTag]: "kept" });
         return;
       }
-      const own = ownConfig(
-        live,
-        configOf(fleet, template, { region, phase: "kept", volumeId: volumeOf(live) }),
-        undefined,
-      );
-      const config = { ...own, metadata: { ...own.metadata, [phaseTag]: "kept" } };
-      const stopped = { config, state: "stopped" as const, cordoned: true };
-      await applyChanges(call, key, lease, stopped, { config: own, unfinished: false }, () => ({}));
+      await destroyGracefully(call, key, lease, { ...live, cordoned }, { config: live.config, force: false });
+      lease.letGo();
     });
   } catch (error) {
     if (!isNotFound(error)) throw error;

@@ -44,10 +44,11 @@ function placementProblems({ regions, count, spreadOver, fallbackRegions = [] }:
 function volumeProblems({ volume, strategy, fallbackRegions = [], name }: Partial<FleetInputs>): Problem[] {
   if (volume === undefined) return [];
   const problems: Problem[] = [];
-  if (strategy?.type === "bluegreen")
+  if (strategy?.type === "bluegreen" && volume.copy !== true)
     problems.push({
       path: ["strategy", "type"],
-      message: "bluegreen creates Machines beside the old ones, which hold the volumes; choose rolling or canary",
+      message:
+        "bluegreen creates Machines beside the old ones, which hold the volumes; choose rolling or canary, or set volume.copy",
     });
   if (strategy?.maxSurge !== undefined && Number(strategy.maxSurge.replace("%", "")) > 0)
     problems.push({ path: ["strategy", "maxSurge"], message: "an extra Machine would have no volume; leave it out" });

@@ -17,6 +17,40 @@ export const volumeNameOf = (machine: string): string => machine.replaceAll("-",
 /** The size of a volume when none is given. */
 const sizeOf = ({ sizeGb = 3 }: Wanted): number => sizeGb;
 
+const namedFor = async (call: Call, app: string, machine: string, region: string): Promise<Volume[]> =>
+  (await call.api.volumes.list({ appName: app })).filter(
+    (one) => one.name === volumeNameOf(machine) && one.region === region && !isLeaving(one.state),
+  );
+
+/**
+ * Makes sure that a copy for a Machine cannot be confused with another volume of its name. @throws MachinesError `ambiguous`
+ * if there is one
+ */
+export async function refuseVolumesFor(call: Call, app: string, machine: string, region: string): Promise<void> {
+  const known = await namedFor(call, app, machine, region);
+  if (known.length > 0)
+    throw new MachinesError(
+      "ambiguous",
+      `App ${app} has a volume of an earlier Machine ${machine}: ${known.map(({ id }) => id).join(", ")}. Which data should it have? Delete that volume to move the data of now, or create the Machine with it by a fleet of its own.`,
+    );
+}
+
+/** A copy of a volume for a new Machine. `isBegun`: an interrupted run may have made it. */
+export async function copyFor(
+  call: Call,
+  app: string,
+  machine: string,
+  region: string,
+  { source, isBegun, wanted }: { source: string; isBegun: boolean; wanted: Wanted },
+): Promise<string> {
+  const known = isBegun ? await namedFor(call, app, machine, region) : [];
+  const found = known.find(({ attachedMachineId }) => !attachedMachineId);
+  const body = { name: volumeNameOf(machine), region, sourceVolumeId: source };
+  const volume = found ?? (await begin(call, undefined, app, body));
+  call.progress(`volume ${volume.id} of Machine ${machine} is a copy of ${source} from this moment`);
+  return (await grow(call, app, volume, wanted)).id;
+}
+
 /** The volume for a new Machine: the one that an earlier Machine of the name had, or a new one. */
 export async function volumeFor(
   call: Call,
@@ -26,9 +60,7 @@ export async function volumeFor(
   wanted: Wanted,
 ): Promise<string> {
   const name = volumeNameOf(machine);
-  const known = (await call.api.volumes.list({ appName: app })).filter(
-    (one) => one.name === name && one.region === region && !isLeaving(one.state),
-  );
+  const known = await namedFor(call, app, machine, region);
   const [found, ...more] = known.filter(({ attachedMachineId }) => !attachedMachineId);
   if (more.length > 0 || known.length > 1)
     throw new MachinesError(
