@@ -235,7 +235,7 @@ export interface FleetStrategy {
   keepOld?: boolean | undefined;
 }
 
-/** Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A fleet gets or loses its volumes only when it is replaced. */
+/** Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced. */
 export interface FleetVolume {
   /** Where each Machine mounts its volume, for example `/data`. */
   path: string;
@@ -243,6 +243,8 @@ export interface FleetVolume {
   sizeGb?: number | undefined;
   /** Whether new volumes are encrypted; true when left out. */
   encrypted?: boolean | undefined;
+  /** Allows `bluegreen`: each new Machine gets a copy of the volume of an old one. What the old one writes after that moment is not in the copy, and is left on the old volume. */
+  copy?: boolean | undefined;
   /** Days that a snapshot of a new volume is kept, 1 to 60; 5 when left out. */
   snapshotRetention?: number | undefined;
 }
@@ -1524,7 +1526,7 @@ export interface FleetInputs {
   fallbackRegions?: ("ams" | "arn" | "bom" | "cdg" | "dfw" | "ewr" | "fra" | "gru" | "iad" | "jnb" | "lax" | "lhr" | "nrt" | "ord" | "sin" | "sjc" | "syd" | "yyz" | (string & {}))[] | undefined;
   /** Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`. */
   config: MachineConfig;
-  /** Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A fleet gets or loses its volumes only when it is replaced. */
+  /** Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced. */
   volume?: FleetVolume | undefined;
   /** Whether the volume of a Machine is deleted with it, when the fleet shrinks or is deleted. Its data is lost then. Default: `false`. */
   deleteVolumes?: boolean | undefined;
@@ -1538,8 +1540,16 @@ export interface FleetInputs {
   promoted?: boolean | undefined;
   /** What happens when a Machine fails to run or to pass its checks: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration whose rollout was completed. The update fails either way. Default: `"stop"`. */
   onFailure?: "stop" | "rollback" | undefined;
+  /** Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. After exit code 0 that Machine is destroyed; after another one it is kept until the next rollout, and no Machine is changed. It may run again after an interruption. A rollback does not run it. */
+  releaseCommand?: string[] | undefined;
+  /** Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. Default: `false`. */
+  restartOnce?: boolean | undefined;
   /** Time for each step: for a Machine to be created or updated, to run, and to pass. It begins again with every step, however long the whole rollout takes. Default: `"10m"`. */
   progressDeadline?: string | undefined;
+  /** Time for a Machine to run after it was created or updated; all of `progressDeadline` when left out. The time to stop is `config.stopConfig.timeout`. */
+  startDeadline?: string | undefined;
+  /** Time for the checks of a running Machine to pass; the rest of `progressDeadline` when left out. */
+  passDeadline?: string | undefined;
 }
 
 /** What the stack holds of a Fleet: its inputs, and what the service decided. */
@@ -1558,7 +1568,7 @@ export interface FleetOutputs {
   fallbackRegions?: ("ams" | "arn" | "bom" | "cdg" | "dfw" | "ewr" | "fra" | "gru" | "iad" | "jnb" | "lax" | "lhr" | "nrt" | "ord" | "sin" | "sjc" | "syd" | "yyz" | (string & {}))[] | undefined;
   /** Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`. */
   config: MachineConfig;
-  /** Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A fleet gets or loses its volumes only when it is replaced. */
+  /** Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced. */
   volume?: FleetVolume | undefined;
   /** Whether the volume of a Machine is deleted with it, when the fleet shrinks or is deleted. Its data is lost then. Default: `false`. */
   deleteVolumes: boolean;
@@ -1572,8 +1582,16 @@ export interface FleetOutputs {
   promoted: boolean;
   /** What happens when a Machine fails to run or to pass its checks: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration whose rollout was completed. The update fails either way. Default: `"stop"`. */
   onFailure: "stop" | "rollback";
+  /** Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. After exit code 0 that Machine is destroyed; after another one it is kept until the next rollout, and no Machine is changed. It may run again after an interruption. A rollback does not run it. */
+  releaseCommand?: string[] | undefined;
+  /** Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. Default: `false`. */
+  restartOnce: boolean;
   /** Time for each step: for a Machine to be created or updated, to run, and to pass. It begins again with every step, however long the whole rollout takes. Default: `"10m"`. */
   progressDeadline: string;
+  /** Time for a Machine to run after it was created or updated; all of `progressDeadline` when left out. The time to stop is `config.stopConfig.timeout`. */
+  startDeadline?: string | undefined;
+  /** Time for the checks of a running Machine to pass; the rest of `progressDeadline` when left out. */
+  passDeadline?: string | undefined;
   /** The Machines that serve, by name. */
   machines: FleetMember[];
   /** `complete`; `canary` while canaries wait for `promoted`; `failed` after a rollout that stopped. */

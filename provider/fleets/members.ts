@@ -206,7 +206,12 @@ export const membersOf = (
   machines.flatMap((machine) => {
     const [region, tagged, phase] = [regionOf(machine), phaseIn(machine), phaseOf(machine)];
     if (tagged === "release" || phase === "release") return [];
-    const wanted = configOf(fleet, template, { region, phase: tagged, volumeId: volumeOf(machine), copyOf: copyOf(machine) });
+    const wanted = configOf(fleet, template, {
+      region,
+      phase: tagged,
+      volumeId: volumeOf(machine),
+      copyOf: copyOf(machine),
+    });
     // One on standby is cordoned on purpose.
     const uncordoned = tagged === "standby" ? { ...machine, cordoned: false } : machine;
     return {

@@ -86,6 +86,8 @@ export interface Situation {
   readonly underway: readonly Step[];
   /** Prefix of the names of new members. */
   readonly fleet: string;
+  /** Names that had members before, whose volumes exist. Only a member that gets no copy of a volume takes one again. */
+  readonly used: ReadonlySet<string>;
 }
 
 /** The steps that may begin now. */
@@ -162,12 +164,13 @@ export function planAll({
   wanted: first,
   members: existing,
   fleet,
+  used,
 }: Omit<Situation, "underway">): readonly (readonly Step[])[] {
   let wanted = { ...first, needsRelease: first.needsRelease && isReleaseDue(first, existing) };
   const members = new Map(existing.map((member) => [member.name, member]));
   const waves: (readonly Step[])[] = [];
   for (;;) {
-    const { begin } = plan({ wanted, members: [...members.values()], underway: [], fleet });
+    const { begin } = plan({ wanted, members: [...members.values()], underway: [], fleet, used });
     if (begin.length === 0) return waves;
     waves.push(begin);
     for (const step of begin) {
@@ -219,6 +222,7 @@ class Draft {
   readonly #wanted: Wanted;
   readonly #underway: readonly Step[];
   readonly #fleet: string;
+  readonly #used: ReadonlySet<string>;
   readonly #members: readonly Member[];
   /** Names of members that will be created when enough others are ready, and their regions. */
   readonly #reserved = new Map<string, string>();
@@ -226,7 +230,8 @@ class Draft {
   #ready: number;
 
   constructor(situation: Situation) {
-    const { members, underway, fleet } = situation;
+    const { members, underway, fleet, used } = situation;
+    this.#used = used;
     this.#wanted = withoutLost(situation);
     this.#underway = underway;
     this.#fleet = fleet;
@@ -354,7 +359,7 @@ class Draft {
         (a, b) => Number(b.movesTo?.region === region) - Number(a.movesTo?.region === region),
       );
       for (const one of begunFirst.filter((each) => !moving.includes(each)).slice(0, Math.max(0, missing))) {
-        const to = one.movesTo?.region === region ? one.movesTo.name : this.#newName(region);
+        const to = one.movesTo?.region === region ? one.movesTo.name : this.#newName(region, true);
         this.#reserved.set(to, region);
         moving.push(one);
         this.#stop(one, { kind: "move", name: one.name, region, to });
@@ -390,7 +395,8 @@ class Draft {
   #createExtra(ready: readonly Member[]): void {
     const total = totalOf(this.#wanted.regions);
     const creating = this.#regions().reduce((sum, region) => sum + this.#creating(region), 0);
-    const existing = this.#members.filter((one) => isServing(one) || one.phase === "standby" || fits(one)).length + creating;
+    const existing =
+      this.#members.filter((one) => isServing(one) || one.phase === "standby" || fits(one)).length + creating;
     const inRegion = (region: string): number => ready.filter((one) => one.region === region).length;
     const [region] = [...this.#regions()].sort((a, b) => inRegion(b) - inRegion(a));
     const surge = this.#wanted.strategy === "immediate" ? 0 : this.#wanted.maxSurge;
@@ -409,11 +415,12 @@ class Draft {
   }
 
   #create(region: string, isStandby: boolean, copyOf?: string): void {
-    this.steps.push({ kind: "create", name: this.#newName(region), region, isStandby, copyOf });
+    this.steps.push({ kind: "create", name: this.#newName(region, copyOf !== undefined), region, isStandby, copyOf });
   }
 
-  #newName(region: string): string {
+  #newName(region: string, hasCopy: boolean): string {
     const taken = new Set([
+      ...(hasCopy ? this.#used : []),
       ...this.#members.map(({ name }) => name),
       ...this.#begun().flatMap(namesOf),
       ...this.#reserved.keys(),
@@ -459,6 +466,7 @@ class Draft {
       return step.region === region ? [step.kind === "move" ? step.to : step.name] : [];
     });
     const reserved = [...this.#reserved].filter(([, where]) => where === region).map(([name]) => name);
-    return [...new Set([...begun, ...reserved])].filter((name) => !this.#members.some((one) => one.name === name)).length;
+    return [...new Set([...begun, ...reserved])].filter((name) => !this.#members.some((one) => one.name === name))
+      .length;
   }
 }

@@ -9,6 +9,7 @@ import { wantedOf, type FleetInputs } from "./inputs.ts";
 import { fleetOf, fleetTagged, membersOf, type FleetKey } from "./members.ts";
 import { planAll, promised, totalOf, type Step } from "./planner.ts";
 import { describe } from "./rollout.ts";
+import { machinesWithVolumes } from "./volumes.ts";
 
 /** Lines of a plan that are shown at most. */
 const mostLines = 30;
@@ -35,7 +36,8 @@ export async function previewRollout(
   const key: FleetKey = { app, name, owner: undefined, stack: "" };
   const members = membersOf(mine, key, { config: inputs.config, minSecretsVersion, volume: inputs.volume }, undefined);
   const wanted = wantedOf(inputs);
-  const waves = planAll({ wanted, members, fleet: name });
+  const used = inputs.volume && machines.length > 0 ? await machinesWithVolumes({ api }, app) : new Set<string>();
+  const waves = planAll({ wanted, members, fleet: name, used });
   if (waves.length === 0) return undefined;
   const total = totalOf(wanted.regions);
   const ready = members.filter((one) => one.isReady && one.phase === "serving").length;

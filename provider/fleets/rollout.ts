@@ -37,7 +37,7 @@ import {
   type Phase,
   volumeOf,
 } from "./members.ts";
-import { copyFor, growVolumes, leaveVolume, refuseVolumesFor, volumeFor } from "./volumes.ts";
+import { copyFor, growVolumes, leaveVolume, machinesWithVolumes, volumeFor } from "./volumes.ts";
 import { isReleaseDue, plan, regionsOf, type Plan, type Step, type Wanted } from "./planner.ts";
 
 /** A rollout to carry out. */
@@ -82,6 +82,7 @@ export async function rollOut(rollout: Rollout): Promise<Outcome> {
   let machines: readonly Machine[] = [];
   let target: Wanted = wantedOf(wanted);
   let hasBegun = false;
+  const used = template.volume ? await machinesWithVolumes(call, fleet.app) : new Set<string>();
   if (template.volume && before) await growVolumes(call, fleet.app, fleet.name, template.volume);
   const begin = async (step: Step, members: readonly Found[]): Promise<void> => {
     try {
@@ -107,7 +108,8 @@ export async function rollOut(rollout: Rollout): Promise<Outcome> {
     if (failures.length === 0) {
       if (!hasBegun) target = { ...target, needsRelease: target.needsRelease && isReleaseDue(target, members) };
       hasBegun = true;
-      const next = plan({ wanted: target, members, underway: steps, fleet: fleet.name });
+      for (const { name } of members) used.add(name);
+      const next = plan({ wanted: target, members, underway: steps, fleet: fleet.name, used });
       if (next.state !== "working") {
         warnOfLost(rollout, members);
         return { machines, state: next.state };
@@ -312,10 +314,11 @@ async function move(
   const volumeId = await withLease(api, key, { description: "rollout by pulumi", progress }, async (lease) => {
     const live = await getFresh(api, key, { fresh: true });
     const isBegun = live.config?.metadata?.[moveTag] === to;
-    if (!isBegun) await refuseVolumesFor(call, fleet.app, to, region);
     await drain(rollout, live, lease);
     await stopAndTag(rollout, live, lease, { [moveTag]: to });
-    return source && template.volume && copyFor(call, fleet.app, to, region, { source, isBegun, wanted: template.volume });
+    return (
+      source && template.volume && copyFor(call, fleet.app, to, region, { source, isBegun, wanted: template.volume })
+    );
   });
   const id = await create(rollout, { kind: "create", name: to, region, isStandby: false }, volumeId);
   await takeAway(rollout, "destroy", member);

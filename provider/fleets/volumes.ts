@@ -22,18 +22,13 @@ const namedFor = async (call: Call, app: string, machine: string, region: string
     (one) => one.name === volumeNameOf(machine) && one.region === region && !isLeaving(one.state),
   );
 
-/**
- * Makes sure that a copy for a Machine cannot be confused with another volume of its name. @throws MachinesError `ambiguous`
- * if there is one
- */
-export async function refuseVolumesFor(call: Call, app: string, machine: string, region: string): Promise<void> {
-  const known = await namedFor(call, app, machine, region);
-  if (known.length > 0)
-    throw new MachinesError(
-      "ambiguous",
-      `App ${app} has a volume of an earlier Machine ${machine}: ${known.map(({ id }) => id).join(", ")}. Which data should it have? Delete that volume to move the data of now, or create the Machine with it by a fleet of its own.`,
-    );
-}
+/** Names of Machines that are or were in an App, by the names of its volumes. */
+export const machinesWithVolumes = async (call: Pick<Call, "api">, app: string): Promise<Set<string>> =>
+  new Set(
+    (await call.api.volumes.list({ appName: app }))
+      .filter(({ state }) => !isLeaving(state))
+      .map(({ name = "" }) => name.replaceAll("_", "-")),
+  );
 
 /** A copy of a volume for a new Machine. `isBegun`: an interrupted run may have made it. */
 export async function copyFor(

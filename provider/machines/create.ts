@@ -189,7 +189,7 @@ async function takeUp(
   body: Body,
   wanted: CreateArgs,
 ): Promise<Machine | undefined> {
-  const { api, progress, run, warn } = call;
+  const { run, warn } = call;
   const found = await theOneWith(call, interrupted.place, interrupted.op, interrupted.at ?? 0);
   // The id of a Machine in the state was delivered. Its entry may say otherwise after a power loss.
   if (!found || run.idInState(interrupted.owner) === `${interrupted.place}/${found.id}`) {

@@ -92,6 +92,10 @@ export class Fleet extends pulumi.CustomResource {
      */
     declare public readonly onFailure: pulumi.Output<enums.FleetOnFailure>;
     /**
+     * Time for the checks of a running Machine to pass; the rest of `progressDeadline` when left out.
+     */
+    declare public readonly passDeadline: pulumi.Output<string | undefined>;
+    /**
      * Time for each step: for a Machine to be created or updated, to run, and to pass. It begins again with every step, however long the whole rollout takes. Default: `"10m"`.
      */
     declare public readonly progressDeadline: pulumi.Output<string>;
@@ -104,6 +108,14 @@ export class Fleet extends pulumi.CustomResource {
      */
     declare public readonly regions: pulumi.Output<{[key: string]: number} | undefined>;
     /**
+     * Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. After exit code 0 that Machine is destroyed; after another one it is kept until the next rollout, and no Machine is changed. It may run again after an interruption. A rollback does not run it.
+     */
+    declare public readonly releaseCommand: pulumi.Output<string[] | undefined>;
+    /**
+     * Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. Default: `false`.
+     */
+    declare public readonly restartOnce: pulumi.Output<boolean>;
+    /**
      * `complete`; `canary` while canaries wait for `promoted`; `failed` after a rollout that stopped.
      */
     declare public /*out*/ readonly rollout: pulumi.Output<string>;
@@ -112,11 +124,15 @@ export class Fleet extends pulumi.CustomResource {
      */
     declare public readonly spreadOver: pulumi.Output<(enums.Region | (string & {}))[] | undefined>;
     /**
+     * Time for a Machine to run after it was created or updated; all of `progressDeadline` when left out. The time to stop is `config.stopConfig.timeout`.
+     */
+    declare public readonly startDeadline: pulumi.Output<string | undefined>;
+    /**
      * How the Machines are changed from one configuration to the next; rolling when left out.
      */
     declare public readonly strategy: pulumi.Output<outputs.FleetStrategy | undefined>;
     /**
-     * Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A fleet gets or loses its volumes only when it is replaced.
+     * Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
      */
     declare public readonly volume: pulumi.Output<outputs.FleetVolume | undefined>;
 
@@ -141,10 +157,14 @@ export class Fleet extends pulumi.CustomResource {
             resourceInputs["minSecretsVersion"] = args?.minSecretsVersion;
             resourceInputs["name"] = args?.name;
             resourceInputs["onFailure"] = (args?.onFailure) ?? "stop";
+            resourceInputs["passDeadline"] = args?.passDeadline;
             resourceInputs["progressDeadline"] = (args?.progressDeadline) ?? "10m";
             resourceInputs["promoted"] = (args?.promoted) ?? false;
             resourceInputs["regions"] = args?.regions;
+            resourceInputs["releaseCommand"] = args?.releaseCommand;
+            resourceInputs["restartOnce"] = (args?.restartOnce) ?? false;
             resourceInputs["spreadOver"] = args?.spreadOver;
+            resourceInputs["startDeadline"] = args?.startDeadline;
             resourceInputs["strategy"] = args?.strategy;
             resourceInputs["volume"] = args?.volume;
             resourceInputs["committed"] = undefined /*out*/;
@@ -174,11 +194,15 @@ export class Fleet extends pulumi.CustomResource {
             resourceInputs["minSecretsVersion"] = undefined /*out*/;
             resourceInputs["name"] = undefined /*out*/;
             resourceInputs["onFailure"] = undefined /*out*/;
+            resourceInputs["passDeadline"] = undefined /*out*/;
             resourceInputs["progressDeadline"] = undefined /*out*/;
             resourceInputs["promoted"] = undefined /*out*/;
             resourceInputs["regions"] = undefined /*out*/;
+            resourceInputs["releaseCommand"] = undefined /*out*/;
+            resourceInputs["restartOnce"] = undefined /*out*/;
             resourceInputs["rollout"] = undefined /*out*/;
             resourceInputs["spreadOver"] = undefined /*out*/;
+            resourceInputs["startDeadline"] = undefined /*out*/;
             resourceInputs["strategy"] = undefined /*out*/;
             resourceInputs["volume"] = undefined /*out*/;
         }
@@ -232,6 +256,10 @@ export interface FleetArgs {
      */
     onFailure?: pulumi.Input<enums.FleetOnFailure | undefined>;
     /**
+     * Time for the checks of a running Machine to pass; the rest of `progressDeadline` when left out.
+     */
+    passDeadline?: pulumi.Input<string | undefined>;
+    /**
      * Time for each step: for a Machine to be created or updated, to run, and to pass. It begins again with every step, however long the whole rollout takes. Default: `"10m"`.
      */
     progressDeadline?: pulumi.Input<string | undefined>;
@@ -244,15 +272,27 @@ export interface FleetArgs {
      */
     regions?: pulumi.Input<{[key: string]: pulumi.Input<number>} | undefined>;
     /**
+     * Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. After exit code 0 that Machine is destroyed; after another one it is kept until the next rollout, and no Machine is changed. It may run again after an interruption. A rollback does not run it.
+     */
+    releaseCommand?: pulumi.Input<pulumi.Input<string>[] | undefined>;
+    /**
+     * Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. Default: `false`.
+     */
+    restartOnce?: pulumi.Input<boolean | undefined>;
+    /**
      * Regions that `count` is spread over; the first ones get one Machine more.
      */
     spreadOver?: pulumi.Input<pulumi.Input<enums.Region | (string & {})>[] | undefined>;
+    /**
+     * Time for a Machine to run after it was created or updated; all of `progressDeadline` when left out. The time to stop is `config.stopConfig.timeout`.
+     */
+    startDeadline?: pulumi.Input<string | undefined>;
     /**
      * How the Machines are changed from one configuration to the next; rolling when left out.
      */
     strategy?: pulumi.Input<inputs.FleetStrategyArgs | undefined>;
     /**
-     * Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A fleet gets or loses its volumes only when it is replaced.
+     * Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
      */
     volume?: pulumi.Input<inputs.FleetVolumeArgs | undefined>;
 }

@@ -37,7 +37,7 @@ export class Fleet extends pulumi.CustomResource {
   declare readonly fallbackRegions: pulumi.Output<("ams" | "arn" | "bom" | "cdg" | "dfw" | "ewr" | "fra" | "gru" | "iad" | "jnb" | "lax" | "lhr" | "nrt" | "ord" | "sin" | "sjc" | "syd" | "yyz" | (string & {}))[] | undefined>;
   /** Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`. */
   declare readonly config: pulumi.Output<output.MachineConfig>;
-  /** Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A fleet gets or loses its volumes only when it is replaced. */
+  /** Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced. */
   declare readonly volume: pulumi.Output<output.FleetVolume | undefined>;
   /** Whether the volume of a Machine is deleted with it, when the fleet shrinks or is deleted. Its data is lost then. Default: `false`. */
   declare readonly deleteVolumes: pulumi.Output<boolean>;
@@ -51,8 +51,16 @@ export class Fleet extends pulumi.CustomResource {
   declare readonly promoted: pulumi.Output<boolean>;
   /** What happens when a Machine fails to run or to pass its checks: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration whose rollout was completed. The update fails either way. Default: `"stop"`. */
   declare readonly onFailure: pulumi.Output<"stop" | "rollback">;
+  /** Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. After exit code 0 that Machine is destroyed; after another one it is kept until the next rollout, and no Machine is changed. It may run again after an interruption. A rollback does not run it. */
+  declare readonly releaseCommand: pulumi.Output<string[] | undefined>;
+  /** Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. Default: `false`. */
+  declare readonly restartOnce: pulumi.Output<boolean>;
   /** Time for each step: for a Machine to be created or updated, to run, and to pass. It begins again with every step, however long the whole rollout takes. Default: `"10m"`. */
   declare readonly progressDeadline: pulumi.Output<string>;
+  /** Time for a Machine to run after it was created or updated; all of `progressDeadline` when left out. The time to stop is `config.stopConfig.timeout`. */
+  declare readonly startDeadline: pulumi.Output<string | undefined>;
+  /** Time for the checks of a running Machine to pass; the rest of `progressDeadline` when left out. */
+  declare readonly passDeadline: pulumi.Output<string | undefined>;
   /** The Machines that serve, by name. */
   declare readonly machines: pulumi.Output<output.FleetMember[]>;
   /** `complete`; `canary` while canaries wait for `promoted`; `failed` after a rollout that stopped. */
@@ -72,7 +80,7 @@ export class Fleet extends pulumi.CustomResource {
    * @param opts options of the resource
    */
   constructor(name: string, args: FleetArgs, opts?: pulumi.CustomResourceOptions) {
-    super(typeToken("Fleet"), name, propertiesFor("Fleet", name, args, { outputs: ["name","regions","count","spreadOver","fallbackRegions","volume","minSecretsVersion","adopt","strategy","machines","rollout","image","drift","committed"], secrets: [] }, opts), optionsFor("Fleet", opts, ["committed"]));
+    super(typeToken("Fleet"), name, propertiesFor("Fleet", name, args, { outputs: ["name","regions","count","spreadOver","fallbackRegions","volume","minSecretsVersion","adopt","strategy","releaseCommand","startDeadline","passDeadline","machines","rollout","image","drift","committed"], secrets: [] }, opts), optionsFor("Fleet", opts, ["committed"]));
   }
 }
 
@@ -92,7 +100,7 @@ export interface FleetArgs {
   fallbackRegions?: pulumi.Input<pulumi.Input<"ams" | "arn" | "bom" | "cdg" | "dfw" | "ewr" | "fra" | "gru" | "iad" | "jnb" | "lax" | "lhr" | "nrt" | "ord" | "sin" | "sjc" | "syd" | "yyz" | (string & {})>[]> | undefined;
   /** Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`. */
   config: pulumi.Input<input.MachineConfig>;
-  /** Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A fleet gets or loses its volumes only when it is replaced. */
+  /** Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced. */
   volume?: pulumi.Input<input.FleetVolume> | undefined;
   /** Whether the volume of a Machine is deleted with it, when the fleet shrinks or is deleted. Its data is lost then. Default: `false`. */
   deleteVolumes?: pulumi.Input<boolean> | undefined;
@@ -106,6 +114,14 @@ export interface FleetArgs {
   promoted?: pulumi.Input<boolean> | undefined;
   /** What happens when a Machine fails to run or to pass its checks: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration whose rollout was completed. The update fails either way. Default: `"stop"`. */
   onFailure?: pulumi.Input<"stop" | "rollback"> | undefined;
+  /** Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. After exit code 0 that Machine is destroyed; after another one it is kept until the next rollout, and no Machine is changed. It may run again after an interruption. A rollback does not run it. */
+  releaseCommand?: pulumi.Input<pulumi.Input<string>[]> | undefined;
+  /** Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. Default: `false`. */
+  restartOnce?: pulumi.Input<boolean> | undefined;
   /** Time for each step: for a Machine to be created or updated, to run, and to pass. It begins again with every step, however long the whole rollout takes. Default: `"10m"`. */
   progressDeadline?: pulumi.Input<string> | undefined;
+  /** Time for a Machine to run after it was created or updated; all of `progressDeadline` when left out. The time to stop is `config.stopConfig.timeout`. */
+  startDeadline?: pulumi.Input<string> | undefined;
+  /** Time for the checks of a running Machine to pass; the rest of `progressDeadline` when left out. */
+  passDeadline?: pulumi.Input<string> | undefined;
 }

@@ -251,7 +251,8 @@ describe("a Machine whose host cannot be reached", () => {
     const app = await makeApp(service, "lost");
     const checked = async (tag: string) => {
       const config = { image: `registry.example.com/web:${tag}` };
-      return (await fleet.check({}, withoutUndefined({ app, name: "web", regions: { ams: 2 }, config, volume }))).inputs;
+      return (await fleet.check({}, withoutUndefined({ app, name: "web", regions: { ams: 2 }, config, volume })))
+        .inputs;
     };
     const { id, state } = await fleet.create(await checked("1"));
     const [first] = await machinesOf(service, app);
@@ -295,6 +296,11 @@ describe("a fleet with volumes", () => {
     ...more,
   });
   const checked = async (more: Record<string, unknown> = {}) => (await fleet.check({}, inputs(more))).inputs;
+  /** The requests that created volumes. */
+  const createdVolumes = () =>
+    service.bodies
+      .filter(({ method, path }) => method === "POST" && path.endsWith("/volumes"))
+      .map(({ body }) => body as Record<string, unknown>);
 
   test("gives each Machine its own, which outlives it and is mounted again", async () => {
     const { id, state } = await fleet.create(await checked());
@@ -327,6 +333,85 @@ describe("a fleet with volumes", () => {
     expect((await volumes()).map((one) => one.id).sort()).toEqual(first.map((one) => one.id).sort());
     await fleet.delete(again.id, again.state);
     expect(await volumes()).toEqual([]);
+  });
+
+  /** Which volume each Machine mounts. */
+  const mounted = async () =>
+    Object.fromEntries(
+      (await machinesOf(service, "stateful")).map(({ name, config: { mounts } }) => [
+        name,
+        (mounts as { volume: string }[] | undefined)?.[0]?.volume,
+      ]),
+    );
+
+  test("moves to another region with a copy of its data, and keeps the old volume", async () => {
+    const { id, state } = await fleet.create(await checked({ name: "move", regions: { ams: 2 } }));
+    const before = await mounted();
+    const created = createdVolumes();
+    const moved = await fleet.update(id, state, await checked({ name: "move", regions: { ams: 1, fra: 1 } }));
+    const after = await mounted();
+    expect(Object.keys(after).sort()).toEqual(["move-ams-1", "move-fra-1"]);
+    expect(after["move-ams-1"]).toBe(before["move-ams-1"]);
+    expect(createdVolumes().slice(created.length)).toEqual([
+      { name: "move_fra_1", region: "fra", source_volume_id: before["move-ams-2"] },
+    ]);
+    const left = (await volumes()).find((one) => one.id === before["move-ams-2"]);
+    expect(left).toMatchObject({ attached_machine_id: null });
+
+    // Moving back does not mount the old data again.
+    const returned = await fleet.update(id, moved, await checked({ name: "move", regions: { ams: 2 } }));
+    expect(Object.keys(await mounted()).sort()).toEqual(["move-ams-1", "move-ams-3"]);
+    expect(createdVolumes().at(-1)).toMatchObject({ name: "move_ams_3", source_volume_id: after["move-fra-1"] });
+    await fleet.delete(id, returned);
+  });
+
+  test("goes on with a move that was interrupted, or takes it back", async () => {
+    const { id, state } = await fleet.create(await checked({ name: "stop", regions: { ams: 1 } }));
+    const before = await mounted();
+    const wanted = await checked({ name: "stop", regions: { fra: 1 } });
+    const refusal = { when: "before", status: 403, body: { error: "not now" } } as const;
+    service.fail({ ...refusal, operation: "machines.create" });
+    await expect(fleet.update(id, state, wanted)).rejects.toThrow(/move stop-ams-1 with its volume to stop-fra-1/);
+    expect((await machinesOf(service, "stateful")).map(({ name, state: now }) => [name, now])).toEqual([
+      ["stop-ams-1", "stopped"],
+    ]);
+    // Back to the old region: its Machine runs again, and no longer moves.
+    const failed = { ...state, regions: { fra: 1 }, rollout: "failed" };
+    await fleet.update(id, failed, await checked({ name: "stop", regions: { ams: 1 } }));
+    const [old] = await machinesOf(service, "stateful");
+    expect([old?.state, JSON.stringify(old?.config)]).toEqual(["started", expect.not.stringContaining("fleet-move")]);
+    // An interrupted move goes on with the copy that it has made.
+    service.fail({ ...refusal, operation: "machines.create" });
+    await expect(fleet.update(id, state, wanted)).rejects.toThrow(/not now/);
+    const forks = createdVolumes().length;
+    const moved = await fleet.update(id, state, wanted);
+    expect(createdVolumes()).toHaveLength(forks);
+    // The copy that was taken back is not used: its data is older.
+    expect(Object.keys(await mounted())).toEqual(["stop-fra-2"]);
+    expect(before["stop-ams-1"]).not.toBe((await mounted())["stop-fra-2"]);
+    await fleet.delete(id, moved);
+  });
+
+  test("is replaced at once by Machines with copies of its volumes, where that is allowed", async () => {
+    const more = {
+      ...{ name: "copy", strategy: { type: "bluegreen" } },
+      volume: { path: "/data", sizeGb: 1, copy: true },
+    };
+    const { id, state } = await fleet.create(await checked(more));
+    const blue = Object.fromEntries(Object.entries(await mounted()).filter(([name]) => name.startsWith("copy")));
+    const config = { image: "registry.example.com/db:2" };
+    const count = createdVolumes().length;
+    const next = await fleet.update(id, state, await checked({ ...more, config }));
+    const green = Object.fromEntries(Object.entries(await mounted()).filter(([name]) => name.startsWith("copy")));
+    expect(Object.keys(green).sort()).toEqual(["copy-ams-3", "copy-ams-4"]);
+    expect(
+      createdVolumes()
+        .slice(count)
+        .map(({ source_volume_id }) => source_volume_id)
+        .sort(),
+    ).toEqual(Object.values(blue).sort());
+    expect((await volumes()).filter((one) => Object.values(blue).includes(one.id))).toHaveLength(2);
+    await fleet.delete(id, next);
   });
 
   test.each([

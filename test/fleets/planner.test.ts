@@ -134,7 +134,13 @@ function play(
   for (let turn = 0; turn < 500; turn++) {
     const { begin, state } = hasFailed
       ? { begin: [], state: world.underway.length > 0 ? ("working" as const) : ("failed" as const) }
-      : plan({ wanted: want, members: [...world.members.values()], underway: world.underway, fleet: "web" });
+      : plan({
+          wanted: want,
+          members: [...world.members.values()],
+          underway: world.underway,
+          fleet: "web",
+          used: new Set(),
+        });
     if (state !== "working") return { state, world, steps };
     for (const step of begin) {
       steps.push(step);
@@ -217,7 +223,7 @@ describe("F50: a rollout", () => {
           };
           const fails = (step: Step): boolean => failing > 6 && step.kind !== "observe" && next() % 7 === 0;
           const named = ({ kind, name }: Step): string => `${kind} ${name}`;
-          const previewed = planAll({ wanted: want, members: list, fleet: "web" }).flat().map(named);
+          const previewed = planAll({ wanted: want, members: list, fleet: "web", used: new Set() }).flat().map(named);
           const played = play(want, world, (count) => next() % count, fails, check);
           const hasTemplate = list.some(({ template, phase }) => template !== "outdated" && phase !== "lost");
           const releases = played.steps.filter(({ kind }) => kind === "release").length;
@@ -248,7 +254,13 @@ describe("F50: a rollout", () => {
             ).toBe(true);
           } else expect([want.strategy, want.isPromoted]).toEqual(["canary", false]);
           expect(
-            plan({ wanted: { ...want, isObserved: true, needsRelease: false }, members: left, underway: [], fleet: "web" }).begin,
+            plan({
+              wanted: { ...want, isObserved: true, needsRelease: false },
+              members: left,
+              underway: [],
+              fleet: "web",
+              used: new Set(),
+            }).begin,
           ).toEqual([]);
         },
       ),

@@ -19,6 +19,8 @@ export interface TestService<C extends Clock | undefined = Clock | undefined> {
   readonly clock: C;
   /** Every answered request, oldest first. */
   readonly requests: Seen[];
+  /** Every request with a body, oldest first. */
+  readonly bodies: { readonly method: string; readonly path: string; readonly body: unknown }[];
   /** Plans faults; see service/faults/faults.ts. */
   fail(...faults: Fault[]): void;
   close(): Promise<void>;
@@ -32,12 +34,17 @@ export async function startService<C extends Clock | undefined = undefined>(
   options: ServiceOptions & { clock?: C } = {},
 ): Promise<TestService<C>> {
   const requests: Seen[] = [];
+  const bodies: TestService["bodies"] = [];
   const service = createService({
     delays: "none",
     strict: true,
     audit: true,
     ...options,
     onRequest: (seen) => requests.push(seen),
+  });
+  service.app.addHook("preHandler", ({ method, url: path, body }, _reply, done) => {
+    if (body !== undefined) bodies.push({ method, path, body });
+    done();
   });
   const url = await service.app.listen({ host: "127.0.0.1", port: 0 });
   return {
@@ -46,6 +53,7 @@ export async function startService<C extends Clock | undefined = undefined>(
     service,
     clock: options.clock as C,
     requests,
+    bodies,
     fail: (...faults) => service.faults.add(...faults),
     close: () => service.close(),
   };

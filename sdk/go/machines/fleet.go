@@ -44,19 +44,27 @@ type Fleet struct {
 	Name pulumi.StringOutput `pulumi:"name"`
 	// What happens when a Machine fails to run or to pass its checks: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration whose rollout was completed. The update fails either way. Default: `"stop"`.
 	OnFailure FleetOnFailureOutput `pulumi:"onFailure"`
+	// Time for the checks of a running Machine to pass; the rest of `progressDeadline` when left out.
+	PassDeadline pulumi.StringPtrOutput `pulumi:"passDeadline"`
 	// Time for each step: for a Machine to be created or updated, to run, and to pass. It begins again with every step, however long the whole rollout takes. Default: `"10m"`.
 	ProgressDeadline pulumi.StringOutput `pulumi:"progressDeadline"`
 	// Whether a canary rollout with `promote: "manual"` continues after its canaries. Set it back to false with the next change of `config`. Default: `false`.
 	Promoted pulumi.BoolOutput `pulumi:"promoted"`
 	// Number of Machines by region, for example `{ ams: 3, iad: 2 }`. Exclusive with `count`.
 	Regions pulumi.IntMapOutput `pulumi:"regions"`
+	// Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. After exit code 0 that Machine is destroyed; after another one it is kept until the next rollout, and no Machine is changed. It may run again after an interruption. A rollback does not run it.
+	ReleaseCommand pulumi.StringArrayOutput `pulumi:"releaseCommand"`
+	// Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. Default: `false`.
+	RestartOnce pulumi.BoolOutput `pulumi:"restartOnce"`
 	// `complete`; `canary` while canaries wait for `promoted`; `failed` after a rollout that stopped.
 	Rollout pulumi.StringOutput `pulumi:"rollout"`
 	// Regions that `count` is spread over; the first ones get one Machine more.
 	SpreadOver pulumi.StringArrayOutput `pulumi:"spreadOver"`
+	// Time for a Machine to run after it was created or updated; all of `progressDeadline` when left out. The time to stop is `config.stopConfig.timeout`.
+	StartDeadline pulumi.StringPtrOutput `pulumi:"startDeadline"`
 	// How the Machines are changed from one configuration to the next; rolling when left out.
 	Strategy FleetStrategyPtrOutput `pulumi:"strategy"`
-	// Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A fleet gets or loses its volumes only when it is replaced.
+	// Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
 	Volume FleetVolumePtrOutput `pulumi:"volume"`
 }
 
@@ -88,6 +96,9 @@ func NewFleet(ctx *pulumi.Context,
 	}
 	if args.Promoted == nil {
 		args.Promoted = pulumi.BoolPtr(false)
+	}
+	if args.RestartOnce == nil {
+		args.RestartOnce = pulumi.BoolPtr(false)
 	}
 	aliases := pulumi.Aliases([]pulumi.Alias{
 		{
@@ -150,17 +161,25 @@ type fleetArgs struct {
 	Name *string `pulumi:"name"`
 	// What happens when a Machine fails to run or to pass its checks: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration whose rollout was completed. The update fails either way. Default: `"stop"`.
 	OnFailure *FleetOnFailure `pulumi:"onFailure"`
+	// Time for the checks of a running Machine to pass; the rest of `progressDeadline` when left out.
+	PassDeadline *string `pulumi:"passDeadline"`
 	// Time for each step: for a Machine to be created or updated, to run, and to pass. It begins again with every step, however long the whole rollout takes. Default: `"10m"`.
 	ProgressDeadline *string `pulumi:"progressDeadline"`
 	// Whether a canary rollout with `promote: "manual"` continues after its canaries. Set it back to false with the next change of `config`. Default: `false`.
 	Promoted *bool `pulumi:"promoted"`
 	// Number of Machines by region, for example `{ ams: 3, iad: 2 }`. Exclusive with `count`.
 	Regions map[string]int `pulumi:"regions"`
+	// Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. After exit code 0 that Machine is destroyed; after another one it is kept until the next rollout, and no Machine is changed. It may run again after an interruption. A rollback does not run it.
+	ReleaseCommand []string `pulumi:"releaseCommand"`
+	// Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. Default: `false`.
+	RestartOnce *bool `pulumi:"restartOnce"`
 	// Regions that `count` is spread over; the first ones get one Machine more.
 	SpreadOver []string `pulumi:"spreadOver"`
+	// Time for a Machine to run after it was created or updated; all of `progressDeadline` when left out. The time to stop is `config.stopConfig.timeout`.
+	StartDeadline *string `pulumi:"startDeadline"`
 	// How the Machines are changed from one configuration to the next; rolling when left out.
 	Strategy *FleetStrategy `pulumi:"strategy"`
-	// Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A fleet gets or loses its volumes only when it is replaced.
+	// Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
 	Volume *FleetVolume `pulumi:"volume"`
 }
 
@@ -184,17 +203,25 @@ type FleetArgs struct {
 	Name pulumi.StringPtrInput
 	// What happens when a Machine fails to run or to pass its checks: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration whose rollout was completed. The update fails either way. Default: `"stop"`.
 	OnFailure FleetOnFailurePtrInput
+	// Time for the checks of a running Machine to pass; the rest of `progressDeadline` when left out.
+	PassDeadline pulumi.StringPtrInput
 	// Time for each step: for a Machine to be created or updated, to run, and to pass. It begins again with every step, however long the whole rollout takes. Default: `"10m"`.
 	ProgressDeadline pulumi.StringPtrInput
 	// Whether a canary rollout with `promote: "manual"` continues after its canaries. Set it back to false with the next change of `config`. Default: `false`.
 	Promoted pulumi.BoolPtrInput
 	// Number of Machines by region, for example `{ ams: 3, iad: 2 }`. Exclusive with `count`.
 	Regions pulumi.IntMapInput
+	// Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. After exit code 0 that Machine is destroyed; after another one it is kept until the next rollout, and no Machine is changed. It may run again after an interruption. A rollback does not run it.
+	ReleaseCommand pulumi.StringArrayInput
+	// Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. Default: `false`.
+	RestartOnce pulumi.BoolPtrInput
 	// Regions that `count` is spread over; the first ones get one Machine more.
 	SpreadOver pulumi.StringArrayInput
+	// Time for a Machine to run after it was created or updated; all of `progressDeadline` when left out. The time to stop is `config.stopConfig.timeout`.
+	StartDeadline pulumi.StringPtrInput
 	// How the Machines are changed from one configuration to the next; rolling when left out.
 	Strategy FleetStrategyPtrInput
-	// Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A fleet gets or loses its volumes only when it is replaced.
+	// Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
 	Volume FleetVolumePtrInput
 }
 
@@ -350,6 +377,11 @@ func (o FleetOutput) OnFailure() FleetOnFailureOutput {
 	return o.ApplyT(func(v *Fleet) FleetOnFailureOutput { return v.OnFailure }).(FleetOnFailureOutput)
 }
 
+// Time for the checks of a running Machine to pass; the rest of `progressDeadline` when left out.
+func (o FleetOutput) PassDeadline() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v *Fleet) pulumi.StringPtrOutput { return v.PassDeadline }).(pulumi.StringPtrOutput)
+}
+
 // Time for each step: for a Machine to be created or updated, to run, and to pass. It begins again with every step, however long the whole rollout takes. Default: `"10m"`.
 func (o FleetOutput) ProgressDeadline() pulumi.StringOutput {
 	return o.ApplyT(func(v *Fleet) pulumi.StringOutput { return v.ProgressDeadline }).(pulumi.StringOutput)
@@ -365,6 +397,16 @@ func (o FleetOutput) Regions() pulumi.IntMapOutput {
 	return o.ApplyT(func(v *Fleet) pulumi.IntMapOutput { return v.Regions }).(pulumi.IntMapOutput)
 }
 
+// Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. After exit code 0 that Machine is destroyed; after another one it is kept until the next rollout, and no Machine is changed. It may run again after an interruption. A rollback does not run it.
+func (o FleetOutput) ReleaseCommand() pulumi.StringArrayOutput {
+	return o.ApplyT(func(v *Fleet) pulumi.StringArrayOutput { return v.ReleaseCommand }).(pulumi.StringArrayOutput)
+}
+
+// Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. Default: `false`.
+func (o FleetOutput) RestartOnce() pulumi.BoolOutput {
+	return o.ApplyT(func(v *Fleet) pulumi.BoolOutput { return v.RestartOnce }).(pulumi.BoolOutput)
+}
+
 // `complete`; `canary` while canaries wait for `promoted`; `failed` after a rollout that stopped.
 func (o FleetOutput) Rollout() pulumi.StringOutput {
 	return o.ApplyT(func(v *Fleet) pulumi.StringOutput { return v.Rollout }).(pulumi.StringOutput)
@@ -375,12 +417,17 @@ func (o FleetOutput) SpreadOver() pulumi.StringArrayOutput {
 	return o.ApplyT(func(v *Fleet) pulumi.StringArrayOutput { return v.SpreadOver }).(pulumi.StringArrayOutput)
 }
 
+// Time for a Machine to run after it was created or updated; all of `progressDeadline` when left out. The time to stop is `config.stopConfig.timeout`.
+func (o FleetOutput) StartDeadline() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v *Fleet) pulumi.StringPtrOutput { return v.StartDeadline }).(pulumi.StringPtrOutput)
+}
+
 // How the Machines are changed from one configuration to the next; rolling when left out.
 func (o FleetOutput) Strategy() FleetStrategyPtrOutput {
 	return o.ApplyT(func(v *Fleet) FleetStrategyPtrOutput { return v.Strategy }).(FleetStrategyPtrOutput)
 }
 
-// Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A fleet gets or loses its volumes only when it is replaced.
+// Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
 func (o FleetOutput) Volume() FleetVolumePtrOutput {
 	return o.ApplyT(func(v *Fleet) FleetVolumePtrOutput { return v.Volume }).(FleetVolumePtrOutput)
 }

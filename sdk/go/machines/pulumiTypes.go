@@ -1708,8 +1708,10 @@ func (o FleetStrategyPtrOutput) Type() FleetStrategyTypePtrOutput {
 	}).(FleetStrategyTypePtrOutput)
 }
 
-// Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A fleet gets or loses its volumes only when it is replaced.
+// Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
 type FleetVolume struct {
+	// Allows `bluegreen`: each new Machine gets a copy of the volume of an old one. What the old one writes after that moment is not in the copy, and is left on the old volume.
+	Copy *bool `pulumi:"copy"`
 	// Whether new volumes are encrypted; true when left out.
 	Encrypted *bool `pulumi:"encrypted"`
 	// Where each Machine mounts its volume, for example `/data`.
@@ -1731,8 +1733,10 @@ type FleetVolumeInput interface {
 	ToFleetVolumeOutputWithContext(context.Context) FleetVolumeOutput
 }
 
-// Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A fleet gets or loses its volumes only when it is replaced.
+// Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
 type FleetVolumeArgs struct {
+	// Allows `bluegreen`: each new Machine gets a copy of the volume of an old one. What the old one writes after that moment is not in the copy, and is left on the old volume.
+	Copy pulumi.BoolPtrInput `pulumi:"copy"`
 	// Whether new volumes are encrypted; true when left out.
 	Encrypted pulumi.BoolPtrInput `pulumi:"encrypted"`
 	// Where each Machine mounts its volume, for example `/data`.
@@ -1796,7 +1800,7 @@ func (i *fleetVolumePtrType) ToFleetVolumePtrOutputWithContext(ctx context.Conte
 	return pulumi.ToOutputWithContext(ctx, i).(FleetVolumePtrOutput)
 }
 
-// Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A fleet gets or loses its volumes only when it is replaced.
+// Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
 type FleetVolumeOutput struct{ *pulumi.OutputState }
 
 func (FleetVolumeOutput) ElementType() reflect.Type {
@@ -1819,6 +1823,11 @@ func (o FleetVolumeOutput) ToFleetVolumePtrOutputWithContext(ctx context.Context
 	return o.ApplyTWithContext(ctx, func(_ context.Context, v FleetVolume) *FleetVolume {
 		return &v
 	}).(FleetVolumePtrOutput)
+}
+
+// Allows `bluegreen`: each new Machine gets a copy of the volume of an old one. What the old one writes after that moment is not in the copy, and is left on the old volume.
+func (o FleetVolumeOutput) Copy() pulumi.BoolPtrOutput {
+	return o.ApplyT(func(v FleetVolume) *bool { return v.Copy }).(pulumi.BoolPtrOutput)
 }
 
 // Whether new volumes are encrypted; true when left out.
@@ -1863,6 +1872,16 @@ func (o FleetVolumePtrOutput) Elem() FleetVolumeOutput {
 		var ret FleetVolume
 		return ret
 	}).(FleetVolumeOutput)
+}
+
+// Allows `bluegreen`: each new Machine gets a copy of the volume of an old one. What the old one writes after that moment is not in the copy, and is left on the old volume.
+func (o FleetVolumePtrOutput) Copy() pulumi.BoolPtrOutput {
+	return o.ApplyT(func(v *FleetVolume) *bool {
+		if v == nil {
+			return nil
+		}
+		return v.Copy
+	}).(pulumi.BoolPtrOutput)
 }
 
 // Whether new volumes are encrypted; true when left out.

@@ -63,9 +63,13 @@ export interface FleetStrategyArgs {
 }
 
 /**
- * Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A fleet gets or loses its volumes only when it is replaced.
+ * Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
  */
 export interface FleetVolumeArgs {
+    /**
+     * Allows `bluegreen`: each new Machine gets a copy of the volume of an old one. What the old one writes after that moment is not in the copy, and is left on the old volume.
+     */
+    copy?: pulumi.Input<boolean | undefined>;
     /**
      * Whether new volumes are encrypted; true when left out.
      */

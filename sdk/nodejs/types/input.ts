@@ -235,7 +235,7 @@ export interface FleetStrategy {
   keepOld?: pulumi.Input<boolean> | undefined;
 }
 
-/** Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A fleet gets or loses its volumes only when it is replaced. */
+/** Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced. */
 export interface FleetVolume {
   /** Where each Machine mounts its volume, for example `/data`. */
   path: pulumi.Input<string>;
@@ -243,6 +243,8 @@ export interface FleetVolume {
   sizeGb?: pulumi.Input<number> | undefined;
   /** Whether new volumes are encrypted; true when left out. */
   encrypted?: pulumi.Input<boolean> | undefined;
+  /** Allows `bluegreen`: each new Machine gets a copy of the volume of an old one. What the old one writes after that moment is not in the copy, and is left on the old volume. */
+  copy?: pulumi.Input<boolean> | undefined;
   /** Days that a snapshot of a new volume is kept, 1 to 60; 5 when left out. */
   snapshotRetention?: pulumi.Input<number> | undefined;
 }

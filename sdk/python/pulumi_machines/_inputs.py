@@ -356,11 +356,15 @@ class FleetStrategyArgs:
 
 class FleetVolumeArgsDict(TypedDict):
     """
-    Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A fleet gets or loses its volumes only when it is replaced.
+    Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
     """
     path: pulumi.Input[_builtins.str]
     """
     Where each Machine mounts its volume, for example `/data`.
+    """
+    copy: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
+    """
+    Allows `bluegreen`: each new Machine gets a copy of the volume of an old one. What the old one writes after that moment is not in the copy, and is left on the old volume.
     """
     encrypted: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
     """
@@ -379,18 +383,22 @@ class FleetVolumeArgsDict(TypedDict):
 class FleetVolumeArgs:
     def __init__(__self__, *,
                  path: pulumi.Input[_builtins.str],
+                 copy: pulumi.Input[Optional[_builtins.bool]] = None,
                  encrypted: pulumi.Input[Optional[_builtins.bool]] = None,
                  size_gb: pulumi.Input[Optional[_builtins.int]] = None,
                  snapshot_retention: pulumi.Input[Optional[_builtins.int]] = None):
         """
-        Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A fleet gets or loses its volumes only when it is replaced.
+        Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
 
         :param pulumi.Input[_builtins.str] path: Where each Machine mounts its volume, for example `/data`.
+        :param pulumi.Input[_builtins.bool] copy: Allows `bluegreen`: each new Machine gets a copy of the volume of an old one. What the old one writes after that moment is not in the copy, and is left on the old volume.
         :param pulumi.Input[_builtins.bool] encrypted: Whether new volumes are encrypted; true when left out.
         :param pulumi.Input[_builtins.int] size_gb: Size of each volume in GB, 1 to 500; 3 when left out. Volumes grow, and never shrink.
         :param pulumi.Input[_builtins.int] snapshot_retention: Days that a snapshot of a new volume is kept, 1 to 60; 5 when left out.
         """
         pulumi.set(__self__, "path", path)
+        if copy is not None:
+            pulumi.set(__self__, "copy", copy)
         if encrypted is not None:
             pulumi.set(__self__, "encrypted", encrypted)
         if size_gb is not None:
@@ -409,6 +417,18 @@ class FleetVolumeArgs:
     @path.setter
     def path(self, value: pulumi.Input[_builtins.str]):
         pulumi.set(self, "path", value)
+
+    @_builtins.property
+    @pulumi.getter
+    def copy(self) -> pulumi.Input[Optional[_builtins.bool]]:
+        """
+        Allows `bluegreen`: each new Machine gets a copy of the volume of an old one. What the old one writes after that moment is not in the copy, and is left on the old volume.
+        """
+        return pulumi.get(self, "copy")
+
+    @copy.setter
+    def copy(self, value: pulumi.Input[Optional[_builtins.bool]]):
+        pulumi.set(self, "copy", value)
 
     @_builtins.property
     @pulumi.getter

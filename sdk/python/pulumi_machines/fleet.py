@@ -31,10 +31,14 @@ class FleetArgs:
                  min_secrets_version: Optional[Any] = None,
                  name: pulumi.Input[Optional[_builtins.str]] = None,
                  on_failure: pulumi.Input[Optional[Union[_builtins.str, 'FleetOnFailure']]] = None,
+                 pass_deadline: pulumi.Input[Optional[_builtins.str]] = None,
                  progress_deadline: pulumi.Input[Optional[_builtins.str]] = None,
                  promoted: pulumi.Input[Optional[_builtins.bool]] = None,
                  regions: pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.int]]]] = None,
+                 release_command: pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]] = None,
+                 restart_once: pulumi.Input[Optional[_builtins.bool]] = None,
                  spread_over: pulumi.Input[Optional[Sequence[pulumi.Input[Union[_builtins.str, 'Region']]]]] = None,
+                 start_deadline: pulumi.Input[Optional[_builtins.str]] = None,
                  strategy: pulumi.Input[Optional['FleetStrategyArgs']] = None,
                  volume: pulumi.Input[Optional['FleetVolumeArgs']] = None):
         """
@@ -49,12 +53,16 @@ class FleetArgs:
         :param Any min_secrets_version: Version of the App's secrets that the Machines must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change begins a rollout. It cannot be read back.
         :param pulumi.Input[_builtins.str] name: Name, 1 to 40 of `a-z`, `0-9` and `-`, unique among the App's fleets. Its Machines are named after it: `web-ams-1`. The resource's name when left out. Changing it replaces the fleet.
         :param pulumi.Input[Union[_builtins.str, 'FleetOnFailure']] on_failure: What happens when a Machine fails to run or to pass its checks: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration whose rollout was completed. The update fails either way. Default: `"stop"`.
+        :param pulumi.Input[_builtins.str] pass_deadline: Time for the checks of a running Machine to pass; the rest of `progressDeadline` when left out.
         :param pulumi.Input[_builtins.str] progress_deadline: Time for each step: for a Machine to be created or updated, to run, and to pass. It begins again with every step, however long the whole rollout takes. Default: `"10m"`.
         :param pulumi.Input[_builtins.bool] promoted: Whether a canary rollout with `promote: "manual"` continues after its canaries. Set it back to false with the next change of `config`. Default: `false`.
         :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.int]]] regions: Number of Machines by region, for example `{ ams: 3, iad: 2 }`. Exclusive with `count`.
+        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] release_command: Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. After exit code 0 that Machine is destroyed; after another one it is kept until the next rollout, and no Machine is changed. It may run again after an interruption. A rollback does not run it.
+        :param pulumi.Input[_builtins.bool] restart_once: Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. Default: `false`.
         :param pulumi.Input[Sequence[pulumi.Input[Union[_builtins.str, 'Region']]]] spread_over: Regions that `count` is spread over; the first ones get one Machine more.
+        :param pulumi.Input[_builtins.str] start_deadline: Time for a Machine to run after it was created or updated; all of `progressDeadline` when left out. The time to stop is `config.stopConfig.timeout`.
         :param pulumi.Input['FleetStrategyArgs'] strategy: How the Machines are changed from one configuration to the next; rolling when left out.
-        :param pulumi.Input['FleetVolumeArgs'] volume: Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A fleet gets or loses its volumes only when it is replaced.
+        :param pulumi.Input['FleetVolumeArgs'] volume: Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
         """
         pulumi.set(__self__, "app", app)
         pulumi.set(__self__, "config", config)
@@ -76,6 +84,8 @@ class FleetArgs:
             on_failure = 'stop'
         if on_failure is not None:
             pulumi.set(__self__, "on_failure", on_failure)
+        if pass_deadline is not None:
+            pulumi.set(__self__, "pass_deadline", pass_deadline)
         if progress_deadline is None:
             progress_deadline = '10m'
         if progress_deadline is not None:
@@ -86,8 +96,16 @@ class FleetArgs:
             pulumi.set(__self__, "promoted", promoted)
         if regions is not None:
             pulumi.set(__self__, "regions", regions)
+        if release_command is not None:
+            pulumi.set(__self__, "release_command", release_command)
+        if restart_once is None:
+            restart_once = False
+        if restart_once is not None:
+            pulumi.set(__self__, "restart_once", restart_once)
         if spread_over is not None:
             pulumi.set(__self__, "spread_over", spread_over)
+        if start_deadline is not None:
+            pulumi.set(__self__, "start_deadline", start_deadline)
         if strategy is not None:
             pulumi.set(__self__, "strategy", strategy)
         if volume is not None:
@@ -202,6 +220,18 @@ class FleetArgs:
         pulumi.set(self, "on_failure", value)
 
     @_builtins.property
+    @pulumi.getter(name="passDeadline")
+    def pass_deadline(self) -> pulumi.Input[Optional[_builtins.str]]:
+        """
+        Time for the checks of a running Machine to pass; the rest of `progressDeadline` when left out.
+        """
+        return pulumi.get(self, "pass_deadline")
+
+    @pass_deadline.setter
+    def pass_deadline(self, value: pulumi.Input[Optional[_builtins.str]]):
+        pulumi.set(self, "pass_deadline", value)
+
+    @_builtins.property
     @pulumi.getter(name="progressDeadline")
     def progress_deadline(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
@@ -238,6 +268,30 @@ class FleetArgs:
         pulumi.set(self, "regions", value)
 
     @_builtins.property
+    @pulumi.getter(name="releaseCommand")
+    def release_command(self) -> pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]:
+        """
+        Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. After exit code 0 that Machine is destroyed; after another one it is kept until the next rollout, and no Machine is changed. It may run again after an interruption. A rollback does not run it.
+        """
+        return pulumi.get(self, "release_command")
+
+    @release_command.setter
+    def release_command(self, value: pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]):
+        pulumi.set(self, "release_command", value)
+
+    @_builtins.property
+    @pulumi.getter(name="restartOnce")
+    def restart_once(self) -> pulumi.Input[Optional[_builtins.bool]]:
+        """
+        Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. Default: `false`.
+        """
+        return pulumi.get(self, "restart_once")
+
+    @restart_once.setter
+    def restart_once(self, value: pulumi.Input[Optional[_builtins.bool]]):
+        pulumi.set(self, "restart_once", value)
+
+    @_builtins.property
     @pulumi.getter(name="spreadOver")
     def spread_over(self) -> pulumi.Input[Optional[Sequence[pulumi.Input[Union[_builtins.str, 'Region']]]]]:
         """
@@ -248,6 +302,18 @@ class FleetArgs:
     @spread_over.setter
     def spread_over(self, value: pulumi.Input[Optional[Sequence[pulumi.Input[Union[_builtins.str, 'Region']]]]]):
         pulumi.set(self, "spread_over", value)
+
+    @_builtins.property
+    @pulumi.getter(name="startDeadline")
+    def start_deadline(self) -> pulumi.Input[Optional[_builtins.str]]:
+        """
+        Time for a Machine to run after it was created or updated; all of `progressDeadline` when left out. The time to stop is `config.stopConfig.timeout`.
+        """
+        return pulumi.get(self, "start_deadline")
+
+    @start_deadline.setter
+    def start_deadline(self, value: pulumi.Input[Optional[_builtins.str]]):
+        pulumi.set(self, "start_deadline", value)
 
     @_builtins.property
     @pulumi.getter
@@ -265,7 +331,7 @@ class FleetArgs:
     @pulumi.getter
     def volume(self) -> pulumi.Input[Optional['FleetVolumeArgs']]:
         """
-        Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A fleet gets or loses its volumes only when it is replaced.
+        Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
         """
         return pulumi.get(self, "volume")
 
@@ -289,10 +355,14 @@ class Fleet(pulumi.CustomResource):
                  min_secrets_version: Optional[Any] = None,
                  name: pulumi.Input[Optional[_builtins.str]] = None,
                  on_failure: pulumi.Input[Optional[Union[_builtins.str, 'FleetOnFailure']]] = None,
+                 pass_deadline: pulumi.Input[Optional[_builtins.str]] = None,
                  progress_deadline: pulumi.Input[Optional[_builtins.str]] = None,
                  promoted: pulumi.Input[Optional[_builtins.bool]] = None,
                  regions: pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.int]]]] = None,
+                 release_command: pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]] = None,
+                 restart_once: pulumi.Input[Optional[_builtins.bool]] = None,
                  spread_over: pulumi.Input[Optional[Sequence[pulumi.Input[Union[_builtins.str, 'Region']]]]] = None,
+                 start_deadline: pulumi.Input[Optional[_builtins.str]] = None,
                  strategy: pulumi.Input[Optional[Union['FleetStrategyArgs', 'FleetStrategyArgsDict']]] = None,
                  volume: pulumi.Input[Optional[Union['FleetVolumeArgs', 'FleetVolumeArgsDict']]] = None,
                  __props__=None):
@@ -312,12 +382,16 @@ class Fleet(pulumi.CustomResource):
         :param Any min_secrets_version: Version of the App's secrets that the Machines must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change begins a rollout. It cannot be read back.
         :param pulumi.Input[_builtins.str] name: Name, 1 to 40 of `a-z`, `0-9` and `-`, unique among the App's fleets. Its Machines are named after it: `web-ams-1`. The resource's name when left out. Changing it replaces the fleet.
         :param pulumi.Input[Union[_builtins.str, 'FleetOnFailure']] on_failure: What happens when a Machine fails to run or to pass its checks: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration whose rollout was completed. The update fails either way. Default: `"stop"`.
+        :param pulumi.Input[_builtins.str] pass_deadline: Time for the checks of a running Machine to pass; the rest of `progressDeadline` when left out.
         :param pulumi.Input[_builtins.str] progress_deadline: Time for each step: for a Machine to be created or updated, to run, and to pass. It begins again with every step, however long the whole rollout takes. Default: `"10m"`.
         :param pulumi.Input[_builtins.bool] promoted: Whether a canary rollout with `promote: "manual"` continues after its canaries. Set it back to false with the next change of `config`. Default: `false`.
         :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.int]]] regions: Number of Machines by region, for example `{ ams: 3, iad: 2 }`. Exclusive with `count`.
+        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] release_command: Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. After exit code 0 that Machine is destroyed; after another one it is kept until the next rollout, and no Machine is changed. It may run again after an interruption. A rollback does not run it.
+        :param pulumi.Input[_builtins.bool] restart_once: Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. Default: `false`.
         :param pulumi.Input[Sequence[pulumi.Input[Union[_builtins.str, 'Region']]]] spread_over: Regions that `count` is spread over; the first ones get one Machine more.
+        :param pulumi.Input[_builtins.str] start_deadline: Time for a Machine to run after it was created or updated; all of `progressDeadline` when left out. The time to stop is `config.stopConfig.timeout`.
         :param pulumi.Input[Union['FleetStrategyArgs', 'FleetStrategyArgsDict']] strategy: How the Machines are changed from one configuration to the next; rolling when left out.
-        :param pulumi.Input[Union['FleetVolumeArgs', 'FleetVolumeArgsDict']] volume: Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A fleet gets or loses its volumes only when it is replaced.
+        :param pulumi.Input[Union['FleetVolumeArgs', 'FleetVolumeArgsDict']] volume: Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
         """
         ...
     @overload
@@ -354,10 +428,14 @@ class Fleet(pulumi.CustomResource):
                  min_secrets_version: Optional[Any] = None,
                  name: pulumi.Input[Optional[_builtins.str]] = None,
                  on_failure: pulumi.Input[Optional[Union[_builtins.str, 'FleetOnFailure']]] = None,
+                 pass_deadline: pulumi.Input[Optional[_builtins.str]] = None,
                  progress_deadline: pulumi.Input[Optional[_builtins.str]] = None,
                  promoted: pulumi.Input[Optional[_builtins.bool]] = None,
                  regions: pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.int]]]] = None,
+                 release_command: pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]] = None,
+                 restart_once: pulumi.Input[Optional[_builtins.bool]] = None,
                  spread_over: pulumi.Input[Optional[Sequence[pulumi.Input[Union[_builtins.str, 'Region']]]]] = None,
+                 start_deadline: pulumi.Input[Optional[_builtins.str]] = None,
                  strategy: pulumi.Input[Optional[Union['FleetStrategyArgs', 'FleetStrategyArgsDict']]] = None,
                  volume: pulumi.Input[Optional[Union['FleetVolumeArgs', 'FleetVolumeArgsDict']]] = None,
                  __props__=None):
@@ -386,6 +464,7 @@ class Fleet(pulumi.CustomResource):
             if on_failure is None:
                 on_failure = 'stop'
             __props__.__dict__["on_failure"] = on_failure
+            __props__.__dict__["pass_deadline"] = pass_deadline
             if progress_deadline is None:
                 progress_deadline = '10m'
             __props__.__dict__["progress_deadline"] = progress_deadline
@@ -393,7 +472,12 @@ class Fleet(pulumi.CustomResource):
                 promoted = False
             __props__.__dict__["promoted"] = promoted
             __props__.__dict__["regions"] = regions
+            __props__.__dict__["release_command"] = release_command
+            if restart_once is None:
+                restart_once = False
+            __props__.__dict__["restart_once"] = restart_once
             __props__.__dict__["spread_over"] = spread_over
+            __props__.__dict__["start_deadline"] = start_deadline
             __props__.__dict__["strategy"] = strategy
             __props__.__dict__["volume"] = volume
             __props__.__dict__["committed"] = None
@@ -440,11 +524,15 @@ class Fleet(pulumi.CustomResource):
         __props__.__dict__["min_secrets_version"] = None
         __props__.__dict__["name"] = None
         __props__.__dict__["on_failure"] = None
+        __props__.__dict__["pass_deadline"] = None
         __props__.__dict__["progress_deadline"] = None
         __props__.__dict__["promoted"] = None
         __props__.__dict__["regions"] = None
+        __props__.__dict__["release_command"] = None
+        __props__.__dict__["restart_once"] = None
         __props__.__dict__["rollout"] = None
         __props__.__dict__["spread_over"] = None
+        __props__.__dict__["start_deadline"] = None
         __props__.__dict__["strategy"] = None
         __props__.__dict__["volume"] = None
         return Fleet(resource_name, opts=opts, __props__=__props__)
@@ -554,6 +642,14 @@ class Fleet(pulumi.CustomResource):
         return pulumi.get(self, "on_failure")
 
     @_builtins.property
+    @pulumi.getter(name="passDeadline")
+    def pass_deadline(self) -> pulumi.Output[Optional[_builtins.str]]:
+        """
+        Time for the checks of a running Machine to pass; the rest of `progressDeadline` when left out.
+        """
+        return pulumi.get(self, "pass_deadline")
+
+    @_builtins.property
     @pulumi.getter(name="progressDeadline")
     def progress_deadline(self) -> pulumi.Output[_builtins.str]:
         """
@@ -578,6 +674,22 @@ class Fleet(pulumi.CustomResource):
         return pulumi.get(self, "regions")
 
     @_builtins.property
+    @pulumi.getter(name="releaseCommand")
+    def release_command(self) -> pulumi.Output[Optional[Sequence[_builtins.str]]]:
+        """
+        Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. After exit code 0 that Machine is destroyed; after another one it is kept until the next rollout, and no Machine is changed. It may run again after an interruption. A rollback does not run it.
+        """
+        return pulumi.get(self, "release_command")
+
+    @_builtins.property
+    @pulumi.getter(name="restartOnce")
+    def restart_once(self) -> pulumi.Output[_builtins.bool]:
+        """
+        Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. Default: `false`.
+        """
+        return pulumi.get(self, "restart_once")
+
+    @_builtins.property
     @pulumi.getter
     def rollout(self) -> pulumi.Output[_builtins.str]:
         """
@@ -594,6 +706,14 @@ class Fleet(pulumi.CustomResource):
         return pulumi.get(self, "spread_over")
 
     @_builtins.property
+    @pulumi.getter(name="startDeadline")
+    def start_deadline(self) -> pulumi.Output[Optional[_builtins.str]]:
+        """
+        Time for a Machine to run after it was created or updated; all of `progressDeadline` when left out. The time to stop is `config.stopConfig.timeout`.
+        """
+        return pulumi.get(self, "start_deadline")
+
+    @_builtins.property
     @pulumi.getter
     def strategy(self) -> pulumi.Output[Optional['outputs.FleetStrategy']]:
         """
@@ -605,7 +725,7 @@ class Fleet(pulumi.CustomResource):
     @pulumi.getter
     def volume(self) -> pulumi.Output[Optional['outputs.FleetVolume']]:
         """
-        Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A fleet gets or loses its volumes only when it is replaced.
+        Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
         """
         return pulumi.get(self, "volume")
 

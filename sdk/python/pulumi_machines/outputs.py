@@ -1365,7 +1365,7 @@ class FleetStrategy(dict):
 @pulumi.output_type
 class FleetVolume(dict):
     """
-    Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A fleet gets or loses its volumes only when it is replaced.
+    Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
     """
     @staticmethod
     def __key_warning(key: str):
@@ -1388,18 +1388,22 @@ class FleetVolume(dict):
 
     def __init__(__self__, *,
                  path: _builtins.str,
+                 copy: Optional[_builtins.bool] = None,
                  encrypted: Optional[_builtins.bool] = None,
                  size_gb: Optional[_builtins.int] = None,
                  snapshot_retention: Optional[_builtins.int] = None):
         """
-        Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A fleet gets or loses its volumes only when it is replaced.
+        Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
 
         :param _builtins.str path: Where each Machine mounts its volume, for example `/data`.
+        :param _builtins.bool copy: Allows `bluegreen`: each new Machine gets a copy of the volume of an old one. What the old one writes after that moment is not in the copy, and is left on the old volume.
         :param _builtins.bool encrypted: Whether new volumes are encrypted; true when left out.
         :param _builtins.int size_gb: Size of each volume in GB, 1 to 500; 3 when left out. Volumes grow, and never shrink.
         :param _builtins.int snapshot_retention: Days that a snapshot of a new volume is kept, 1 to 60; 5 when left out.
         """
         pulumi.set(__self__, "path", path)
+        if copy is not None:
+            pulumi.set(__self__, "copy", copy)
         if encrypted is not None:
             pulumi.set(__self__, "encrypted", encrypted)
         if size_gb is not None:
@@ -1414,6 +1418,14 @@ class FleetVolume(dict):
         Where each Machine mounts its volume, for example `/data`.
         """
         return pulumi.get(self, "path")
+
+    @_builtins.property
+    @pulumi.getter
+    def copy(self) -> Optional[_builtins.bool]:
+        """
+        Allows `bluegreen`: each new Machine gets a copy of the volume of an old one. What the old one writes after that moment is not in the copy, and is left on the old volume.
+        """
+        return pulumi.get(self, "copy")
 
     @_builtins.property
     @pulumi.getter
