@@ -277,6 +277,8 @@ class Draft {
     if (old.length > 0 && !this.#members.some(fits))
       for (const { name } of this.#free().filter(({ phase }) => phase === "kept"))
         this.steps.push({ kind: "destroy", name });
+    // Never more than twice as many members as wanted.
+    if (this.#members.some((one) => one.phase === "standby" && !fits(one))) return;
     const moving = old.length === 0 ? this.#move(leaving) : [];
     for (const region of this.#regions()) this.#createMissing(region, old.length > 0);
     this.#destroy(leaving.filter((one) => !moving.includes(one)));

@@ -66,7 +66,7 @@ export async function createOnce(
         // A repeated request has the same tag, so that a late Machine is found too.
         look: () => theOneWith(call, appName, op, api.clock.now()),
         isDuplicate: (error) =>
-          claimant(error) !== undefined || (error instanceof ApiError && error.status === 409) || lacksRoom(error),
+          holderOf(error) !== undefined || (error instanceof ApiError && error.status === 409) || lacksRoom(error),
         refused: () => (isRefused = true),
       });
     } catch (error) {
@@ -83,26 +83,26 @@ export async function createOnce(
 }
 
 /**
- * Retries while the service refuses a volume whose Machine is deleted: it is released a moment later
+ * Retries while the service refuses a name or a volume whose Machine is deleted: they are released a moment later
  * (docs/interface.md#refusals).
  */
 const retryWhileReleased = <T>(call: Call, appName: string, send: () => Promise<T>): Promise<T> =>
   retryWhile(call, send, async (error) => {
-    const machineId = claimant(error);
+    const machineId = holderOf(error);
     if (machineId === undefined) return undefined;
     const holder = await orUndefined(() => call.api.machines.get({ appName, machineId }));
     const isLeaving = holder === undefined || isDestroyed(holder);
     if (!isLeaving) return undefined;
     return new Pending(
-      `waiting for a volume to be released by Machine ${machineId}, which is gone`,
+      `waiting for the name or the volume of Machine ${machineId}, which is deleted`,
       () => error as Error,
     );
   });
 
-/** The Machine that mounts the volume for which a request was refused. */
-const claimant = (error: unknown): string | undefined =>
-  error instanceof ApiError && error.status === 412
-    ? /volume already claimed by machine (\w+)/.exec(error.reason)?.[1]
+/** The Machine that has the name, or mounts the volume, for which a request was refused. */
+const holderOf = (error: unknown): string | undefined =>
+  error instanceof ApiError && [409, 412].includes(error.status)
+    ? /(?:volume already claimed by machine|unique machine name violation, machine ID) (\w+)/.exec(error.reason)?.[1]
     : undefined;
 
 const regionsOf = ({ region }: Body, { fallbackRegions = [] }: CreateArgs): (string | undefined)[] => [

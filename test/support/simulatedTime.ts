@@ -14,6 +14,8 @@ const quietTurns = 4;
 export class SimulatedTime implements Clock {
   #now: number;
   readonly #due = new Set<Due>();
+  /** Called before every step of time, when everything waits: what it sees lasts for some time. */
+  beforeStep: () => void = () => undefined;
 
   constructor(start = Date.UTC(2026, 0, 1)) {
     this.#now = start;
@@ -58,6 +60,7 @@ export class SimulatedTime implements Clock {
       last = now;
       if (state.isDone || quiet < quietTurns) continue;
       quiet = 0;
+      this.beforeStep();
       if (!this.#next()) throw new Error("the work waits for something that will never come");
       if (this.#now > until) throw new Error(`the work is not done after ${atMost / 1000} simulated seconds`);
     }

@@ -1,0 +1,127 @@
+// A rollout whose process is killed at any of its requests, before or after the service has received it (F18, F50): the next
+// run, of another computer, finishes it. `npm run test:all` tries every request, `npm test` some.
+import { describe, expect, test } from "vitest";
+import { allOr } from "../support/extent.mts";
+import { destroy, failures, up, type Host } from "../support/modelEngine.ts";
+import { emptyStack, type Declared } from "../support/modelStack.ts";
+import { simulate, type Simulation } from "../support/simulation.ts";
+
+const checks = { alive: { type: "tcp", port: 8080, interval: "1s", timeout: "1s" } };
+const fleet = (tag: string, more: object = {}): Declared => ({
+  type: "Fleet",
+  name: "web",
+  inputs: {
+    ...{ app: { $of: "shop", get: "id" }, name: "web", regions: { ams: 2, fra: 1 } },
+    config: { image: `registry.example.com/shop:${tag}`, checks },
+    ...more,
+  },
+});
+const app: Declared = { type: "App", name: "shop", inputs: { name: "shop" } };
+const volume = { path: "/data", sizeGb: 1 };
+
+interface Case {
+  readonly before: Declared | undefined;
+  /** Undefined: the fleet is deleted. */
+  readonly after: Declared | undefined;
+  /** Machines afterwards, by region. */
+  readonly machines: Readonly<Record<string, number>>;
+  /** Volumes afterwards; with a copy that an interrupted run has begun and not used, one more. */
+  readonly volumes: number;
+  readonly mayLeaveCopy?: true;
+}
+
+const usual = { machines: { ams: 2, fra: 1 }, volumes: 0 };
+const cases: Readonly<Record<string, Case>> = {
+  "a create": { ...usual, before: undefined, after: fleet("2") },
+  "a create after a release command": { ...usual, before: undefined, after: fleet("2", { releaseCommand: ["true"] }) },
+  "a rolling update": { ...usual, before: fleet("1"), after: fleet("2") },
+  "a rolling update after a release command": {
+    ...{ ...usual, before: fleet("1"), after: fleet("2", { releaseCommand: ["true"] }) },
+  },
+  "a rolling update with a surge": {
+    ...{ ...usual, before: fleet("1") },
+    after: fleet("2", { strategy: { type: "rolling", maxUnavailable: "0", maxSurge: "1" } }),
+  },
+  "a canary rollout": {
+    ...{ ...usual, before: fleet("1"), after: fleet("2", { strategy: { type: "canary", observe: "1s" } }) },
+  },
+  "a blue/green rollout": {
+    ...{ ...usual, before: fleet("1"), after: fleet("2", { strategy: { type: "bluegreen" } }) },
+  },
+  "an update at once, in other regions": {
+    ...{ before: fleet("1"), after: fleet("2", { strategy: { type: "immediate" }, regions: { iad: 2 } }) },
+    ...{ machines: { iad: 2 }, volumes: 0 },
+  },
+  "a create with volumes": { ...usual, before: undefined, after: fleet("2", { volume }), volumes: 3 },
+  "a move of a Machine with a volume": {
+    ...{ before: fleet("1", { volume }), after: fleet("2", { volume, regions: { ams: 1, fra: 2 } }) },
+    ...{ machines: { ams: 1, fra: 2 }, volumes: 4 },
+  },
+  "a blue/green rollout with copies of volumes": {
+    before: fleet("1", { volume, deleteVolumes: true }),
+    after: fleet("2", { volume: { ...volume, copy: true }, deleteVolumes: true, strategy: { type: "bluegreen" } }),
+    ...{ machines: { ams: 2, fra: 1 }, volumes: 3, mayLeaveCopy: true },
+  },
+  "a deletion": { before: fleet("1", { volume }), after: undefined, machines: {}, volumes: 3 },
+};
+
+const machinesOf = ({ service }: Simulation) =>
+  service.service.context.store.all<{ region: string; state: string; cordoned: number; checks: string; tag: string }>(
+    "SELECT region, state, cordoned, checks, image_ref ->> '$.tag' AS tag FROM machines WHERE destroyed_at IS NULL AND state != 'destroying'",
+  );
+const volumesOf = ({ service }: Simulation) =>
+  service.service.context.store.all<{ id: string }>(
+    "SELECT id FROM volumes WHERE state NOT IN ('destroyed', 'scheduling_destroy', 'destroying', 'waiting_for_detach')",
+  );
+
+/** Runs up in a process, which may die. */
+async function runUp(
+  simulation: Simulation,
+  stack: ReturnType<typeof emptyStack>,
+  wanted: Declared | undefined,
+  death?: object,
+) {
+  const process = simulation.start(death as Parameters<Simulation["start"]>[0]);
+  return process.run(() => up(stack, [app, ...(wanted ? [wanted] : [])], process));
+}
+
+describe.each(Object.entries(cases))(
+  "F18, F50: kill -9 during %s",
+  (name, { before, after, machines, volumes, mayLeaveCopy }) => {
+    test.each(["before", "after"] as const)("%s a request", async (when) => {
+      // Some of the requests, other ones in each case.
+      const every = allOr([1], [9])[0] ?? 1;
+      let died = true;
+      for (let request = 1 + (name.length % every); died; request += every) {
+        const simulation = await simulate(`${name}/${when}/${request}`);
+        try {
+          const stack = emptyStack();
+          expect(failures((await runUp(simulation, stack, before)) as never)).toEqual([]);
+          died = (await runUp(simulation, stack, after, { death: { request, when } })) === "died";
+          simulation.moveAway();
+          const report = await runUp(simulation, stack, after);
+          const at = `${when} request ${request}`;
+          expect(failures(report as never), at).toEqual([]);
+          const live = machinesOf(simulation);
+          const counts: Record<string, number> = {};
+          for (const { region } of live) counts[region] = (counts[region] ?? 0) + 1;
+          expect(counts, at).toEqual(machines);
+          for (const one of live)
+            expect(one, at).toMatchObject({ state: "started", cordoned: 0, checks: "passing", tag: "2" });
+          const found = volumesOf(simulation).length;
+          expect(found, at).toBeGreaterThanOrEqual(volumes);
+          expect(found, at).toBeLessThanOrEqual(volumes + (mayLeaveCopy && died ? 3 : 0));
+          const last = simulation.start();
+          const end = await last.run(() => destroy(stack, last as Host));
+          // An App with volumes is not deleted.
+          const wrong = failures(end as never).filter(({ type }) => type !== "App" || found === 0);
+          expect(wrong, at).toEqual([]);
+          expect(machinesOf(simulation), at).toEqual([]);
+          expect(simulation.mistakes).toEqual([]);
+        } finally {
+          await simulation.close();
+        }
+      }
+    });
+  },
+);
