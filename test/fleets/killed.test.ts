@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { allOr } from "../support/extent.mts";
 import { destroy, failures, up, type Host } from "../support/modelEngine.ts";
 import { emptyStack, type Declared } from "../support/modelStack.ts";
-import { simulate, type Simulation } from "../support/simulation.ts";
+import { simulate, type Death, type Simulation } from "../support/simulation.ts";
 
 const checks = { alive: { type: "tcp", port: 8080, interval: "1s", timeout: "1s" } };
 const fleet = (tag: string, more: object = {}): Declared => ({
@@ -79,9 +79,9 @@ async function runUp(
   simulation: Simulation,
   stack: ReturnType<typeof emptyStack>,
   wanted: Declared | undefined,
-  death?: object,
+  death?: { readonly death: Death },
 ) {
-  const process = simulation.start(death as Parameters<Simulation["start"]>[0]);
+  const process = simulation.start(death);
   return process.run(() => up(stack, [app, ...(wanted ? [wanted] : [])], process));
 }
 
