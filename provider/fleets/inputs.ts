@@ -160,7 +160,7 @@ export const inputs = z.object({
     "Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails.",
   ),
   progressDeadline: behaviour(duration().default("10m")).describe(
-    "Time for each step: for a Machine to be created or updated, to run, and to pass. It begins again with every step, however long the whole rollout takes.",
+    "Time for a Machine to be created or updated, to run, and to pass. It begins again whenever a step begins or succeeds, however long the whole rollout takes.",
   ),
   startDeadline: behaviour(duration().optional()).describe(
     "Time for a Machine to run after it was created or updated; all of `progressDeadline` when left out. The time to stop is `config.stopConfig.timeout`.",

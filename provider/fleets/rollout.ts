@@ -15,7 +15,7 @@ import {
 import { PartialStateError } from "../core/partialState.ts";
 import type { Call } from "../core/resource.ts";
 import { createOnce, discard } from "../machines/create.ts";
-import { atMost, destroyGracefully, waitForTarget } from "../machines/power.ts";
+import { destroyGracefully, waitForTarget } from "../machines/power.ts";
 import { sameVersion, toService, type Config } from "../machines/settings.ts";
 import { applyChanges } from "../machines/update.ts";
 import { millisecondsOf, wantedOf, type FleetInputs, type Template } from "./inputs.ts";
@@ -38,6 +38,7 @@ import {
   volumeOf,
 } from "./members.ts";
 import { copyFor, growVolumes, leaveVolume, machinesWithVolumes, volumeFor } from "./volumes.ts";
+import { lookEvery, View } from "./view.ts";
 import { isReleaseDue, plan, regionsOf, type Plan, type Step, type Wanted } from "./planner.ts";
 
 /** A rollout to carry out. */
@@ -69,25 +70,22 @@ interface Failure {
 export const isUnhealthy = (error: unknown): error is MachinesError =>
   error instanceof MachinesError && ["machine-failed", "wait-timeout"].includes(error.code);
 
-/** Milliseconds between two looks at canaries that are watched. */
-const lookEvery = 1000;
-
 /** Carries out a rollout. @throws MachinesError `machine-failed` after a step has failed and the others have ended. */
 export async function rollOut(rollout: Rollout): Promise<Outcome> {
   const { call, fleet, wanted, template, before } = rollout;
   const { api } = call;
   const underway = new Map<Step, Promise<void>>();
-  const changed = new Set<string>();
+  const view = new View(call, fleet);
+  const lastProgress: Moment = { at: api.clock.now() };
   const failures: Failure[] = [];
-  let machines: readonly Machine[] = [];
   let target: Wanted = wantedOf(wanted);
   let hasBegun = false;
   const used = template.volume ? await machinesWithVolumes(call, fleet.app) : new Set<string>();
   if (template.volume && before) await growVolumes(call, fleet.app, fleet.name, template.volume);
   const begin = async (step: Step, members: readonly Found[]): Promise<void> => {
     try {
-      const id = await carryOut(rollout, step, members);
-      if (id !== undefined) changed.add(id);
+      for (const [id, machine] of await carryOut(rollout, step, members, lastProgress)) view.set(id, machine);
+      lastProgress.at = api.clock.now();
       if (step.kind === "observe") target = { ...target, isObserved: true };
       if (step.kind === "release") target = { ...target, needsRelease: false };
     } catch (error) {
@@ -96,29 +94,38 @@ export async function rollOut(rollout: Rollout): Promise<Outcome> {
       underway.delete(step);
     }
   };
+  const planned = (machines: readonly Machine[], steps: readonly Step[]) => {
+    const members = membersOf(machines, fleet, template, before);
+    for (const { name } of members) used.add(name);
+    if (!hasBegun) target = { ...target, needsRelease: target.needsRelease && isReleaseDue(target, members) };
+    hasBegun = true;
+    return { ...plan({ wanted: target, members, underway: steps, fleet: fleet.name, used }), members };
+  };
   for (;;) {
     // A step that ends while we look may not be visible yet, so it counts as under way until the next look.
     const steps = [...underway.keys()];
+    let machines: readonly Machine[] = [];
     try {
-      machines = await fleetMachines(api, fleet.app, fleet.name, changed);
+      machines = await view.look();
+      if (failures.length === 0) {
+        let next = planned(machines, steps);
+        if (next.state !== "working" && !view.isListed) {
+          // What others have changed meanwhile counts too.
+          machines = await view.list();
+          next = planned(machines, steps);
+        }
+        if (next.state !== "working") {
+          warnOfLost(rollout, next.members);
+          return { machines, state: next.state };
+        }
+        for (const step of next.begin) underway.set(step, begin(step, next.members));
+        if (next.begin.length > 0) call.progress(progressOf(next.members, [...underway.keys()]));
+      }
     } catch (error) {
       failures.push({ step: undefined, error });
     }
-    const members = membersOf(machines, fleet, template, before);
-    if (failures.length === 0) {
-      if (!hasBegun) target = { ...target, needsRelease: target.needsRelease && isReleaseDue(target, members) };
-      hasBegun = true;
-      for (const { name } of members) used.add(name);
-      const next = plan({ wanted: target, members, underway: steps, fleet: fleet.name, used });
-      if (next.state !== "working") {
-        warnOfLost(rollout, members);
-        return { machines, state: next.state };
-      }
-      for (const step of next.begin) underway.set(step, begin(step, members));
-      if (next.begin.length > 0) call.progress(progressOf(members, [...underway.keys()]));
-    }
     if (underway.size === 0 && (failures.length > 0 || steps.length === 0))
-      throw failureOf(rollout, machines, failures);
+      throw failureOf(rollout, await view.list().catch(() => machines), failures);
     if (steps.every((step) => underway.has(step))) await Promise.race(underway.values());
   }
 }
@@ -186,60 +193,90 @@ function failureOf(
   );
 }
 
+/** The Machines that a step has changed, by id; undefined for those that are gone. */
+type Result = readonly (readonly [id: string, machine: Machine | undefined])[];
+
+/** When the rollout has last made progress. */
+interface Moment {
+  at: number;
+}
+
 /**
- * Carries out one step. Returns the id of the Machine that it created or changed. A Machine that runs and is unhealthy is
- * restarted once if that is wanted.
+ * The same rollout, for one step. Its deadline is `progressDeadline` after the last progress of any step, because steps may
+ * wait for each other, for instance when requests are limited.
  */
-async function carryOut(rollout: Rollout, step: Step, members: readonly Found[]): Promise<string | undefined> {
+function patient(rollout: Rollout, progress: Moment): Rollout {
   const { call, wanted } = rollout;
-  // Each attempt has the whole time.
-  const patient = (): Rollout => ({
-    ...rollout,
-    call: { ...call, api: atMost(call.api, wanted.progressDeadline, "progressDeadline") },
+  const { deadline } = call.api;
+  const patience = millisecondsOf(wanted.progressDeadline, "10m");
+  const api = call.api.within({
+    ...deadline,
+    get at() {
+      return Math.min(deadline.at, progress.at + patience);
+    },
+    allowed: wanted.progressDeadline,
+    advice: "progressDeadline allows more time.",
   });
+  return { ...rollout, call: { ...call, api } };
+}
+
+/** Carries out one step. A Machine that runs and is unhealthy is restarted once if that is wanted. */
+async function carryOut(
+  rollout: Rollout,
+  step: Step,
+  members: readonly Found[],
+  lastProgress: Moment,
+): Promise<Result> {
+  const { call, wanted } = rollout;
   if (step.kind === "observe") {
     await observe(rollout, members);
-    return undefined;
+    return [];
   }
   try {
-    return await apply(patient(), step, members);
+    // A step that begins is progress too.
+    lastProgress.at = call.api.clock.now();
+    return await apply(patient(rollout, lastProgress), step, members);
   } catch (error) {
     const mayRestart = wanted.restartOnce && ["create", "update", "await"].includes(step.kind) && isUnhealthy(error);
     if (!mayRestart) throw error;
-    return restart(patient(), step.name, error);
+    lastProgress.at = call.api.clock.now();
+    return resultOf(await restart(patient(rollout, lastProgress), step.name, error));
   }
 }
 
-async function apply(rollout: Rollout, step: Step, members: readonly Found[]): Promise<string | undefined> {
-  if (step.kind === "release") return runRelease(rollout, step.name);
-  if (step.kind === "create") return create(rollout, step, await volumeOfNew(rollout, step, members));
-  const member = members.find(({ name }) => name === step.name);
-  if (member === undefined) return undefined;
-  if (step.kind === "move") return move(rollout, step, member);
-  if (step.kind === "destroy" || step.kind === "keep") {
-    await takeAway(rollout, step.kind, member);
-    return member.machine.id;
+const resultOf = (machine: Machine): Result => [[machine.id, machine]];
+
+async function apply(rollout: Rollout, step: Step, members: readonly Found[]): Promise<Result> {
+  if (step.kind === "release") {
+    await runRelease(rollout, step.name);
+    return [];
   }
+  if (step.kind === "create") return resultOf(await create(rollout, step, await volumeOfNew(rollout, step, members)));
+  const member = members.find(({ name }) => name === step.name);
+  if (member === undefined) return [];
+  const { id } = member.machine;
+  if (step.kind === "move") return [...resultOf(await move(rollout, step, member)), [id, undefined]];
+  if (step.kind === "destroy" || step.kind === "keep") return [[id, await takeAway(rollout, step.kind, member)]];
   const now = step.kind === "await" && member.phase === "kept" ? "standby" : member.phase;
-  await change(rollout, member, step.kind === "expose" || now === "lost" ? "serving" : now);
+  const changed = await change(rollout, member, step.kind === "expose" || now === "lost" ? "serving" : now);
   if (step.kind === "update" || step.kind === "await") await stayHealthy(rollout, keyOf(rollout, member.machine));
-  return member.machine.id;
+  return resultOf(changed);
 }
 
 /** Restarts a Machine that runs and is unhealthy, and waits until it is ready. @throws the error `why` if it does not run */
-async function restart(rollout: Rollout, name: string, why: MachinesError): Promise<string> {
+async function restart(rollout: Rollout, name: string, why: MachinesError): Promise<Machine> {
   const { call, fleet, wanted } = rollout;
   const { api, progress } = call;
   const machine = (await fleetMachines(api, fleet.app, fleet.name)).find((one) => one.name === name);
   if (machine?.state !== "started") throw why;
   progress(`Machine ${name} does not pass its checks; it is restarted once`);
   const key = keyOf(rollout, machine);
-  await withLease(api, key, { description: "rollout by pulumi", progress }, async (lease) => {
+  const restarted = await withLease(api, key, { description: "rollout by pulumi", progress }, async (lease) => {
     await api.machines.restart({ ...key, leaseNonce: lease.nonce() });
-    await waitForTarget(call, key, wanted, { target: "started", version: versionOf(machine), lease });
+    return waitForTarget(call, key, wanted, { target: "started", version: versionOf(machine), lease });
   });
   await stayHealthy(rollout, key);
-  return machine.id;
+  return restarted;
 }
 
 const keyOf = ({ fleet }: Rollout, { id }: Machine): MachineKey => ({ appName: fleet.app, machineId: id });
@@ -248,7 +285,7 @@ const keyOf = ({ fleet }: Rollout, { id }: Machine): MachineKey => ({ appName: f
  * Runs the release command in a Machine of its own. That of an interrupted run is waited for; one that has failed is
  * replaced.
  */
-async function runRelease(rollout: Rollout, name: string): Promise<undefined> {
+async function runRelease(rollout: Rollout, name: string): Promise<void> {
   const { call, fleet, template, wanted } = rollout;
   const { api, progress } = call;
   const { releaseCommand: command = [], fallbackRegions } = wanted;
@@ -306,7 +343,7 @@ async function move(
   rollout: Rollout,
   { to, region }: Step & { readonly kind: "move" },
   member: Found,
-): Promise<string> {
+): Promise<Machine> {
   const { call, fleet, template } = rollout;
   const { api, progress } = call;
   const key = keyOf(rollout, member.machine);
@@ -320,12 +357,12 @@ async function move(
       source && template.volume && copyFor(call, fleet.app, to, region, { source, isBegun, wanted: template.volume })
     );
   });
-  const id = await create(rollout, { kind: "create", name: to, region, isStandby: false }, volumeId);
+  const machine = await create(rollout, { kind: "create", name: to, region, isStandby: false }, volumeId);
   await takeAway(rollout, "destroy", member);
-  return id;
+  return machine;
 }
 
-async function create(rollout: Rollout, step: Create, volumeId: string | undefined): Promise<string> {
+async function create(rollout: Rollout, step: Create, volumeId: string | undefined): Promise<Machine> {
   const { call, fleet, template, wanted } = rollout;
   const phase = step.isStandby ? "standby" : "serving";
   const config = configOf(fleet, template, { region: step.region, phase, volumeId, copyOf: step.copyOf });
@@ -341,13 +378,15 @@ async function create(rollout: Rollout, step: Create, volumeId: string | undefin
   const key = keyOf(rollout, made);
   const { startDeadline, passDeadline } = wanted;
   const target = { config, startDeadline, passDeadline };
-  await waitForTarget(call, key, target, { target: "started", version: versionOf(made), fresh: true });
+  const machine = await waitForTarget(call, key, target, {
+    ...{ target: "started", version: versionOf(made), fresh: true },
+  });
   await stayHealthy(rollout, key);
-  return made.id;
+  return machine;
 }
 
 /** Brings a Machine to its configuration, phase and power state, and waits until its checks pass. */
-async function change(rollout: Rollout, { machine, region }: Found, phase: Phase): Promise<void> {
+async function change(rollout: Rollout, { machine, region }: Found, phase: Phase): Promise<Machine> {
   const { call, fleet, template, before } = rollout;
   const key = keyOf(rollout, machine);
   const volumeId = volumeOf(machine);
@@ -361,7 +400,7 @@ async function change(rollout: Rollout, { machine, region }: Found, phase: Phase
     cordoned: phase === "standby",
     minSecretsVersion: template.minSecretsVersion,
   };
-  await withLease(call.api, key, { description: "rollout by pulumi", progress: call.progress }, async (lease) => {
+  return withLease(call.api, key, { description: "rollout by pulumi", progress: call.progress }, async (lease) => {
     const live = await getFresh(call.api, key, { fresh: true });
     const own = ownConfig(live, config, before);
     const isSeen = own.metadata?.[secretsTag] === config.metadata?.[secretsTag];
@@ -418,17 +457,26 @@ async function drain({ call: { api }, fleet, wanted }: Rollout, live: Machine, l
 }
 
 /** Stops a Machine, and sets tags in its metadata. */
-async function stopAndTag(rollout: Rollout, live: Machine, lease: Lease, tags: Record<string, string>): Promise<void> {
+async function stopAndTag(
+  rollout: Rollout,
+  live: Machine,
+  lease: Lease,
+  tags: Record<string, string>,
+): Promise<Machine> {
   const { call, fleet, template } = rollout;
   const written = configOf(fleet, template, { region: regionOf(live), phase: "serving", volumeId: volumeOf(live) });
   const own = ownConfig(live, written, undefined);
   const config = { ...own, metadata: { ...own.metadata, ...tags } };
   const stopped = { config, state: "stopped" as const, cordoned: true };
-  await applyChanges(call, keyOf(rollout, live), lease, stopped, { config: own, unfinished: false }, () => ({}));
+  return applyChanges(call, keyOf(rollout, live), lease, stopped, { config: own, unfinished: false }, () => ({}));
 }
 
-/** Takes the traffic from a Machine, lets it finish, and stops it; then it is destroyed or kept. */
-async function takeAway(rollout: Rollout, kind: "destroy" | "keep", { machine, phase }: Found): Promise<void> {
+/** Takes the traffic from a Machine, lets it finish, and stops it; then it is destroyed or kept. Returns it if it is kept. */
+async function takeAway(
+  rollout: Rollout,
+  kind: "destroy" | "keep",
+  { machine, phase }: Found,
+): Promise<Machine | undefined> {
   const { call, fleet, wanted } = rollout;
   const { api, progress } = call;
   const key = keyOf(rollout, machine);
@@ -436,24 +484,24 @@ async function takeAway(rollout: Rollout, kind: "destroy" | "keep", { machine, p
     if (phase === "lost") {
       // Only a deletion of the fleet does this.
       await api.machines.destroy({ ...key, force: true });
-      return;
+      return undefined;
     }
-    await withLease(api, key, { description: "rollout by pulumi", progress }, async (lease) => {
+    const kept = await withLease(api, key, { description: "rollout by pulumi", progress }, async (lease) => {
       const live = await getFresh(api, key, { fresh: true });
       const cordoned = await drain(rollout, live, lease);
-      if (kind === "keep") {
-        await stopAndTag(rollout, live, lease, { [phaseTag]: "kept" });
-        return;
-      }
+      if (kind === "keep") return stopAndTag(rollout, live, lease, { [phaseTag]: "kept" });
       await destroyGracefully(call, key, lease, { ...live, cordoned }, { config: live.config, force: false });
       lease.letGo();
+      return undefined;
     });
+    if (kept) return kept;
   } catch (error) {
     if (!isNotFound(error)) throw error;
   }
   const volumeId = volumeOf(machine);
   if (kind === "destroy" && volumeId !== undefined)
     await leaveVolume(call, fleet.app, machine.name ?? machine.id, volumeId, wanted.deleteVolumes);
+  return undefined;
 }
 
 /** Destroys all Machines of a fleet. */
@@ -465,10 +513,11 @@ export async function destroyAll(call: Call, fleet: FleetKey, wanted: Partial<Fl
     const template = { config: wanted.config ?? noConfig };
     const rollout = { call, fleet, wanted: wanted as FleetInputs, template, before: undefined };
     const members = membersOf(machines, fleet, template, undefined);
-    await fewAtATime(destroyedAtATime, machines, (machine) => {
+    await fewAtATime(destroyedAtATime, machines, async (machine) => {
       const member = members.find((one) => one.machine === machine);
+      if (member) await takeAway(rollout, "destroy", member);
       // The Machine of a release command is no member.
-      return member ? takeAway(rollout, "destroy", member) : discard(call, keyOf(rollout, machine));
+      else await discard(call, keyOf(rollout, machine));
     });
   }
 }

@@ -29,7 +29,7 @@ export interface WaitTarget {
 }
 
 /** The same service for a part of an operation, which may take `allowed` at most. `option` allows more. */
-export function atMost(api: Api, allowed: string | undefined, option: string): Api {
+function atMost(api: Api, allowed: string | undefined, option: string): Api {
   if (allowed === undefined) return api;
   const at = api.clock.now() + (parseDuration(allowed) ?? 0) / 1e6;
   return at >= api.deadline.at

@@ -46,6 +46,7 @@ const inputsOf = (strategy: StrategyName, { tag, simulate: behaviour = "", regio
 /** One run of `up`: what was ready, and how it ended. */
 interface Ran {
   readonly ok: boolean;
+  readonly wrong: readonly string[];
   readonly died: boolean;
   readonly before: number;
   readonly least: number;
@@ -99,7 +100,8 @@ class Fleet {
     const wrong = report === "died" ? [] : failures(report);
     // A refusal of the program itself would prove nothing.
     for (const { error } of wrong) expect(JSON.stringify(error)).toMatch(/the rollout of Fleet/);
-    return { ok: wrong.length === 0 && report !== "died", died: report === "died", before, least, most };
+    const messages = wrong.map(({ error }) => JSON.stringify(error));
+    return { ok: wrong.length === 0 && report !== "died", wrong: messages, died: report === "died", before, least, most };
   }
 
   /** What a rollout promises, if as many were ready before it. */
@@ -233,7 +235,7 @@ describe.each(names)("F50: a fleet of 20 Machines, %s", (strategy) => {
       const first = await fleet.up(good("1"));
       expect([first.ok, fleet.ready()]).toEqual([true, 20]);
       const [ran, version] = await play(fleet, simulation);
-      expect(ran.ok).toBe(succeeds);
+      expect(ran.ok, ran.wrong.join("; ")).toBe(succeeds);
       expect(ran.least).toBeGreaterThanOrEqual(fleet.promise(ran, version));
       const total = totalOf(version.regions ?? usual);
       if (ran.ok) expect([fleet.ready(version.tag), fleet.ready()]).toEqual([total, total]);
