@@ -1,7 +1,7 @@
 // The service for the real providers: in this process, without a disk and without delays. It counts its requests, and can
 // delay its answers.
 import { setTimeout as sleep } from "node:timers/promises";
-import { createService, seededRandom } from "../service/index.ts";
+import { createService, seededRandom, type ServiceOptions } from "../service/index.ts";
 
 /** The number of requests by operation of the interface. */
 export type Requests = Record<string, number>;
@@ -22,10 +22,14 @@ export class CountingService {
   }
 
   /** Starts an empty service. All of them accept the same token, so that stacks keep their configuration. */
-  static async start(port = 0, rateLimits: "off" | "documented" = "off"): Promise<CountingService> {
+  static async start({
+    port = 0,
+    rateLimits = "off",
+    delays = "none",
+  }: Pick<ServiceOptions, "rateLimits" | "delays"> & { readonly port?: number } = {}): Promise<CountingService> {
     let counting: CountingService | undefined;
     const service = createService({
-      delays: "none",
+      delays,
       rateLimits,
       random: seededRandom("bench"),
       onRequest: ({ operation = "none" }) => {
@@ -42,7 +46,7 @@ export class CountingService {
   /** An empty service at the same address, as a replacement. */
   async restart(): Promise<CountingService> {
     await this.#close();
-    return CountingService.start(Number(new URL(this.url).port));
+    return CountingService.start({ port: Number(new URL(this.url).port) });
   }
 
   /** The requests since the last call. */

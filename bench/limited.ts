@@ -24,7 +24,7 @@ export async function measureLimited(
   size: number,
   say: (line: string) => void,
 ): Promise<Limited> {
-  const service = await CountingService.start(0, "documented");
+  const service = await CountingService.start({ rateLimits: "documented" });
   try {
     const { module } = binding.real;
     const providerFolder = binding.real.providerFolder(bench);

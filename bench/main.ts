@@ -5,6 +5,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { availableParallelism, cpus, loadavg } from "node:os";
 import { dirname, join } from "node:path";
 import { bindings } from "./bindings.ts";
+import { describeFleet, measureFleet } from "./fleet.ts";
 import { describeLimited, measureLimited } from "./limited.ts";
 import { Pair, type Sample, type Series } from "./measure.ts";
 import { readOptions, Stop, usage, type Options } from "./options.ts";
@@ -48,6 +49,10 @@ async function bench(options: Options): Promise<void> {
     if (options.limited !== undefined) {
       for (const binding of wanted)
         tell(describeLimited(await measureLimited(workbench, binding, options.limited, say)));
+      return;
+    }
+    if (options.fleet !== undefined) {
+      for (const binding of wanted) tell(describeFleet(await measureFleet(workbench, binding, options.fleet, say)));
       return;
     }
     if (options.policy !== undefined) {

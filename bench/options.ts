@@ -32,6 +32,8 @@ export interface Options {
   readonly starts: boolean;
   /** Number of Machines created in one App of a service with the documented rate limits; undefined: not measured. */
   readonly limited: number | undefined;
+  /** Number of Machines created as a fleet and by themselves, and rolled out; undefined: not measured. */
+  readonly fleet: number | undefined;
   /** Number of Machines previewed with and without policies; undefined: not measured. */
   readonly policy: number | undefined;
   readonly skipCheckpoints: boolean;
@@ -51,6 +53,7 @@ export const usage = `npm run bench -- [options]
   --everything           instead: every resource and function once, against as many Machines of the floor
   --starts               only how long the providers take to start
   --limited 300          instead: so many Machines in an App of a service with the documented rate limits
+  --fleet 300            instead: so many Machines as a fleet, against as many Machine resources and against its waves
   --policy 200           instead: a preview of so many Machines with and without the policy pack
   --skip-checkpoints     with PULUMI_SKIP_CHECKPOINTS, for both sides
   --profile DIR          CPU profiles of the real providers into DIR; makes everything slower
@@ -70,6 +73,7 @@ export function readOptions(args: readonly string[]): Options {
     only: operations.filter((operation) => only.includes(operation)),
     everything: values.everything,
     starts: values.starts,
+    fleet: values.fleet === undefined ? undefined : positive("--fleet")(values.fleet),
     limited: values.limited === undefined ? undefined : positive("--limited")(values.limited),
     policy: values.policy === undefined ? undefined : positive("--policy")(values.policy),
     skipCheckpoints: values["skip-checkpoints"],
@@ -90,6 +94,7 @@ function parse(args: readonly string[]) {
         only: { type: "string" },
         everything: { type: "boolean", default: false },
         starts: { type: "boolean", default: false },
+        fleet: { type: "string" },
         limited: { type: "string" },
         policy: { type: "string" },
         "skip-checkpoints": { type: "boolean", default: false },

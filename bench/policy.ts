@@ -26,7 +26,7 @@ export async function measurePolicy(
   { size, rounds }: { readonly size: number; readonly rounds: number },
   say: (line: string) => void,
 ): Promise<PolicyCost> {
-  const service = await CountingService.start(0);
+  const service = await CountingService.start();
   try {
     const { module } = binding.real;
     const providerFolder = binding.real.providerFolder(bench);

@@ -25,7 +25,8 @@ export interface ProjectOptions {
 }
 
 // A typical web server; without checks, because their number of requests depends on time.
-const machine = {
+/** The Machine of the programs. */
+export const machine = {
   region: "ams",
   config: {
     image: "registry.example.com/shop:1.0.0",
@@ -95,6 +96,16 @@ export class Project {
   reset(size: number): void {
     rmSync(this.#state, { recursive: true, force: true });
     cpSync(`${this.#state}-empty`, this.#state, { recursive: true });
+    this.resize(size);
+  }
+
+  /** Runs another program from now on; it needs a reset. */
+  declares(text: (size: number) => string): void {
+    this.#program = text;
+  }
+
+  /** Writes the program for this number of Machines, and keeps the stack. */
+  resize(size: number): void {
     writeFileSync(join(this.#dir, "index.js"), this.#program(size));
   }
 
