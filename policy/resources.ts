@@ -1544,7 +1544,7 @@ export interface FleetInputs {
   releaseCommand?: string[] | undefined;
   /** Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. Default: `false`. */
   restartOnce?: boolean | undefined;
-  /** Time for each step: for a Machine to be created or updated, to run, and to pass. It begins again with every step, however long the whole rollout takes. Default: `"10m"`. */
+  /** Time for a Machine to be created or updated, to run, and to pass. It begins again whenever a step begins or succeeds, however long the whole rollout takes. Default: `"10m"`. */
   progressDeadline?: string | undefined;
   /** Time for a Machine to run after it was created or updated; all of `progressDeadline` when left out. The time to stop is `config.stopConfig.timeout`. */
   startDeadline?: string | undefined;
@@ -1586,7 +1586,7 @@ export interface FleetOutputs {
   releaseCommand?: string[] | undefined;
   /** Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. Default: `false`. */
   restartOnce: boolean;
-  /** Time for each step: for a Machine to be created or updated, to run, and to pass. It begins again with every step, however long the whole rollout takes. Default: `"10m"`. */
+  /** Time for a Machine to be created or updated, to run, and to pass. It begins again whenever a step begins or succeeds, however long the whole rollout takes. Default: `"10m"`. */
   progressDeadline: string;
   /** Time for a Machine to run after it was created or updated; all of `progressDeadline` when left out. The time to stop is `config.stopConfig.timeout`. */
   startDeadline?: string | undefined;

@@ -96,7 +96,7 @@ export class Fleet extends pulumi.CustomResource {
      */
     declare public readonly passDeadline: pulumi.Output<string | undefined>;
     /**
-     * Time for each step: for a Machine to be created or updated, to run, and to pass. It begins again with every step, however long the whole rollout takes. Default: `"10m"`.
+     * Time for a Machine to be created or updated, to run, and to pass. It begins again whenever a step begins or succeeds, however long the whole rollout takes. Default: `"10m"`.
      */
     declare public readonly progressDeadline: pulumi.Output<string>;
     /**
@@ -260,7 +260,7 @@ export interface FleetArgs {
      */
     passDeadline?: pulumi.Input<string | undefined>;
     /**
-     * Time for each step: for a Machine to be created or updated, to run, and to pass. It begins again with every step, however long the whole rollout takes. Default: `"10m"`.
+     * Time for a Machine to be created or updated, to run, and to pass. It begins again whenever a step begins or succeeds, however long the whole rollout takes. Default: `"10m"`.
      */
     progressDeadline?: pulumi.Input<string | undefined>;
     /**

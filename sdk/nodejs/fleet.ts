@@ -55,7 +55,7 @@ export class Fleet extends pulumi.CustomResource {
   declare readonly releaseCommand: pulumi.Output<string[] | undefined>;
   /** Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. Default: `false`. */
   declare readonly restartOnce: pulumi.Output<boolean>;
-  /** Time for each step: for a Machine to be created or updated, to run, and to pass. It begins again with every step, however long the whole rollout takes. Default: `"10m"`. */
+  /** Time for a Machine to be created or updated, to run, and to pass. It begins again whenever a step begins or succeeds, however long the whole rollout takes. Default: `"10m"`. */
   declare readonly progressDeadline: pulumi.Output<string>;
   /** Time for a Machine to run after it was created or updated; all of `progressDeadline` when left out. The time to stop is `config.stopConfig.timeout`. */
   declare readonly startDeadline: pulumi.Output<string | undefined>;
@@ -118,7 +118,7 @@ export interface FleetArgs {
   releaseCommand?: pulumi.Input<pulumi.Input<string>[]> | undefined;
   /** Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. Default: `false`. */
   restartOnce?: pulumi.Input<boolean> | undefined;
-  /** Time for each step: for a Machine to be created or updated, to run, and to pass. It begins again with every step, however long the whole rollout takes. Default: `"10m"`. */
+  /** Time for a Machine to be created or updated, to run, and to pass. It begins again whenever a step begins or succeeds, however long the whole rollout takes. Default: `"10m"`. */
   progressDeadline?: pulumi.Input<string> | undefined;
   /** Time for a Machine to run after it was created or updated; all of `progressDeadline` when left out. The time to stop is `config.stopConfig.timeout`. */
   startDeadline?: pulumi.Input<string> | undefined;

@@ -101,7 +101,14 @@ class Fleet {
     // A refusal of the program itself would prove nothing.
     for (const { error } of wrong) expect(JSON.stringify(error)).toMatch(/the rollout of Fleet/);
     const messages = wrong.map(({ error }) => JSON.stringify(error));
-    return { ok: wrong.length === 0 && report !== "died", wrong: messages, died: report === "died", before, least, most };
+    return {
+      ok: wrong.length === 0 && report !== "died",
+      wrong: messages,
+      died: report === "died",
+      before,
+      least,
+      most,
+    };
   }
 
   /** What a rollout promises, if as many were ready before it. */

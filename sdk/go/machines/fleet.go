@@ -46,7 +46,7 @@ type Fleet struct {
 	OnFailure FleetOnFailureOutput `pulumi:"onFailure"`
 	// Time for the checks of a running Machine to pass; the rest of `progressDeadline` when left out.
 	PassDeadline pulumi.StringPtrOutput `pulumi:"passDeadline"`
-	// Time for each step: for a Machine to be created or updated, to run, and to pass. It begins again with every step, however long the whole rollout takes. Default: `"10m"`.
+	// Time for a Machine to be created or updated, to run, and to pass. It begins again whenever a step begins or succeeds, however long the whole rollout takes. Default: `"10m"`.
 	ProgressDeadline pulumi.StringOutput `pulumi:"progressDeadline"`
 	// Whether a canary rollout with `promote: "manual"` continues after its canaries. Set it back to false with the next change of `config`. Default: `false`.
 	Promoted pulumi.BoolOutput `pulumi:"promoted"`
@@ -163,7 +163,7 @@ type fleetArgs struct {
 	OnFailure *FleetOnFailure `pulumi:"onFailure"`
 	// Time for the checks of a running Machine to pass; the rest of `progressDeadline` when left out.
 	PassDeadline *string `pulumi:"passDeadline"`
-	// Time for each step: for a Machine to be created or updated, to run, and to pass. It begins again with every step, however long the whole rollout takes. Default: `"10m"`.
+	// Time for a Machine to be created or updated, to run, and to pass. It begins again whenever a step begins or succeeds, however long the whole rollout takes. Default: `"10m"`.
 	ProgressDeadline *string `pulumi:"progressDeadline"`
 	// Whether a canary rollout with `promote: "manual"` continues after its canaries. Set it back to false with the next change of `config`. Default: `false`.
 	Promoted *bool `pulumi:"promoted"`
@@ -205,7 +205,7 @@ type FleetArgs struct {
 	OnFailure FleetOnFailurePtrInput
 	// Time for the checks of a running Machine to pass; the rest of `progressDeadline` when left out.
 	PassDeadline pulumi.StringPtrInput
-	// Time for each step: for a Machine to be created or updated, to run, and to pass. It begins again with every step, however long the whole rollout takes. Default: `"10m"`.
+	// Time for a Machine to be created or updated, to run, and to pass. It begins again whenever a step begins or succeeds, however long the whole rollout takes. Default: `"10m"`.
 	ProgressDeadline pulumi.StringPtrInput
 	// Whether a canary rollout with `promote: "manual"` continues after its canaries. Set it back to false with the next change of `config`. Default: `false`.
 	Promoted pulumi.BoolPtrInput
@@ -382,7 +382,7 @@ func (o FleetOutput) PassDeadline() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Fleet) pulumi.StringPtrOutput { return v.PassDeadline }).(pulumi.StringPtrOutput)
 }
 
-// Time for each step: for a Machine to be created or updated, to run, and to pass. It begins again with every step, however long the whole rollout takes. Default: `"10m"`.
+// Time for a Machine to be created or updated, to run, and to pass. It begins again whenever a step begins or succeeds, however long the whole rollout takes. Default: `"10m"`.
 func (o FleetOutput) ProgressDeadline() pulumi.StringOutput {
 	return o.ApplyT(func(v *Fleet) pulumi.StringOutput { return v.ProgressDeadline }).(pulumi.StringOutput)
 }

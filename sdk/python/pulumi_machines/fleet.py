@@ -54,7 +54,7 @@ class FleetArgs:
         :param pulumi.Input[_builtins.str] name: Name, 1 to 40 of `a-z`, `0-9` and `-`, unique among the App's fleets. Its Machines are named after it: `web-ams-1`. The resource's name when left out. Changing it replaces the fleet.
         :param pulumi.Input[Union[_builtins.str, 'FleetOnFailure']] on_failure: What happens when a Machine fails to run or to pass its checks: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration whose rollout was completed. The update fails either way. Default: `"stop"`.
         :param pulumi.Input[_builtins.str] pass_deadline: Time for the checks of a running Machine to pass; the rest of `progressDeadline` when left out.
-        :param pulumi.Input[_builtins.str] progress_deadline: Time for each step: for a Machine to be created or updated, to run, and to pass. It begins again with every step, however long the whole rollout takes. Default: `"10m"`.
+        :param pulumi.Input[_builtins.str] progress_deadline: Time for a Machine to be created or updated, to run, and to pass. It begins again whenever a step begins or succeeds, however long the whole rollout takes. Default: `"10m"`.
         :param pulumi.Input[_builtins.bool] promoted: Whether a canary rollout with `promote: "manual"` continues after its canaries. Set it back to false with the next change of `config`. Default: `false`.
         :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.int]]] regions: Number of Machines by region, for example `{ ams: 3, iad: 2 }`. Exclusive with `count`.
         :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] release_command: Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. After exit code 0 that Machine is destroyed; after another one it is kept until the next rollout, and no Machine is changed. It may run again after an interruption. A rollback does not run it.
@@ -235,7 +235,7 @@ class FleetArgs:
     @pulumi.getter(name="progressDeadline")
     def progress_deadline(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Time for each step: for a Machine to be created or updated, to run, and to pass. It begins again with every step, however long the whole rollout takes. Default: `"10m"`.
+        Time for a Machine to be created or updated, to run, and to pass. It begins again whenever a step begins or succeeds, however long the whole rollout takes. Default: `"10m"`.
         """
         return pulumi.get(self, "progress_deadline")
 
@@ -383,7 +383,7 @@ class Fleet(pulumi.CustomResource):
         :param pulumi.Input[_builtins.str] name: Name, 1 to 40 of `a-z`, `0-9` and `-`, unique among the App's fleets. Its Machines are named after it: `web-ams-1`. The resource's name when left out. Changing it replaces the fleet.
         :param pulumi.Input[Union[_builtins.str, 'FleetOnFailure']] on_failure: What happens when a Machine fails to run or to pass its checks: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration whose rollout was completed. The update fails either way. Default: `"stop"`.
         :param pulumi.Input[_builtins.str] pass_deadline: Time for the checks of a running Machine to pass; the rest of `progressDeadline` when left out.
-        :param pulumi.Input[_builtins.str] progress_deadline: Time for each step: for a Machine to be created or updated, to run, and to pass. It begins again with every step, however long the whole rollout takes. Default: `"10m"`.
+        :param pulumi.Input[_builtins.str] progress_deadline: Time for a Machine to be created or updated, to run, and to pass. It begins again whenever a step begins or succeeds, however long the whole rollout takes. Default: `"10m"`.
         :param pulumi.Input[_builtins.bool] promoted: Whether a canary rollout with `promote: "manual"` continues after its canaries. Set it back to false with the next change of `config`. Default: `false`.
         :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.int]]] regions: Number of Machines by region, for example `{ ams: 3, iad: 2 }`. Exclusive with `count`.
         :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] release_command: Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. After exit code 0 that Machine is destroyed; after another one it is kept until the next rollout, and no Machine is changed. It may run again after an interruption. A rollback does not run it.
@@ -653,7 +653,7 @@ class Fleet(pulumi.CustomResource):
     @pulumi.getter(name="progressDeadline")
     def progress_deadline(self) -> pulumi.Output[_builtins.str]:
         """
-        Time for each step: for a Machine to be created or updated, to run, and to pass. It begins again with every step, however long the whole rollout takes. Default: `"10m"`.
+        Time for a Machine to be created or updated, to run, and to pass. It begins again whenever a step begins or succeeds, however long the whole rollout takes. Default: `"10m"`.
         """
         return pulumi.get(self, "progress_deadline")
 
