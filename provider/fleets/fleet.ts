@@ -22,10 +22,12 @@ import {
   templateIn,
   type FleetKey,
   type Found,
+  type Rollout,
 } from "./members.ts";
 import { regionsOf, totalOf } from "./planner.ts";
 import { previewRollout } from "./preview.ts";
-import { destroyAll, isUnhealthy, rollOut, type Outcome, type Rollout } from "./rollout.ts";
+import { destroyAll, rollOut, type Outcome } from "./rollout.ts";
+import { isUnhealthy } from "./steps.ts";
 import { validate } from "./validation.ts";
 
 type State = Partial<FleetInputs> & { readonly rollout?: string | undefined; readonly committed?: Config | undefined };

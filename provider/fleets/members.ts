@@ -3,12 +3,12 @@ import { bareId } from "../../api/names.ts";
 import type { Api } from "../client/api.ts";
 import { MachinesError } from "../client/errors.ts";
 import { orUndefined } from "../client/existence.ts";
-import { hasCrashed, isDestroyed, versionOf, type Machine } from "../client/wait.ts";
+import { hasCrashed, isDestroyed, versionOf, type Machine, type MachineKey } from "../client/wait.ts";
 import { fleetTag, ownerTag, stackTag } from "../machines/create.ts";
 import { differingFields, fromService, sameMetadata, sameVersion, type Config } from "../machines/settings.ts";
 import type { Call } from "../core/resource.ts";
 import { withoutUndefined } from "../core/values.ts";
-import type { Template } from "./inputs.ts";
+import type { FleetInputs, Template } from "./inputs.ts";
 import { memberName, type Member } from "./planner.ts";
 
 /** Tag with the region that a Machine counts for, which is not where it runs if that had no room. */
@@ -36,6 +36,19 @@ export interface FleetKey {
   readonly owner: string | undefined;
   readonly stack: string;
 }
+
+/** A rollout to carry out. */
+export interface Rollout {
+  readonly call: Call;
+  readonly fleet: FleetKey;
+  readonly wanted: FleetInputs;
+  readonly template: Template;
+  /** The configuration of the last update, whose metadata is the fleet's too. */
+  readonly before: Config | undefined;
+}
+
+/** A Machine of the fleet, for requests. */
+export const keyOf = ({ fleet }: Rollout, { id }: Machine): MachineKey => ({ appName: fleet.app, machineId: id });
 
 /** A member, and its Machine. */
 export interface Found extends Member {

@@ -8,7 +8,7 @@ import { ownerTag } from "../machines/create.ts";
 import { wantedOf, type FleetInputs } from "./inputs.ts";
 import { fleetOf, fleetTagged, membersOf, type FleetKey } from "./members.ts";
 import { planAll, promised, totalOf, type Step } from "./planner.ts";
-import { describe } from "./rollout.ts";
+import { describe } from "./steps.ts";
 import { machinesWithVolumes } from "./volumes.ts";
 
 /** Lines of a plan that are shown at most. */
