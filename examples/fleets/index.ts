@@ -22,13 +22,14 @@ const web = new machines.Fleet("web", {
   onFailure: "rollback",
 });
 
-// All new Machines run before the first one gets traffic; then all do.
+// The database is migrated first. All new Machines run before the first one gets traffic; then all do.
 const api = new machines.Fleet("api", {
   app: app.id,
   count: 2,
   spreadOver: ["ams", "fra"],
   config: { image, checks },
   strategy: { type: "bluegreen", drain: "1s" },
+  releaseCommand: ["bin/migrate"],
 });
 
 // Each Machine has its own volume, which a new Machine of the same name mounts again.

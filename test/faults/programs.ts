@@ -204,7 +204,8 @@ const kinds: Readonly<Record<ResourceName, (here: Here) => Inputs>> = {
       { regions: { ams: 1, fra: 2 } },
       { strategy: { type: "bluegreen" }, config: { image: `${image}:3`, env: { TOKEN: canary } } },
       { strategy: { type: "immediate" }, config: { image: `${image}:1`, metadata: { role: `v${version}` } } },
-    ][variant % 5],
+      { releaseCommand: ["true"], config: { image: `${image}:4`, env: { TOKEN: canary, B: String(version) } } },
+    ][variant % 6],
   }),
   Volume: ({ variant, version, grown, mayLose }) => ({
     app: id(firstApp),
