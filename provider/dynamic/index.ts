@@ -104,7 +104,10 @@ export function provider(type: string): dynamic.ResourceProvider {
         // The plugin writes no reference to this provider, and without one the host can neither refresh nor delete.
         const isOfPlugin = olds["__provider"] === undefined;
         const same = { changes: isOfPlugin || mustRewriteState(run, resource, olds, news) };
-        return changes.length === 0 ? same : { replaces: [], deleteBeforeReplace };
+        if (changes.length === 0) return same;
+        // The engine cannot see that something else than an input differs, such as a Machine of a fleet.
+        const isInput = changes.some(({ path }) => resource.inputFields[String(path[0])] !== undefined);
+        return { ...(isInput ? {} : { changes: true }), replaces: [], deleteBeforeReplace };
       }),
     create: (inputs: Values) =>
       quietly([inputs], async (caller) => {

@@ -196,6 +196,12 @@ describe.each(bindingsOr("pulumi-machines"))("F50: a fleet on %s", (binding) => 
     expect(refreshed).toContain(`${second?.name ?? ""} (${second?.id ?? ""}): config.image differs`);
     expect(counts(await stack.up())).toMatchObject({ updated: 1 });
     expect([await onImage(tag), await ready()]).toEqual([10, 10]);
+    // No input differs when a Machine is stopped.
+    const [third] = await live();
+    await send(service, "POST", `/v1/apps/shop/machines/${third?.id ?? ""}/stop`, {});
+    expect(await stack.ok("refresh", "--yes", "--skip-preview")).toContain("is stopped and not ready");
+    expect(counts(await stack.up())).toMatchObject({ updated: 1 });
+    expect(await ready()).toBe(10);
   });
 
   test("a rollout that was killed goes on with the next up", async () => {
