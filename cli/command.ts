@@ -12,10 +12,11 @@ import { undoReplacement, type UndoOptions } from "./orphans/undoReplacement.ts"
 import { printablePainted } from "./style.ts";
 import { version } from "./version.ts";
 
-const streams: Streams = {
-  out: (text) => void process.stdout.write(printablePainted(text)),
-  err: (text) => void process.stderr.write(`${printable(text)}\n`),
-};
+/** What a command writes to, and how it ends. */
+interface Surroundings {
+  readonly streams: Streams;
+  readonly end: (code: number) => void;
+}
 
 const collect = (value: string, before: readonly string[] = []): readonly string[] => [...before, value];
 
@@ -38,7 +39,7 @@ function enter<T extends object>({ cwd, ...options }: T & Anywhere): Omit<T, "cw
 const add = (to: Command, name: string, description: string): Command =>
   to.command(name).description(description).option("-C, --cwd <folder>", "work as if started in this folder");
 
-function declare(): Command {
+function declare(around: Surroundings): Command {
   const program = new Command("pulumi-machines")
     .description("Tools around the stacks of pulumi-machines.")
     .version(version, "-V, --version", "print the version")
@@ -48,15 +49,15 @@ function declare(): Command {
     .showHelpAfterError("(add --help for the options)")
     // 1 says that something was found.
     .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : 2));
-  addOrphans(program);
-  addUndoReplacement(program);
-  addPromote(program);
-  addEnvironment(program);
-  addStatus(program);
+  addOrphans(program, around);
+  addUndoReplacement(program, around);
+  addPromote(program, around);
+  addEnvironment(program, around);
+  addStatus(program, around);
   return program;
 }
 
-function addOrphans(program: Command): void {
+function addOrphans(program: Command, { streams, end }: Surroundings): void {
   add(program, "orphans", "find objects that the service has and no state knows, and delete those that you name")
     .option("-s, --stack <name>", "stack of the project to compare with (default: the selected one)")
     .option("--state <file>", "compare with an export of `pulumi stack export` instead; - for standard input")
@@ -73,11 +74,11 @@ function addOrphans(program: Command): void {
     .option("-y, --yes", "do not ask before deleting")
     .option("--json", "print a JSON object")
     .action(async (options: Options & Anywhere) => {
-      process.exitCode = await orphans(enter(options), streams, options.cwd);
+      end(await orphans(enter(options), streams, options.cwd));
     });
 }
 
-function addUndoReplacement(program: Command): void {
+function addUndoReplacement(program: Command, { streams, end }: Surroundings): void {
   add(
     program,
     "undo-replacement",
@@ -88,11 +89,11 @@ function addUndoReplacement(program: Command): void {
     .option("--dry-run", "show, and change nothing")
     .option("-y, --yes", "do not ask")
     .action(async (resources: string[], options: UndoOptions & Anywhere) => {
-      process.exitCode = await undoReplacement(resources, enter(options), streams);
+      end(await undoReplacement(resources, enter(options), streams));
     });
 }
 
-function addPromote(program: Command): void {
+function addPromote(program: Command, { streams, end }: Surroundings): void {
   add(program, "promote", "have a stack run the release of another one, by its digest; shows, previews and asks before")
     .usage("[options] <from> <to>\n       pulumi-machines promote [options] --rollback <stack>")
     .argument("[stacks...]", "stack to promote from, and stack to promote to; with --rollback the latter alone")
@@ -112,12 +113,11 @@ function addPromote(program: Command): void {
           `${back ? "--rollback takes one stack" : "promote takes two stacks: from, and to"}. For example: ` +
             "`npx pulumi-machines promote dev staging`, and to go back, `npx pulumi-machines promote staging --rollback`",
         );
-      process.exitCode =
-        second === undefined ? await rollback(first, more, streams) : await promote(first, second, more, streams);
+      end(second === undefined ? await rollback(first, more, streams) : await promote(first, second, more, streams));
     });
 }
 
-function addEnvironment(program: Command): void {
+function addEnvironment(program: Command, { streams, end }: Surroundings): void {
   const environment = program
     .command("environment")
     .description("stacks for a while, for example one for each pull request")
@@ -145,26 +145,42 @@ function addEnvironment(program: Command): void {
     });
   add(environment, "sweep", "destroy those whose time is over").action(async (options: Anywhere) => {
     enter(options);
-    process.exitCode = await sweep(streams);
+    end(await sweep(streams));
   });
 }
 
-function addStatus(program: Command): void {
+function addStatus(program: Command, { streams, end }: Surroundings): void {
   add(program, "status", "the releases of the project's stacks: release, age, health and, if asked, drift")
     .argument("[stacks...]", "stacks to show (default: all)")
     .option("--drift", "compare with the service, too")
     .option("--json", "print a JSON object")
     .action(async (stacks: string[], options: StatusOptions & Anywhere) => {
-      process.exitCode = await status(stacks, enter(options), streams);
+      end(await status(stacks, enter(options), streams));
     });
 }
 
-declare()
-  .parseAsync()
-  .catch((error: unknown) => {
+/**
+ * Runs the command with the words after its name.
+ * @param write gets what it prints, by the stream
+ * @returns the exit code
+ */
+export async function runCommand(
+  words: readonly string[],
+  write: (stream: "stdout" | "stderr", text: string) => void,
+): Promise<number> {
+  let code = 0;
+  const streams: Streams = {
+    out: (text) => write("stdout", printablePainted(text)),
+    err: (text) => write("stderr", `${printable(text)}\n`),
+  };
+  try {
+    await declare({ streams, end: (result) => (code = result) }).parseAsync(words, { from: "user" });
+    return code;
+  } catch (error) {
     // Any other error is a bug of ours, so its stack is shown.
     const text =
       error instanceof Error && !(error instanceof MachinesError) ? (error.stack ?? error.message) : messageOf(error);
     streams.err(`pulumi-machines: ${text}`);
-    process.exitCode = 2;
-  });
+    return 2;
+  }
+}

@@ -6,29 +6,31 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ownerOf } from "../../provider/core/owner.ts";
 import { makeApp, makeCluster, makeMachine, makeVolume, send } from "../support/around.ts";
 import { isWrite, startService, type TestService } from "../support/startService.ts";
-import { command, main, type Ran, type ReportJson } from "./command.ts";
+import { command, commandHere, main, type Ran, type ReportJson } from "./command.ts";
 import { exportOf, urnOf, type Exported } from "./exports.ts";
 import { onTerminal, type Answer } from "./terminal.ts";
 
 /** Stack `dev` is selected. Its export is `dev.json`, and from the second time on `later.json` where there is one. */
-const cli = `#!/usr/bin/env node
-const { appendFileSync, existsSync, readFileSync } = require("node:fs");
-const { join } = require("node:path");
-const args = process.argv.slice(2);
-const [verb, what] = args;
-const stack = args.includes("--stack") ? args[args.indexOf("--stack") + 1] : "dev";
-const file = (name) => join(__dirname, name);
-const answer = (name) => process.stdout.write(existsSync(file(name)) ? readFileSync(file(name)) : "{}");
-if (verb === "config") answer("config-" + stack + ".json");
-else if (what === "ls") answer("stacks.json");
-else if (existsSync(file("refuses-" + stack))) {
-  process.stderr.write("error: could not decrypt " + stack + "\\n");
-  process.exit(255);
-} else {
-  const again = stack === "dev" && existsSync(file("asked")) && existsSync(file("later.json"));
-  if (stack === "dev") appendFileSync(file("asked"), "x");
-  answer(again ? "later.json" : stack + ".json");
-}
+const cli = `#!/bin/sh
+cd "$(dirname "$0")"
+verb=$1
+what=$2
+stack=dev
+while [ $# -gt 0 ]; do
+  if [ "$1" = --stack ]; then stack=$2; fi
+  shift
+done
+answer() { if [ -e "$1" ]; then cat "$1"; else echo "{}"; fi; }
+if [ "$verb" = config ]; then answer "config-$stack.json"
+elif [ "$what" = ls ]; then answer stacks.json
+elif [ -e "refuses-$stack" ]; then
+  echo "error: could not decrypt $stack" >&2
+  exit 255
+elif [ "$stack" = dev ] && [ -e asked ] && [ -e later.json ]; then answer later.json
+else
+  if [ "$stack" = dev ]; then echo x >> asked; fi
+  answer "$stack.json"
+fi
 `;
 
 const image = { image: "registry.example.com/shop:1" };
@@ -56,8 +58,9 @@ afterEach(async () => {
   await service.close();
 });
 
+/** The command in this process; the first deletion and those on a terminal have their own. */
 const orphans = (...args: string[]): Promise<Ran> =>
-  command(service, ["orphans", ...args], { cwd: folder, env: env() });
+  commandHere(service, ["orphans", ...args], { cwd: folder, env: env() });
 const report = async (...args: string[]): Promise<ReportJson> =>
   JSON.parse((await orphans("--json", ...args)).out) as ReportJson;
 const terminal = (args: readonly string[], answers: readonly Answer[]) =>
@@ -214,7 +217,8 @@ describe("orphans --delete", () => {
     const [shown] = (await report()).orphans.flatMap(({ delete: proposed }) => proposed ?? []);
     expect(shown).toBe(`npx pulumi-machines orphans --delete ${copy}`);
     const before = service.requests.length;
-    const { code, out, err } = await orphans("--delete", copy, "--yes");
+    const words = ["orphans", "--delete", copy, "--yes"];
+    const { code, out, err } = await command(service, words, { cwd: folder, env: env() });
     expect([code, err]).toEqual([0, ""]);
     expect(out).toMatch(/^TYPE +ID [^]*^Machine +shop\/\w+ +web-\d+ [^]*^deleted Machine shop\/\w+\n$/m);
     expect(await machines()).toEqual(expect.arrayContaining([web, other]) as string[]);

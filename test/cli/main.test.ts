@@ -6,7 +6,7 @@ import { delimiter, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { makeApp, makeMachine } from "../support/around.ts";
 import { startService, type TestService } from "../support/startService.ts";
-import { command, main, type Ran } from "./command.ts";
+import { command, commandHere, main, type Ran } from "./command.ts";
 import { exportOf } from "./exports.ts";
 import { onTerminal } from "./terminal.ts";
 
@@ -24,6 +24,9 @@ afterAll(async () => {
 
 const run = (args: readonly string[], env: Record<string, string> = {}, cwd = folder): Promise<Ran> =>
   command(service, args, { cwd, env });
+
+const here = (args: readonly string[], env: Record<string, string>): Promise<Ran> =>
+  commandHere(service, args, { cwd: folder, env });
 
 const commands: readonly (readonly string[])[] = [
   ["orphans"],
@@ -97,7 +100,7 @@ describe("what is missing on the computer is one sentence, before everything els
 
   test.each(commands.map((args) => [args.join(" "), args] as const))("no Pulumi CLI: %s", async (_, args) => {
     oneSentence(
-      await run(args, { PATH: "/nowhere" }),
+      await here(args, { PATH: "/nowhere" }),
       /^pulumi-machines: the Pulumi CLI was not found: install it \(https:\S+\) and put `pulumi` on your PATH\n$/,
     );
   });
@@ -106,7 +109,7 @@ describe("what is missing on the computer is one sentence, before everything els
     const says =
       "passphrase must be set with PULUMI_CONFIG_PASSPHRASE or PULUMI_CONFIG_PASSPHRASE_FILE environment variables";
     oneSentence(
-      await run(args, failing("passphrase", says)),
+      await here(args, failing("passphrase", says)),
       /^pulumi-machines: the stack's secrets are encrypted with a passphrase: set PULUMI_CONFIG_PASSPHRASE to it, or /,
     );
   });

@@ -9,7 +9,7 @@ import { dynamicOwnerOf, ownerOf } from "../../provider/core/owner.ts";
 import { makeApp, makeBackup, makeCluster, makeMachine, makeVolume, send } from "../support/around.ts";
 import { currentCertificate } from "../support/certificates.ts";
 import { isWrite, startService, type TestService } from "../support/startService.ts";
-import { command, type OrphanJson, type ReportJson, type Run } from "./command.ts";
+import { command, commandHere, type OrphanJson, type ReportJson, type Run } from "./command.ts";
 import { exportOf, sealed, shapes, urnOf, type Exported } from "./exports.ts";
 
 const image = { image: "registry.example.com/shop:1" };
@@ -25,12 +25,10 @@ afterEach(async () => {
   await service.close();
 });
 
-/** Runs the command on an export and returns what it printed as JSON. */
-async function look(state: string, args: readonly string[] = [], run: Run = {}) {
-  const { code, out, err } = await command(service, ["orphans", "--state", "-", "--json", ...args], {
-    stdin: state,
-    ...run,
-  });
+/** Runs the command on an export and returns what it printed as JSON: in this process, unless its environment matters. */
+async function look(state: string, args: readonly string[] = [], run?: Run) {
+  const words = ["orphans", "--state", "-", "--json", ...args];
+  const { code, out, err } = await (run ? command : commandHere)(service, words, { stdin: state, ...run });
   expect(out + err).not.toContain(service.token);
   return { code, err, report: (out === "" ? {} : JSON.parse(out)) as ReportJson };
 }
@@ -464,7 +462,8 @@ describe.each(shapes)("a state of the %s binding", (shape) => {
       const { report } = await look(exportOf(shape, [shop, ...lost]), args);
       expect(report.missing.map(({ id }) => id)).toEqual(["old-shop", "old-shop/91852e0b2e3d68"]);
     }
-    const alone = await look(exportOf(shape, lost));
+    // In its own process, which has not seen the other App.
+    const alone = await look(exportOf(shape, lost), [], {});
     expect(alone.code).toBe(2);
     expect(alone.err).toMatch(/^Not compared: the service knows neither App old-shop nor any other App of this run/);
   });

@@ -1,6 +1,7 @@
 // What a promotion reads from a preview.
 import { expect, test } from "vitest";
 import { costsOf, destructive, stepsOf, usesImage, type PreviewStep } from "../../cli/promotion/plan.ts";
+import { reasonOf, type Stack } from "../../cli/promotion/stacks.ts";
 
 const step = (op: string, type: string, name: string, inputs: PreviewStep["after"] = {}): PreviewStep => ({
   op,
@@ -64,4 +65,17 @@ test("costs are given before and after, and count a replacement once", () => {
   expect(costsOf(replaced)).toMatchObject({ before, after });
   expect(costsOf([step("create", "Volume", "a", volume)])).toMatchObject({ before: 0, after });
   expect(costsOf([step("delete", "Volume", "a", volume)])).toMatchObject({ before, after: 0 });
+});
+
+test.each([
+  [
+    "error: the stack is currently locked by 1 lock(s). Either wait for the other process(es) to end or delete the lock file with `pulumi cancel`.",
+    "prod is locked by another run, or by one that was killed. When none is running, `pulumi cancel --stack prod` unlocks it.",
+  ],
+  [
+    'error: parsing enforcement level for "images-pinned": "mandatroy" is not a valid enforcement level',
+    '--policy-pack-config: parsing enforcement level for "images-pinned": "mandatroy" is not a valid enforcement level; the levels are advisory, mandatory, remediate and disabled',
+  ],
+])("a run that the engine did not begin is explained: %s", (says, reason) => {
+  expect(reasonOf(new Error(`code: 255\nstderr: ${says}\n`), { name: "prod" } as Stack)).toBe(reason);
 });

@@ -7,7 +7,7 @@ import { dynamicOwnerOf, ownerOf } from "../../provider/core/owner.ts";
 import { ManualClock, seededRandom } from "../../service/index.ts";
 import { makeApp, makeMachine, makeVolume, send } from "../support/around.ts";
 import { startService, type TestService } from "../support/startService.ts";
-import { command, type ReportJson, type Run } from "./command.ts";
+import { command, commandHere, type ReportJson, type Run } from "./command.ts";
 import { exportOf, sealed, urnOf, type Around, type Exported } from "./exports.ts";
 
 const image = { image: "registry.example.com/shop:1" };
@@ -29,11 +29,12 @@ afterEach(async () => {
   await service.close();
 });
 
-async function run(args: readonly string[], more: Run = {}) {
-  const { code, out, err } = await command(service, args, { cwd: folder, ...more });
+async function run(args: readonly string[], more: Run = {}, by = command) {
+  const { code, out, err } = await by(service, args, { cwd: folder, ...more });
   expect(out + err).not.toContain(service.token);
   return { code, out, err };
 }
+const runHere = (args: readonly string[], more: Run = {}) => run(args, more, commandHere);
 
 const write = (name: string, text: string): string => {
   const file = join(folder, name);
@@ -115,7 +116,7 @@ describe("the file of --import", () => {
     const state = exportOf("plugin", [shop, { type: "Machine", name: "web", id: `shop/${web}` }], {
       pending: [{ type: "Machine", name: "worker", within: "tier", inputs: { app: "shop" } }],
     });
-    const { code, out, err } = await run(["orphans", "--state", "-", "--import", "import.json"], { stdin: state });
+    const { code, out, err } = await runHere(["orphans", "--state", "-", "--import", "import.json"], { stdin: state });
     expect(out, "a file is written").not.toContain("Nothing was changed");
     expect([code, err]).toEqual([
       1,
@@ -157,7 +158,7 @@ describe("the file of --import", () => {
       { type: "Volume", name: "worker", id: "shop/vol_1" },
       { type: "Secret", name: "key", id: "shop/KEY", within: "tier" },
     ]);
-    const { out } = await run(["orphans", "--state", "-", "--json", "--only", "Machine"], { stdin: state });
+    const { out } = await runHere(["orphans", "--state", "-", "--json", "--only", "Machine"], { stdin: state });
     const { orphans: found } = JSON.parse(out) as ReportJson;
     const adopts = Object.fromEntries(found.map(({ id, import: way }) => [id, way]));
     const tier = " --parent parent=urn:pulumi:dev::shop::my:index:Tier::tier";
@@ -192,7 +193,7 @@ describe("the file of --import", () => {
     const byHand = await makeMachine(service, "wiki", { config: image });
     const written = async (...args: string[]) => {
       const all = ["orphans", "--state", "-", "--all-apps", "--import", "import.json", ...args];
-      const { code, err } = await run(all, { stdin: exportOf("plugin", [shop]) });
+      const { code, err } = await runHere(all, { stdin: exportOf("plugin", [shop]) });
       const file = join(folder, "import.json");
       if (!existsSync(file)) return { code, err, ids: [] };
       const { resources } = JSON.parse(readFileSync(file, "utf8")) as { resources: { id: string }[] };
@@ -221,13 +222,13 @@ describe("the file of --import", () => {
   test("is never overwritten, and not written when there is nothing to import", async () => {
     const state = await leftovers("plugin");
     write("import.json", "mine");
-    const again = await run(["orphans", "--state", state, "--import", "import.json"]);
+    const again = await runHere(["orphans", "--state", state, "--import", "import.json"]);
     expect(again).toMatchObject({
       code: 2,
       err: expect.stringMatching(/import\.json .*it exists already; choose another/) as string,
     });
     expect(readFileSync(join(folder, "import.json"), "utf8")).toBe("mine");
-    const none = await run(["orphans", "--state", state, "--only", "SecretKey", "--import", "new.json"]);
+    const none = await runHere(["orphans", "--state", state, "--only", "SecretKey", "--import", "new.json"]);
     expect(none).toMatchObject({ code: 0, err: "There is nothing to import: new.json is not written.\n" });
     expect(existsSync(join(folder, "new.json"))).toBe(false);
   });
@@ -242,7 +243,7 @@ describe("providers declared in the program", () => {
     await makeApp(service, "shop");
     const volume = await makeVolume(service, "shop", "ams");
     const state = staging({ endpoint: `${service.url}/v1`, organization: "personal" });
-    const { code, out } = await run(["orphans", "--state", "-", "--json", "--import", "import.json"], {
+    const { code, out } = await runHere(["orphans", "--state", "-", "--json", "--import", "import.json"], {
       stdin: state,
       env: { MACHINES_ENDPOINT: "http://127.0.0.1:1" },
     });
@@ -265,17 +266,17 @@ describe("providers declared in the program", () => {
     await makeApp(service, "shop");
     const state = staging({ endpoint: service.url, token: sealed });
     const before = service.requests.length;
-    const first = await run(["orphans", "--state", "-"], { stdin: state });
+    const first = await runHere(["orphans", "--state", "-"], { stdin: state });
     expect(first).toMatchObject({ code: 2, out: "" });
     expect(first.err).toBe(
       "Not compared: provider staging was not looked at: its token cannot be read, because the state holds secrets encrypted. Run this again with --provider staging and MACHINES_TOKEN set.\n",
     );
     expect(service.requests).toHaveLength(before);
-    expect(await run(["orphans", "--state", "-", "--provider", "staging"], { stdin: state })).toMatchObject({
+    expect(await runHere(["orphans", "--state", "-", "--provider", "staging"], { stdin: state })).toMatchObject({
       code: 0,
       err: "",
     });
-    expect(await run(["orphans", "--state", "-", "--provider", "prod"], { stdin: state })).toMatchObject({
+    expect(await runHere(["orphans", "--state", "-", "--provider", "prod"], { stdin: state })).toMatchObject({
       code: 2,
       err: 'pulumi-machines: the state holds no provider "prod"; it holds staging\n',
     });
@@ -289,7 +290,7 @@ describe("providers declared in the program", () => {
         providers: { staging: { endpoint } },
       });
     const all = (text: string) =>
-      run(["orphans", "--state", "-", "--all-apps", "--only", "App", "--json"], { stdin: text });
+      runHere(["orphans", "--state", "-", "--all-apps", "--only", "App", "--json"], { stdin: text });
     expect(await all(state(service.url))).toMatchObject({ code: 0, err: "" });
     const elsewhere = await all(state("http://127.0.0.1:1"));
     expect(elsewhere.code).toBe(2);
@@ -378,7 +379,7 @@ describe("errors are one sentence, with exit code 2", () => {
   });
 
   test("a missing App is an incomplete comparison", async () => {
-    const { code, out, err } = await run(["orphans", "--state", "-", "--app", "none"], { stdin: empty });
+    const { code, out, err } = await runHere(["orphans", "--state", "-", "--app", "none"], { stdin: empty });
     expect([code, err]).toEqual([2, `Not compared: there is no App none at ${service.url}\n`]);
     expect(out).toMatch(/no orphans\. Not everything could be compared\.\n$/);
   });
@@ -386,11 +387,11 @@ describe("errors are one sentence, with exit code 2", () => {
   test("a hidden list does not hide other results, but makes the comparison incomplete", async () => {
     const state = await leftovers("plugin");
     service.fail({ operation: "volumes.list", status: 403, times: 2 });
-    const { code, out, err } = await run(["orphans", "--state", state, "--json"]);
+    const { code, out, err } = await runHere(["orphans", "--state", state, "--json"]);
     expect(code).toBe(1);
     expect((JSON.parse(out) as ReportJson).orphans.map(({ type }) => type)).toEqual(["IpAssignment", "Machine"]);
     expect(err).toMatch(/^Not compared: Volume in App shop: volumes\.list answered 403/);
-    const alone = await run(["orphans", "--state", state, "--only", "Volume"]);
+    const alone = await runHere(["orphans", "--state", state, "--only", "Volume"]);
     expect(alone.code).toBe(2);
     expect(alone.out).toMatch(/no orphans\. Not everything could be compared\.\n$/);
   });

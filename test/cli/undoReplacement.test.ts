@@ -15,7 +15,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { contextOf, type Values } from "../../provider/core/resource.ts";
 import { makeApp, makeVolume } from "../support/around.ts";
 import { isWrite, startService, type TestService } from "../support/startService.ts";
-import { command, type Ran } from "./command.ts";
+import { commandHere, type Ran } from "./command.ts";
 import { exportOf, sealed, shapes, urnOf, type Shape } from "./exports.ts";
 
 /** Answers from files of its folder: `export.json`, and from the second call on `later.json` if it exists. */
@@ -73,7 +73,7 @@ describe("undo-replacement", () => {
   /** A secret in an export with `--show-secrets`. */
   const clear = (text: string): Values => ({ ...sealed, ciphertext: undefined, plaintext: JSON.stringify(text) });
   const undo = (args: readonly string[] = ["--yes"], env: Record<string, string> = {}): Promise<Ran> =>
-    command(service, ["undo-replacement", ...args], {
+    commandHere(service, ["undo-replacement", ...args], {
       cwd: folder,
       env: { PATH: `${folder}${delimiter}${process.env["PATH"] ?? ""}`, ...env },
     });

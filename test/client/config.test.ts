@@ -32,6 +32,7 @@ describe("configuration", () => {
     "%s is refused",
     (endpoint) => {
       expect(() => read({ ...valid, endpoint })).toThrow(/machines:endpoint/);
+      expect(() => read({}, { MACHINES_ENDPOINT: endpoint, MACHINES_TOKEN: "x" })).toThrow(/^MACHINES_ENDPOINT: /);
     },
   );
 

@@ -32,4 +32,15 @@ describe.each(bindings)("a run without a program, on the $name binding", ({ star
       await close();
     }
   });
+
+  test("an endpoint that was corrected since: the error says that it is the stored one", async () => {
+    const { bound, close } = await start("App", { url: "http://127.0.0.1:1", token: service.token }, { retries: "0" });
+    try {
+      await expect(bound.read("one", { name: "one" })).rejects.toThrow(
+        /Without --run-program, refresh and destroy use the configuration that the last `pulumi up` stored\. .*run `pulumi up` first, or add --run-program.*ECONNREFUSED/,
+      );
+    } finally {
+      await close();
+    }
+  });
 });

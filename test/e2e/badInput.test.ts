@@ -9,6 +9,7 @@ import { allOr } from "../support/extent.mts";
 import { nodejs, type Runtime } from "../support/runtimes.ts";
 import { bindingsOr, Stack } from "../support/stack.ts";
 import { isWrite, startService, type TestService } from "../support/startService.ts";
+import { thoroughTest } from "../support/thorough.ts";
 
 const program = (body: string): string => `import * as machines from "pulumi-machines";\n${body}\n`;
 const app = program('new machines.App("shop");');
@@ -48,10 +49,12 @@ describe.each(bindingsOr("pulumi-machines"))("invalid configuration on %s", (bin
     );
   });
 
-  test("an endpoint without a scheme", async () =>
+  // test/client/config.test.ts has the rules; the engine prints each message like that for a missing endpoint.
+  thoroughTest("an endpoint without a scheme", async () =>
     expect((await preview("127.0.0.1:4280")).output).toMatch(
       /MACHINES_ENDPOINT: got "127.0.0.1:4280"; must begin with http:\/\/ or https:\/\//,
-    ));
+    ),
+  );
 
   test("no token, a token with a line break (never shown)", async () => {
     expect((await preview(service.url, "")).output).toMatch(/no access token: .*--secret machines:token/);
@@ -69,7 +72,8 @@ describe.each(bindingsOr("pulumi-machines"))("invalid configuration on %s", (bin
     expect(output).not.toContain("wrong-token-canary");
   });
 
-  test("an endpoint that does not answer", async () => {
+  // test/faults/network*.test.ts have the messages; the engine prints them like that for a wrong token.
+  thoroughTest("an endpoint that does not answer", async () => {
     const closed = createServer();
     await new Promise<void>((resolve) => closed.listen(0, "127.0.0.1", resolve));
     const { port } = closed.address() as AddressInfo;
@@ -81,7 +85,7 @@ describe.each(bindingsOr("pulumi-machines"))("invalid configuration on %s", (bin
     );
   });
 
-  test("an endpoint that answers HTML", async () => {
+  thoroughTest("an endpoint that answers HTML", async () => {
     const { port } = html.address() as AddressInfo;
     const { output, code } = await up(`http://127.0.0.1:${port}`);
     expect(code).not.toBe(0);
@@ -113,7 +117,7 @@ describe.each(bindingsOr("pulumi-machines"))("invalid configuration on %s", (bin
     }
   });
 
-  test("a trailing /v1 is accepted, a path is a prefix", async () => {
+  thoroughTest("a trailing /v1 is accepted, a path is a prefix", async () => {
     expect((await up(`${service.url}/v1/`)).code).toBe(0);
     const { output } = await up(`${service.url}/prefix`, service.token);
     expect(output).not.toMatch(/500/);

@@ -83,7 +83,8 @@ describe.each(bindingsOr("pulumi-machines"))("an update of ten Machines on %s", 
     expect([await passing(), await onImage("2")]).toEqual([7, 7]);
   });
 
-  test("the same image again takes down no more", async () => {
+  // The tests of interruptions have these two in process.
+  thoroughTest("the same image again takes down no more", async () => {
     const { code, least } = await observed();
     expect(code).not.toBe(0);
     expect(least).toBe(7);
@@ -105,7 +106,7 @@ describe.each(bindingsOr("pulumi-machines"))("an update of ten Machines on %s", 
     expect(least).toBe(9);
   });
 
-  test("replacements that delete first are interruptions too", async () => {
+  thoroughTest("replacements that delete first are interruptions too", async () => {
     await stack.set({ region: "fra" });
     const { code, output, least } = await observed();
     expect(code, output).toBe(0);

@@ -1,13 +1,13 @@
 // kill -9 of a run at every one of its requests, before and after the request is applied (F18): the next up converges,
-// without duplicates or losses. `npm run test:all` tries all of them, which takes an hour; `npm test` one of each story, on
-// one binding.
+// without duplicates or losses. `npm run test:all` tries all of them, which takes an hour; `npm test` one of one story.
+// test/faults/wholeRuns.test.ts kills those of a Machine in process.
 import { afterEach, describe, expect, inject, test } from "vitest";
 import { currentCertificate } from "../support/certificates.ts";
 import { allOr, isThorough } from "../support/extent.mts";
 import { gate } from "../support/gate.ts";
 import { expectEmptied, expectNoDuplicates, expectSettled } from "../support/invariants.ts";
 import { family, kill, providersOf } from "../support/processes.ts";
-import { bindings, bindingsOr, counts, Stack, type Binding } from "../support/stack.ts";
+import { bindingsOr, counts, Stack, type Binding } from "../support/stack.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
 /** Runs that are killed one after the other: their names, and their programs. */
@@ -67,18 +67,19 @@ const rollouts: Story = {
   ],
 };
 
+const oneMachine: Story = {
+  from: volume,
+  stages: [
+    ["its create", store("one", "hello")],
+    ["its update", store("one", "hi")],
+    ["its replacement", store("two", "hi")],
+    ["its deletion", volume],
+  ],
+};
+
 const stories: Readonly<Record<string, Story>> = {
-  // A rollout that is killed once is among the tests of fleets.
-  ...(isThorough ? { "a fleet": rollouts } : {}),
-  "a Machine with a volume": {
-    from: volume,
-    stages: [
-      ["its create", store("one", "hello")],
-      ["its update", store("one", "hi")],
-      ["its replacement", store("two", "hi")],
-      ["its deletion", volume],
-    ],
-  },
+  // The tests of fleets kill one rollout, and test/faults/wholeRuns.test.ts every run of a Machine.
+  ...(isThorough ? { "a fleet": rollouts, "a Machine with a volume": oneMachine } : {}),
   "one of every kind": {
     from: nothing,
     stages: [
@@ -98,18 +99,11 @@ const victimNames = Object.keys(victims) as Victim[];
 const steps = Array.from({ length: longest }, (_, i) =>
   moments.flatMap((moment) => victimNames.map((victim) => ({ nth: i + 1, moment, victim }))),
 ).flat();
-/** The tested combinations: the riskiest, at a request in the middle of each stage, or all. */
-const tried = (story: number) =>
-  allOr(steps, [
-    {
-      nth: story === 0 ? 3 : 14,
-      moment: moments[(story + 1) % 2] ?? "after",
-      victim: victimNames[story % 2] ?? "everything",
-    },
-  ]);
+/** The tested combinations: one in the middle of each stage, or all. */
+const tried = allOr<(typeof steps)[number]>(steps, [{ nth: 14, moment: "before", victim: "the provider" }]);
 
-const cases = Object.entries(stories).flatMap(([story, details], i) =>
-  bindingsOr(bindings[i % 2] ?? "pulumi-machines").map((binding) => ({ story, ...details, binding, steps: tried(i) })),
+const cases = Object.entries(stories).flatMap(([story, details]) =>
+  bindingsOr("pulumi-machines-plugin").map((binding) => ({ story, ...details, binding, steps: tried })),
 );
 
 describe.each(cases)("F18: kill -9 in the middle of $story on $binding", ({ from, stages, binding, steps: chosen }) => {

@@ -348,7 +348,7 @@ new machines.Machine("web", { app: "${app}", name: "web-${i}", region: "ams", co
       expect(await stack.ok("up", "--yes", ...(await planOf(stack)))).not.toContain("by an earlier run");
     }
     expect(webOf(stacks[0])).not.toBe(webOf(stacks[1]));
-    for (const stack of stacks) expect(await stack.preview()).toEqual({});
+    if (isThorough) for (const stack of stacks) expect(await stack.preview()).toEqual({});
   });
 
   test("neither stack reports the other's Machine as its own, or suggests deleting it or their shared App", async () => {

@@ -10,6 +10,7 @@ import { makeApp, makeMachine, makeVolume, send } from "../support/around.ts";
 import { startPlugin } from "../support/plugin.ts";
 import { collected, counts, Stack, type Ran } from "../support/stack.ts";
 import { startService, type TestService } from "../support/startService.ts";
+import { thoroughDescribe } from "../support/thorough.ts";
 
 const image = "registry.example.com/shop:1.0.0";
 const plugin = "pulumi-machines-plugin";
@@ -220,7 +221,8 @@ new machines.Provider("wrong", { endpoint: "machines.example.com", token: "t", r
   });
 });
 
-describe("from the dynamic binding to the plugin", () => {
+// test/plugin/changeover.test.ts has this in process, and the upgrade test a whole program in one direction.
+thoroughDescribe("from the dynamic binding to the plugin", () => {
   test("changing the import to the plugin and back changes nothing in the service", async () => {
     const service = await startService();
     try {

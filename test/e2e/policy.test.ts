@@ -378,7 +378,8 @@ new machines.Machine("web", {
 
   const preview = (env: Record<string, string>, ...args: string[]) => stack.run(["preview", ...args], { env });
 
-  test("the default configuration is development", async () => {
+  // test/policy/pack.test.ts asks the pack itself.
+  thoroughTest("the default configuration is development", async () => {
     const { code, output } = await preview({}, "--policy-pack", executable);
     expect(code).not.toBe(0);
     expect(violationsIn(output).map(({ level, policy }) => `${level} ${policy}`)).toEqual([

@@ -1,10 +1,10 @@
 // The promotion of a release through three stacks in three organizations, with the real CLI: the example's program, its npm
-// scripts and the steps of the guide.
+// scripts and the steps of the guide. promotionBack.test.ts has interrupted promotions, the way back and environments.
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { send } from "../support/around.ts";
-import { family, kill } from "../support/processes.ts";
+import { isThorough } from "../support/extent.mts";
 import { digest, done, image, prepare, refused, type Prepared } from "../support/promotion.ts";
 import type { Stack } from "../support/stack.ts";
 import type { TestService } from "../support/startService.ts";
@@ -130,9 +130,6 @@ describe("promotion", () => {
     expect(output).toMatch(/^ {2}result {4}5 created$/m);
     expect(output).toContain(`prod runs ${image("1.0.0")}@${digest("a")} on 2 healthy Machines.`);
     expect(await releaseOf("prod")).toMatchObject({ digest: digest("a"), promotedBy: "bob" });
-    expect(await done(npm("promote", "staging", "prod", "--yes"))).toContain(
-      "prod runs the release of staging already",
-    );
   });
 
   test("the three stacks are shown side by side, with their problems", async () => {
@@ -187,18 +184,17 @@ describe("promotion", () => {
     expect(await refused(stack.run(["promote", "staging", "dev", "--yes"], toDev))).toContain(
       "dev is where releases begin, so nothing is promoted to it. To go back: npx pulumi-machines promote staging --rollback\n",
     );
-    expect(await refused(npm("promote", "dev", "prod", "--yes"))).toBe(
-      "Not promoted: prod takes its releases from staging, as `before` in its configuration says, and not from dev. Nothing has changed.\n",
-    );
   });
 
   test("a policy violation blocks it", async () => {
     const file = join(stack.dir, "policy.prod.json");
     const text = readFileSync(file, "utf8");
-    writeFileSync(file, text.replace('"images-pinned": "mandatory"', '"images-pinned": "mandatroy"'));
-    expect(await refused(npm("promote", "staging", "prod", "--yes"))).toMatch(
-      /"mandatroy" is not a valid enforcement level; the levels are advisory, mandatory, remediate and disabled\nNot promoted/,
-    );
+    if (isThorough) {
+      writeFileSync(file, text.replace('"images-pinned": "mandatory"', '"images-pinned": "mandatroy"'));
+      expect(await refused(npm("promote", "staging", "prod", "--yes"))).toMatch(
+        /"mandatroy" is not a valid enforcement level; the levels are advisory, mandatory, remediate and disabled\nNot promoted/,
+      );
+    }
     writeFileSync(file, text.replace('"maxMemoryMb": 2048', '"maxMemoryMb": 512'));
     const output = await refused(npm("promote", "staging", "prod", "--yes"));
     writeFileSync(file, text);
@@ -210,149 +206,15 @@ describe("promotion", () => {
 
   test("it deletes or replaces nothing that contains data", async () => {
     const program = stack.read();
+    // Staging already runs the release of dev: another one is needed to promote anything.
+    await stack.ok("config", "set", "checkout", "modern", "--stack", "dev");
+    await stack.ok("up", "--yes", "--skip-preview", "--stack", "dev");
     stack.program(program.replace('App("shop", {}', 'App("shop", { name: "another-shop" }'));
-    const output = await refused(
-      npm("promote", "dev", "staging", "--yes").then(async (ran) => {
-        // Staging already runs this release: another one is needed to promote anything.
-        expect(ran.output).toContain("runs the release of dev already");
-        stack.program(program);
-        await stack.ok("config", "set", "checkout", "modern", "--stack", "dev");
-        await stack.ok("up", "--yes", "--skip-preview", "--stack", "dev");
-        stack.program(program.replace('App("shop", {}', 'App("shop", { name: "another-shop" }'));
-        return npm("promote", "dev", "staging", "--yes");
-      }),
-    );
+    const output = await refused(npm("promote", "dev", "staging", "--yes"));
     expect(output).toContain("settings  CHECKOUT");
     expect(output).toContain("Not promoted: it would delete or replace the App shop.");
     stack.program(program);
     // A refresh of staging reads dev's new release, which is no drift of staging.
     expect(await done(npm("status", "staging", "--drift"))).toMatch(/^staging .* 1 healthy +none$/m);
-  });
-
-  const stateOf = (name: string): string =>
-    readFileSync(join(stack.dir, `.state/.pulumi/stacks/machines-promotion/${name}.json`), "utf8");
-
-  /** Starts a promotion, and stops it while it changes a Machine. */
-  const stopped = async (args: readonly string[], stop: (pid: number) => unknown): Promise<string> => {
-    let goOn: () => void = () => undefined;
-    const over = new Promise<void>((resolve) => (goOn = resolve));
-    const reached = new Promise<void>((resolve) => {
-      const until = (): Promise<void> => {
-        resolve();
-        return over;
-      };
-      service.fail({ operation: "machines.update", when: "after", until, times: 1 });
-    });
-    const started = stack.start(["run", "-s", "promote", "--", ...args], {
-      command: "npm",
-      plain: true,
-      ownGroup: true,
-    });
-    await reached;
-    await stop(started.pid);
-    goOn();
-    return (await started.ended).output;
-  };
-
-  test("an interrupted promotion is reported, and the same command continues it", async () => {
-    const args = ["staging", "prod", "--yes", "--by", "dave"];
-    // Like ^C.
-    expect(await stopped(args, (pid) => process.kill(-pid, "SIGINT"))).toContain(
-      "Running the same command again goes on; --rollback goes back.",
-    );
-    expect(await refused(npm("status", "prod"))).toContain("prod: a promotion to it was interrupted");
-    const output = await done(npm("promote", "staging", "prod", "--yes", "--by", "erin"));
-    expect(output).toContain("Going on with the promotion from staging to prod");
-    expect(await releaseOf("prod")).toMatchObject({ digest: digest("c"), promotedBy: "dave" });
-  });
-
-  test("a stack goes back to the release before, also when the way back was killed", async () => {
-    await stopped(["prod", "--rollback", "--yes"], async (pid) => {
-      // While the CLI waits for the service, it writes no state, which a kill would leave truncated.
-      let before = "";
-      const isStill = (): boolean => {
-        const now = stateOf("prod");
-        const is = now === before;
-        before = now;
-        return is;
-      };
-      await expect.poll(isStill, { interval: 500 }).toBe(true);
-      kill(family(pid));
-    });
-    expect(await refused(npm("status", "prod"))).toContain("prod: a promotion to it was interrupted");
-    expect(await refused(npm("promote", "prod", "--rollback", "--yes"))).toMatch(
-      /When none is running, `pulumi cancel --stack prod` unlocks it\.\nRunning the same command again goes on; a promotion/,
-    );
-    await stack.ok("cancel", "--yes", "--stack", "prod");
-    const output = await done(npm("promote", "prod", "--rollback", "--yes", "--by", "carol"));
-    expect(output).toContain(`${image("1.1.0")}@${digest("c")}\n        ->  ${image("1.0.0")}@${digest("a")}`);
-    expect(await releaseOf("prod")).toMatchObject({ digest: digest("a"), promotedBy: "carol" });
-    expect(await done(npm("status", "prod"))).toMatch(
-      /^prod .* rolled back (just now|\d+ minutes? ago) by carol +2 healthy$/m,
-    );
-  });
-
-  test("an environment is created like dev, reported, and deleted in time with everything it created", async () => {
-    const apps = () => all.apps("dev");
-    const before = await apps();
-    const create = ["create", "pr-7", "--template", "dev", "--expires", "1h", "--summary", "summary.md"];
-    const set = ["--set", `image=${image("1.0.0")}`, "--set-secret", "key=KEY"];
-    // The output includes the commands that npm prints.
-    const make = () =>
-      stack.run(["run", "environment", "--", ...create, ...set], {
-        command: "npm",
-        plain: true,
-        env: { KEY: "c4n4ry-key" },
-      });
-    service.fail({ operation: "machines.create", status: 422, times: 1 });
-    const { code, output } = await make();
-    expect([code, output]).toEqual([2, expect.stringMatching(/environment pr-7 is not finished: .*machines\.create/)]);
-    expect(output).not.toContain("c4n4ry");
-    expect(await done(make())).not.toContain("c4n4ry");
-    expect(await stack.ok("config", "get", "key", "--stack", "pr-7")).toBe("c4n4ry-key\n");
-    expect(configuration("pr-7")).not.toContain("c4n4ry");
-    expect(await apps()).toBe(before + 1);
-    expect(await releaseOf("pr-7")).toMatchObject({
-      image: expect.stringMatching(/^registry\.example\.com\/shop:1\.0\.0@/),
-    });
-    const summary = readFileSync(join(stack.dir, "summary.md"), "utf8");
-    expect(summary).toMatch(/^### Environment pr-7\n\nUntil \d{4}-.*Z, about 3\.\d+ USD a month\./);
-    expect(summary).toMatch(/^Addresses:\n\n- `[0-9a-f:]+`, which is the v6 of shop-\w+$/m);
-    expect(summary).toContain("- create Machine `web-ams`");
-    expect(summary).toContain(image("1.0.0"));
-    expect((await npm("environment", "destroy", "dev")).output).toContain("stack dev is no environment");
-    expect((await npm("environment", "create", "dev", "--template", "staging", "--expires", "1h")).output).toContain(
-      "stack dev is no environment",
-    );
-    // A separate CI job has another checkout, without the stack's configuration.
-    rmSync(join(stack.dir, "Pulumi.pr-7.yaml"));
-    expect(await done(npm("environment", "create", "pr-7", "--template", "dev", "--expires", "1ms"))).toContain(
-      "### Environment pr-7",
-    );
-    rmSync(join(stack.dir, "Pulumi.pr-7.yaml"));
-    expect(await done(npm("environment", "sweep"))).toContain(
-      "Environment pr-7 is deleted, with everything it created.",
-    );
-    expect(await apps()).toBe(before);
-    expect(await stack.ok("stack", "ls")).not.toContain("pr-7");
-    expect(await stack.ok("stack", "--show-name"), "the selected stack is still selected").toBe("prod\n");
-    expect(await done(npm("environment", "destroy", "pr-7"))).toContain("There is no environment pr-7.");
-  });
-
-  test("mistakes are reported, and secrets are not copied", async () => {
-    const program = stack.read();
-    stack.program(program.replace('settings.get("checkout") ?? "classic"', 'pulumi.secret("c4n4ry-checkout")'));
-    await stack.ok("up", "--yes", "--skip-preview", "--stack", "dev");
-    const { code, output } = await npm("promote", "dev", "staging", "--yes");
-    expect([code, output]).toEqual([2, expect.stringContaining("the release of stack dev holds a secret")]);
-    expect(output + configuration("staging")).not.toContain("c4n4ry");
-    stack.program(program);
-    expect((await npm("promote", "staging")).output).toContain("promote takes two stacks: from, and to");
-    expect((await npm("promote", "nowhere", "prod")).output).toContain(
-      "there is no stack nowhere; the project machines-promotion has dev, prod, staging",
-    );
-    expect((await npm("promote", "staging", "prod")).output).toContain("no one can answer here: add --yes");
-    await stack.ok("stack", "init", "empty");
-    expect((await npm("promote", "empty", "prod")).output).toContain("stack empty runs no release");
   });
 });

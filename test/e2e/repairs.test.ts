@@ -47,7 +47,8 @@ ${web}
     expect(counts(await stack.ok("up", "--yes"))).toEqual({ created: 5 });
   });
 
-  test("secrets that other resources take over stay set", async () => {
+  // The tests of secrets have this in process, and nothingLost.test.ts for names in the program.
+  thoroughTest("secrets that other resources take over stay set", async () => {
     const values = async () => {
       const path = "/v1/apps/repairs-shop/secrets?show_secrets=true";
       const { secrets } = await send<{ secrets: { name: string; value: string }[] }>(service, "GET", path);

@@ -208,7 +208,9 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("undoing a replacement, %s",
     expect(await apps()).toEqual([]);
   });
 
-  test("of a protected cluster that was tainted", async () => {
+  // In process: test/cli/replacements.test.ts with any taint, test/plugin/replacement.test.ts with a cluster, and the stories
+  // of the fault campaign with both.
+  thoroughTest("of a protected cluster that was tainted", async () => {
     const stack = await begin(cluster());
     const id = stack.state()["main"]?.id ?? "";
     await stack.ok("state", "taint", stack.urn("PostgresCluster", "main"), "--yes");

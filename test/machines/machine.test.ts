@@ -302,7 +302,10 @@ describe("Machine", () => {
 
   test("a Machine that crashes at its creation keeps its id, and a working image repairs it in place (F10)", async () => {
     const inputs = await checked({ config: { image, env: { MACHINES_SIMULATE: "crash" } } });
+    const since = service.service.audit.last;
     const failed = await failure(machine.create(inputs));
+    const waits = service.service.audit.after(since).filter(({ operation }) => operation === "machines.wait");
+    expect(waits.length, "not waited for until the deadline").toBeLessThan(3);
     expect(failed.message).toMatch(/is (failed|stopped) and not started: its main process exited \(code 1/);
     expect(failed.properties["machineId"]).toBe(failed.id.split("/")[1]);
     const next = await checked({ ...inputs, config: { image } }, inputs);

@@ -183,4 +183,30 @@ describe("MachineMetadata", () => {
     await metadata.delete(`app/${machine}`, found?.state ?? {});
     await expect(metadata.create(await checked({ machine, values: { a: "1" } }))).rejects.toThrow(/is destroyed/);
   });
+
+  test("F44: a key that others changed is refused by name, also as metadata of the Machine's own configuration", async () => {
+    const machine = bind("Machine", service);
+    const config = (level: string) => ({ image, env: { LEVEL: level }, metadata: { role: "web" } });
+    const { inputs } = await machine.check({}, { app: "app", config: config("1") });
+    const { id, state } = await machine.create(inputs);
+    const ours = await checked({ machine: id, values: { team: "a", level: "1" } });
+    const { state: known } = await metadata.create(ours);
+    await set(service, state, "role", "theirs");
+    await set(service, state, "team", "theirs");
+    const { inputs: next } = await machine.check(inputs, { app: "app", config: config("2") });
+    await expect(machine.update(id, state, next)).rejects.toThrow(
+      /was changed outside of this program \(config\.metadata\["role"\]/,
+    );
+    const later = await checked({ machine: id, values: { team: "a", level: "2" } }, ours);
+    await expect(metadata.update(id, known, later)).rejects.toThrow(
+      /metadata of Machine .* was changed outside of this program \(values\["team"\]/,
+    );
+    // After a refresh both know what others did, and repair it.
+    await machine.nextRun();
+    const [found, foundKeys] = [await machine.read(id, state), await metadata.read(id, known)];
+    const { inputs: again } = await machine.check(inputs, { app: "app", config: config("2") });
+    await machine.update(id, found?.state ?? {}, again);
+    await metadata.update(id, foundKeys?.state ?? {}, later);
+    expect(await keys(String(state["machineId"]))).toMatchObject({ role: "web", team: "a", level: "2" });
+  });
 });

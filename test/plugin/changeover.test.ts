@@ -1,12 +1,13 @@
 // Stacks of the dynamic binding whose program switches to the plugin: the plugin accepts their states unchanged.
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Values } from "../../provider/core/resource.ts";
 import { makeApp, makeVolume } from "../support/around.ts";
 import { bind } from "../support/binding.ts";
 import { drive, urnOf } from "../support/driver.ts";
 import { startPlugin, type Plugin } from "../support/plugin.ts";
-import { toStruct, type Properties } from "../support/properties.ts";
-import { startService, type TestService } from "../support/startService.ts";
+import { revealed, toStruct, type Properties } from "../support/properties.ts";
+import { isWrite, startService, type TestService } from "../support/startService.ts";
 
 const image = "registry.example.com/web:1";
 
@@ -69,6 +70,13 @@ describe("switching from the dynamic binding", () => {
     expect(updated).toMatchObject(change);
     expect(updated).not.toHaveProperty("__provider");
     expect(await resource.diff({ id: made.id, oldInputs: next, state: updated, inputs: next })).toMatchObject(none);
+    // And back: the engine updates the reference of the dynamic binding's host in the state, and nothing is sent.
+    const back = { ...(await dynamic.check(olds, { ...news, ...change, __context: context })).inputs, ...reference };
+    const latest = revealed(updated) as Values;
+    const before = service.requests.length;
+    expect(await dynamic.diff(made.id, latest, back)).not.toMatch(/replace/);
+    expect(await dynamic.update(made.id, latest, back)).toMatchObject(change);
+    expect(service.requests.slice(before).filter(isWrite)).toEqual([]);
     // A deletion happens in another run, whose state may still be the old one.
     const later = await startPlugin();
     try {

@@ -134,10 +134,10 @@ export class Stack {
     await this.set(config);
   }
 
-  /** Sets configuration; keys that end in `token` as secrets. */
+  /** Sets configuration; keys that end in `token` or `Token` as secrets. */
   async set(config: Readonly<Record<string, string>>): Promise<void> {
     const settings = Object.entries(config).flatMap(([key, value]) => [
-      key.endsWith("token") ? "--secret" : "--plaintext",
+      /token$/i.test(key) ? "--secret" : "--plaintext",
       `${key}=${value}`,
     ]);
     if (settings.length > 0) await this.ok("config", "set-all", ...settings);
