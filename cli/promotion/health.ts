@@ -28,7 +28,7 @@ export async function healthOf(
   { machines, digest }: ReleaseRecord,
   env: NodeJS.ProcessEnv = process.env,
 ): Promise<Health> {
-  const { clientFor, versionOf } = await knownOf(stack, env);
+  const { clientFor, versionOf, label } = await knownOf(stack, env);
   const [problems, unseen, otherVersion]: [string[], string[], string[]] = [[], [], []];
   await Promise.all(
     machines.map(async (id) => {
@@ -37,20 +37,20 @@ export async function healthOf(
         const live = await clientFor(id).machines.get({ appName, machineId });
         const { state, checks = [], imageRef } = live;
         const isRun = imageRef?.digest === digest;
-        if (!isRun) problems.push(`Machine ${id} runs another image`);
+        if (!isRun) problems.push(`${label(id)} runs another image`);
         // The checks of a Machine that does not run say nothing more.
-        if (state !== "started") problems.push(`Machine ${id} is ${state}`);
+        if (state !== "started") problems.push(`${label(id)} is ${state}`);
         else
           for (const { name, status, output } of checks)
             if (status !== "passing")
               problems.push(
-                `Machine ${id}: its check ${name ?? ""} is ${status ?? "unknown"}${output ? ` (${quotable(output, 200)})` : ""}`,
+                `${label(id)}: its check ${name ?? ""} is ${status ?? "unknown"}${output ? ` (${quotable(output, 200)})` : ""}`,
               );
         const known = versionOf(id);
         if (isRun && known !== undefined && versionIn(live) !== known) otherVersion.push(id);
       } catch (error) {
-        if (isNotFound(error)) problems.push(`Machine ${id} does not exist any more`);
-        else unseen.push(`Machine ${id} cannot be looked at: ${messageOf(error)}`);
+        if (isNotFound(error)) problems.push(`${label(id)} does not exist any more`);
+        else unseen.push(`${label(id)} cannot be looked at: ${messageOf(error)}`);
       }
     }),
   );
@@ -78,6 +78,10 @@ async function knownOf(stack: Stack, env: NodeJS.ProcessEnv) {
   return {
     clientFor: (machine: string): Api =>
       clientOf((machineOf(machine) ?? memberOf(machine)).provider, own, providers, () => undefined, env),
+    label: (machine: string): string => {
+      const name = plainText(memberOf(machine)["name"]);
+      return name === undefined ? `Machine ${machine}` : `Machine ${name} (${machine}) of a fleet`;
+    },
     versionOf: (machine: string): string | undefined =>
       plainText((machineOf(machine)?.outputs ?? memberOf(machine))["version"]),
   };

@@ -127,9 +127,12 @@ async function problemsOf(source: Stack, target: Stack, release: ReleaseRecord):
   }
 }
 
-/** Whether a Machine is switched off: an update of the stack leaves its power as it is, unless the program sets it. */
+/**
+ * Whether a Machine is switched off: an update of the stack leaves its power as it is, unless the program sets it. A fleet
+ * starts its own.
+ */
 const isOff = (problems: readonly string[]): boolean =>
-  problems.some((problem) => / is (stopped|suspended|created)$/.test(problem));
+  problems.some((problem) => /^Machine \S+ is (stopped|suspended|created)$/.test(problem));
 
 const repairOf = (problems: readonly string[], stack: string): string =>
   isOff(problems)

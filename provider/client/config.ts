@@ -51,7 +51,8 @@ export const configKeys = {
     type: "string",
   },
   organization: {
-    description: "Slug of the organization Apps are created in.",
+    description:
+      "Slug of the organization Apps are created in. `personal` is the token's own organization, whatever its slug is.",
     environment: "MACHINES_ORGANIZATION",
     type: "string",
     default: "personal",

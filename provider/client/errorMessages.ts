@@ -57,9 +57,10 @@ const nextSteps: Readonly<Record<number, string>> = {
 };
 
 function nextStep(operation: Operation, { status, headers }: Answer, reason: string, config: Config): string {
-  if (status === 401) return `The token from ${config.tokenSource} is missing, wrong or expired; set a new one.`;
+  if (status === 401)
+    return `The token from ${config.tokenSource} is not known to the service, or has expired; set a new one.`;
   if (status === 403)
-    return `The token from ${config.tokenSource} may not do this; is the organization (${config.organization}) right?`;
+    return `The token from ${config.tokenSource} may not do this: it is for another organization or App, or may only read (machines:organization is ${config.organization}).`;
   if (status >= 300 && status < 400) return "Redirects are not followed; set the endpoint to where it points.";
   if (status === 429) {
     const after = headers["retry-after"] === undefined ? "" : ` (Retry-After: ${headers["retry-after"].slice(0, 40)})`;

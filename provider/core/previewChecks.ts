@@ -1,8 +1,10 @@
 // Asks the service at preview for facts that only it knows. Preview sends only requests that read.
 import type { Api } from "../client/api.ts";
 import { cached } from "../client/cached.ts";
+import { configKeys } from "../client/config.ts";
 import { ApiError, MachinesError, messageOf, NetworkError } from "../client/errors.ts";
 import { contextOf, type Finding, type PreviewCheck, type Resource, type Values } from "./resource.ts";
+import { configuredOrganizationProblem } from "./organization.ts";
 import type { Run } from "./run.ts";
 import { hasInputs, hasUnknown, same, valueAt } from "./values.ts";
 
@@ -32,14 +34,16 @@ const isOtherServer = (error: MachinesError): error is ApiError | NetworkError =
  */
 export function checkConnection({ api, run }: Pick<Checker, "api" | "run">): Promise<Finding | undefined> {
   // The embedded service needs no token, and a preview without questions does not start it.
-  if (api.config.endpoint === "local") return Promise.resolve(undefined);
+  const { endpoint, organization } = api.config;
+  if (endpoint === "local" && organization === configKeys.organization.default) return Promise.resolve(undefined);
   return (run.connection ??= connectionFinding(patient(api)));
 }
 
 async function connectionFinding(api: Api): Promise<Finding | undefined> {
   try {
     await cached(api, "regions", () => api.platform.regions({}));
-    return undefined;
+    const message = await configuredOrganizationProblem(api);
+    return message === undefined ? undefined : { path: [], message, code: "configuration", isWarning: false };
   } catch (error) {
     if (api.deadline.signal?.aborted || !(error instanceof MachinesError)) throw error;
     const { code } = error;

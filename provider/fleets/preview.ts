@@ -26,10 +26,13 @@ export async function previewRollout(
     if (isNotFound(error)) return [];
     throw error;
   });
-  const mine = machines.filter(
-    (one) => one.config?.metadata?.[ownerTag] === owner && (inputs.name === undefined || fleetOf(one) === inputs.name),
+  // The same fleet has another owner after a change of the binding.
+  const mine = machines.filter((one) =>
+    inputs.name === undefined ? one.config?.metadata?.[ownerTag] === owner : fleetOf(one) === inputs.name,
   );
-  const name = inputs.name ?? mine.map(fleetOf)[0] ?? "";
+  const name = inputs.name ?? mine.map(fleetOf)[0];
+  // A program does not know a generated name before the fleet exists.
+  if (name === undefined) return undefined;
   // In a program, a list of versions may be given.
   const { minSecretsVersion: version } = inputs;
   const minSecretsVersion = Array.isArray(version) ? (greatestOf(version) as number | undefined) : version;

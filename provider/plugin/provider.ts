@@ -27,7 +27,7 @@ import { formerOwnersIn, Run } from "../core/run.ts";
 import { didYouMean } from "../../api/didYouMean.ts";
 import { ownerOf } from "../core/owner.ts";
 import { previewCreate, previewUpdate } from "../core/preview.ts";
-import { runPreviewChecks } from "../core/previewChecks.ts";
+import { checkConnection, runPreviewChecks } from "../core/previewChecks.ts";
 import { CONTEXT, contextOf, type Resource, type Values } from "../core/resource.ts";
 import { withStoredConfiguration } from "../core/storedConfiguration.ts";
 import { located, pathText } from "../core/values.ts";
@@ -101,6 +101,8 @@ export function createProvider({ engine, schema, wording }: Host): Provider {
   let configuredAs: <T>(subject: string, work: () => Promise<T>) => Promise<T> = (_, work) => work();
   /** Whether the engine has named another endpoint or organization than that of the last run. */
   let hasMoved = false;
+  /** Whether the program of this run has declared a resource. */
+  let isDeclaring = false;
   /** Whether the request belongs to a state; `pulumi do` has none. */
   let hasState = true;
 
@@ -121,6 +123,18 @@ export function createProvider({ engine, schema, wording }: Host): Provider {
     const formerOwners = hasState ? formerOwnersIn(state, ownerOf(urn)) : [];
     if (formerOwners.length === 0) return owned(state, urn, name);
     return owned({ ...state, [CONTEXT]: { ...contextOf(state), formerOwners } }, urn, name);
+  };
+  /**
+   * Asks once whether the service can be used, because a preview without changes asks nothing else. Only a provider whose
+   * resources a program declares asks: another one may have a token that was replaced. No answer is a warning, because what
+   * needs the service fails by itself.
+   */
+  const requireConnection = async (): Promise<void> => {
+    if (!isDeclaring || configured === undefined) return;
+    const problem = await checkConnection({ api: clientFor(configured, () => undefined), run });
+    if (problem === undefined || !run.isFirstReport(problem.message)) return;
+    if (!problem.isWarning) throw new MachinesError(problem.code ?? "api", problem.message);
+    engine.warn("", problem.message);
   };
   const failingWith = partlyFailing(wording);
   const caller = (request: Telling & { getUrn(): string }, timeoutSeconds: number): Caller => {
@@ -209,6 +223,7 @@ export function createProvider({ engine, schema, wording }: Host): Provider {
       // A provider that was started manually serves several runs in sequence.
       cancelled = new AbortController();
       run.begin();
+      isDeclaring = false;
       const response = new proto.ConfigureResponse();
       // For engines without a handshake.
       response.setAcceptsecrets(true);
@@ -242,6 +257,7 @@ export function createProvider({ engine, schema, wording }: Host): Provider {
       const [olds, news] = [decode(request.getOlds()), decode(request.getNews())];
       const before = owned(olds.values, urn, name);
       const wanted = owned(news.values, urn, name);
+      isDeclaring = true;
       run.declare(resource, before, wanted);
       const { inputs, problems } = check(resource, before, wanted, {
         randomHex: seeded(request.getRandomseed_asU8(), urn),
@@ -258,6 +274,7 @@ export function createProvider({ engine, schema, wording }: Host): Provider {
 
     async diff(request) {
       const { resource, urn, name } = about(request);
+      await requireConnection();
       if (hasMoved) await confirmStillThere(resource, request.getId(), caller(request, 0));
       const [olds, news] = [decode(request.getOlds()), decode(request.getNews())];
       const state = ownedState(olds.values, urn, name);

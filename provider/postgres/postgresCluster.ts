@@ -13,7 +13,7 @@ import { pathId } from "../core/ids.ts";
 import { behaviour, computed, defineResource, type Call, type Problem } from "../core/resource.ts";
 import { directUri, credentialsIfReported, firstDatabase, poolerUri, type Credentials } from "./credentials.ts";
 import { regionProblem } from "../shared/region.ts";
-import { organizationProblem } from "../shared/organization.ts";
+import { organizationProblem } from "../core/organization.ts";
 
 const time = z.string().refine((text) => z.iso.datetime({ offset: true }).safeParse(text).success, {
   error: 'must be an RFC 3339 time with offset such as "2026-01-31T12:00:00Z"',

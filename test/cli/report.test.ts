@@ -352,7 +352,7 @@ describe("errors are one sentence, with exit code 2", () => {
       "a wrong token",
       ["--state", "-", "--all-apps"],
       empty,
-      /^Not compared: apps\.list answered 401: .*The token from MACHINES_TOKEN is missing, wrong or expired/,
+      /^Not compared: apps\.list answered 401: .*The token from MACHINES_TOKEN is not known to the service, or has expired/,
       { env: { MACHINES_TOKEN: "wr0ng" } },
     ],
     [

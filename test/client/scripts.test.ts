@@ -73,7 +73,7 @@ describe("createClient", () => {
     const other = createClient({ endpoint: service.url, token: "wr0ng-t0ken" });
     const error = await failureOf(other.apps.get({ appName: "shop" }));
     expect(error).toMatchObject({ status: 401, operation: "apps.get" });
-    expect(String(error)).toContain("The token from createClient is missing, wrong or expired");
+    expect(String(error)).toContain("The token from createClient is not known to the service, or has expired");
     expect(String(error)).not.toContain("wr0ng");
     await other.close();
   });

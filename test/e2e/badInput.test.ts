@@ -67,7 +67,7 @@ describe.each(bindingsOr("pulumi-machines"))("invalid configuration on %s", (bin
     const { output, code } = await up(service.url, "wrong-token-canary");
     expect(code).not.toBe(0);
     expect(output).toMatch(
-      /apps\.get answered 401: .*token.*The token from MACHINES_TOKEN is missing, wrong or expired/,
+      /apps\.get answered 401: .*token.*The token from MACHINES_TOKEN is not known to the service, or has expired/,
     );
     expect(output).not.toContain("wrong-token-canary");
   });

@@ -104,7 +104,7 @@ new machines.Machine("second", { app: app.id, config: { image: "registry.example
     open();
     const { code, output } = await up;
     expect(code).not.toBe(0);
-    expect(output).toMatch(/answered 401: .*The token from machines:token is missing, wrong or expired/);
+    expect(output).toMatch(/answered 401: .*The token from machines:token is not known to the service, or has expired/);
     expect(output).not.toContain(token);
     const refused = asked(since).filter(({ status }) => status === 401);
     const repeated = refused.filter(

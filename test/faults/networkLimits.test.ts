@@ -121,8 +121,8 @@ describe("F21 a token that is no longer valid", () => {
   const source = "machines:token";
 
   test.each([
-    [401, /missing, wrong or expired; set a new one/],
-    [403, /may not do this; is the organization \(personal\) right\?/],
+    [401, /not known to the service, or has expired; set a new one/],
+    [403, /may not do this: it is for another organization or App, or may only read \(machines:organization is personal\)/],
   ])("F21 %d during a run: not sent again, and the message names the token's source", async (status, hint) => {
     const type = handled("Machine", service, { jump: true });
     const made = await type.create({ app: "app", name: `refused-${status}`, config: { image } });
@@ -173,7 +173,7 @@ describe("F21 a token that is no longer valid", () => {
       const { id } = await api.machines.create({ appName: "app", body: { config: { image } } });
       clock.advance(60_000);
       const message = await messageOf(api.machines.get({ appName: "app", machineId: id }));
-      expect(message).toMatch(/machines\.get answered 401.*machines:token is missing, wrong or expired/);
+      expect(message).toMatch(/machines\.get answered 401.*machines:token is not known to the service, or has expired/);
       expect(message).not.toContain(passing.token);
       expect(sent).toEqual(["machines.create 200", "machines.get 401"]);
     } finally {

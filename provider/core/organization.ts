@@ -19,10 +19,22 @@ export async function organizationProblem(api: Api, slug = api.config.organizati
   }
 }
 
+/** Why nothing can be done in the configured organization. A token for one App may not list its organization's Apps. */
+export async function configuredOrganizationProblem(api: Api): Promise<string | undefined> {
+  const problem = await organizationProblem(api);
+  if (problem === undefined || (await slugsOf(api)).includes(api.config.organization)) return undefined;
+  return `machines:organization: ${problem}`;
+}
+
 /** The organizations of the token. */
-async function hint(api: Api, slug: string): Promise<string> {
+async function slugsOf(api: Api): Promise<readonly string[]> {
   const { tokens } = await cached(api, "token", () => api.tokens.current({}));
-  const slugs = [...new Set(tokens.flatMap(({ orgSlug }) => orgSlug ?? []))];
+  return [...new Set(tokens.flatMap(({ orgSlug }) => orgSlug ?? []))];
+}
+
+/** The organization that was probably meant, or those of the token. */
+async function hint(api: Api, slug: string): Promise<string> {
+  const slugs = await slugsOf(api);
   const meant = didYouMean(slug, slugs);
   if (meant !== undefined) return `; did you mean "${meant}"?`;
   return slugs.length === 0 ? "" : `; the token is for ${slugs.join(", ")}`;
