@@ -101,6 +101,18 @@ export async function create(
   const text = summaryOf(name, until, { steps: stepsOf(events), outputs: await outputsOf(stack), resources });
   if (options.summary === undefined) out(`\n${text}`);
   else writeFileSync(options.summary, text);
+  const hindrance = hindranceIn(resources);
+  if (hindrance !== undefined) err(`Environment ${name} cannot be destroyed: ${hindrance}`);
+}
+
+/** Why the environment cannot be destroyed, known before anything is deleted. */
+function hindranceIn(resources: readonly StateResource[]): string | undefined {
+  const clusters = resources
+    .filter(({ type, inputs }) => type === "PostgresCluster" && inputs["deletionProtection"] !== false)
+    .map(({ name }) => name);
+  return clusters.length === 0
+    ? undefined
+    : `the PostgresCluster ${clusters.join(", ")} is protected. Let the program set deletionProtection: false in environments, for example by a setting, and run \`environment create\` again.`;
 }
 
 /** Destroys an environment with everything it created, and removes its stack. */
@@ -113,6 +125,10 @@ export async function destroy(name: string, { out }: Streams): Promise<void> {
 
 async function remove({ stack, mark }: Environment, out: Streams["out"]): Promise<void> {
   if ((await fileOf(stack)) === undefined) await configure(stack, mark);
+  const { resources } = readState(await exportStack(stack.name), `the state of ${stack.name}`);
+  const hindrance = hindranceIn(resources);
+  if (hindrance !== undefined)
+    throw new MachinesError("refused", `environment ${stack.name} still exists, and nothing was deleted: ${hindrance}`);
   try {
     const lines = withoutLines(out, removalHint);
     await untilItEnds(() => stack.destroy(telling(lines.write)).finally(lines.end));

@@ -11,7 +11,7 @@ const cluster = new machines.PostgresCluster("shop", {
   plan: production ? "launch" : "basic",
   diskSizeGb: settings.getNumber("diskSizeGb") ?? 10,
   pgMajorVersion: "17",
-  // With protection the cluster is neither deleted nor replaced, so its data cannot be lost by mistake.
+  // With protection the cluster is neither deleted nor replaced. The option `protect` also stops a `destroy` at once.
   deletionProtection: settings.getBoolean("protect") ?? production,
 });
 

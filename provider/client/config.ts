@@ -40,7 +40,8 @@ export interface ConfigKey {
 /** Every configuration key; the schema and the docs are generated from it. */
 export const configKeys = {
   endpoint: {
-    description: "Base URL of the Machines Control Service, or `local` for the embedded one.",
+    description:
+      "Base URL of the Machines Control Service, or `local` for the embedded one, whose data is in the folder that `MACHINES_SERVICE_DATA` names.",
     environment: "MACHINES_ENDPOINT",
     type: "string",
   },

@@ -101,7 +101,8 @@ function progressOf(members: readonly Found[], steps: readonly Step[]): string {
   const done = members.filter(({ template, phase }) => template !== "outdated" && phase !== "kept").length;
   const names = steps.slice(0, 3).map(describe).join(", ");
   const more = steps.length > 3 ? ` and ${steps.length - 3} more` : "";
-  return `${names}${more}; ${done} of ${members.length} Machines have the new configuration`;
+  const progress = members.length === 0 ? "" : `; ${done} of ${members.length} Machines have the new configuration`;
+  return `${names}${more}${progress}`;
 }
 
 function failureOf(

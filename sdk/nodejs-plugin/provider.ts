@@ -59,7 +59,7 @@ export interface ProviderArgs {
      */
     allowMissingApps?: pulumi.Input<boolean | undefined>;
     /**
-     * Base URL of the Machines Control Service, or `local` for the embedded one. Environment: `MACHINES_ENDPOINT`.
+     * Base URL of the Machines Control Service, or `local` for the embedded one, whose data is in the folder that `MACHINES_SERVICE_DATA` names. Environment: `MACHINES_ENDPOINT`.
      */
     endpoint?: pulumi.Input<string | undefined>;
     /**
@@ -71,7 +71,7 @@ export interface ProviderArgs {
      */
     maxUnavailable?: pulumi.Input<string | undefined>;
     /**
-     * Slug of the organization Apps are created in. Environment: `MACHINES_ORGANIZATION`. Default: `personal`.
+     * Slug of the organization Apps are created in. `personal` is the token's own organization, whatever its slug is. Environment: `MACHINES_ORGANIZATION`. Default: `personal`.
      */
     organization?: pulumi.Input<string | undefined>;
     /**

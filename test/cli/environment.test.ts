@@ -30,6 +30,8 @@ else if (name !== undefined && found === undefined) {
 } else if (words.startsWith("stack rm"))
   keep(stacks.filter((one) => one !== found).map((one) => ({ ...one, current: false })));
 else if (words.startsWith("stack select")) keep(stacks.map((one) => ({ ...one, current: one === found })));
+else if (words.startsWith("stack export"))
+  console.log(JSON.stringify({ version: 3, deployment: { resources: found.resources ?? [] } }));
 else if (words.startsWith("stack history")) console.log("[]");
 else if (words.startsWith("config") && args.includes("--json"))
   console.log(JSON.stringify({ "shop:image": { value: "shop:1", secret: false } }));
@@ -54,6 +56,7 @@ interface Listed {
   readonly name: string;
   readonly current: boolean;
   readonly expires?: string;
+  readonly resources?: readonly unknown[];
 }
 const [past, future] = ["2026-01-02T00:00:00Z", "2999-01-01T00:00:00Z"];
 const have = (...stacks: readonly Listed[]): void => writeFileSync(join(folder, "stacks.json"), JSON.stringify(stacks));
@@ -65,6 +68,26 @@ const run = (args: readonly string[], env: Readonly<Record<string, string>> = {}
   });
 
 describe("environment destroy", () => {
+  test("of a protected cluster deletes nothing, and says how it can be destroyed", async () => {
+    const urn = "urn:pulumi:pr-7::shop::pulumi-nodejs:dynamic/machines:PostgresCluster::db";
+    const type = "pulumi-nodejs:dynamic/machines:PostgresCluster";
+    const cluster = (deletionProtection: boolean) => ({
+      ...{ urn, type, id: "c1", custom: true, outputs: { deletionProtection } },
+      inputs: { deletionProtection },
+    });
+    const stack = { name: "pr-7", current: true, expires: future };
+    have({ ...stack, resources: [cluster(true)] });
+    const { code, err } = await run(["destroy", "pr-7"]);
+    expect([code, err]).toEqual([
+      2,
+      "pulumi-machines: environment pr-7 still exists, and nothing was deleted: the PostgresCluster db is protected. Let the program set deletionProtection: false in environments, for example by a setting, and run `environment create` again.\n",
+    ]);
+    expect(left()).toHaveLength(1);
+    have({ ...stack, resources: [cluster(false)] });
+    expect((await run(["destroy", "pr-7"])).code).toBe(0);
+    expect(left()).toEqual([]);
+  });
+
   test("leaves the selected stack selected, and does what Pulumi advises to do by hand", async () => {
     have({ name: "dev", current: true }, { name: "pr-7", current: false, expires: future });
     const { code, out, err } = await run(["destroy", "pr-7"]);

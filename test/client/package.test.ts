@@ -100,7 +100,9 @@ test("a failure ends the script with an error that says what failed and what to 
     await createClient({ token: "wr0ng" }).apps.get({ appName: "none" });
   `);
   expect(code).toBe(1);
-  expect(err).toMatch(/ApiError: apps.get answered 401: .*The token from createClient is not known to the service, or has expired/);
+  expect(err).toMatch(
+    /ApiError: apps.get answered 401: .*The token from createClient is not known to the service, or has expired/,
+  );
   expect(err).not.toContain("wr0ng");
 });
 

@@ -122,7 +122,10 @@ describe("F21 a token that is no longer valid", () => {
 
   test.each([
     [401, /not known to the service, or has expired; set a new one/],
-    [403, /may not do this: it is for another organization or App, or may only read \(machines:organization is personal\)/],
+    [
+      403,
+      /may not do this: it is for another organization or App, or may only read \(machines:organization is personal\)/,
+    ],
   ])("F21 %d during a run: not sent again, and the message names the token's source", async (status, hint) => {
     const type = handled("Machine", service, { jump: true });
     const made = await type.create({ app: "app", name: `refused-${status}`, config: { image } });

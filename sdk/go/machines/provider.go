@@ -38,13 +38,13 @@ func NewProvider(ctx *pulumi.Context,
 type providerArgs struct {
 	// Forget objects whose App is gone even if no App of the run is found. Set it for one run, after checking that endpoint and organization are right. Environment: `MACHINES_ALLOW_MISSING_APPS`. Default: `false`.
 	AllowMissingApps *bool `pulumi:"allowMissingApps"`
-	// Base URL of the Machines Control Service, or `local` for the embedded one. Environment: `MACHINES_ENDPOINT`.
+	// Base URL of the Machines Control Service, or `local` for the embedded one, whose data is in the folder that `MACHINES_SERVICE_DATA` names. Environment: `MACHINES_ENDPOINT`.
 	Endpoint *string `pulumi:"endpoint"`
 	// Name of the header that carries a lease's nonce; some platforms spell it their own way. Environment: `MACHINES_LEASE_HEADER`. Default: `svc-machine-lease-nonce`.
 	LeaseHeader *string `pulumi:"leaseHeader"`
 	// How many Machines of an App an `up` may take down at a time: a number, or a percentage such as `25%`; at least one. A third when not set; `100%` updates all at once. Environment: `MACHINES_MAX_UNAVAILABLE`.
 	MaxUnavailable *string `pulumi:"maxUnavailable"`
-	// Slug of the organization Apps are created in. Environment: `MACHINES_ORGANIZATION`. Default: `personal`.
+	// Slug of the organization Apps are created in. `personal` is the token's own organization, whatever its slug is. Environment: `MACHINES_ORGANIZATION`. Default: `personal`.
 	Organization *string `pulumi:"organization"`
 	// Fail a preview when the service does not answer. Otherwise the preview warns that it has not checked names, regions, capacity and organization. Set it in CI. Environment: `MACHINES_PREVIEW_REQUIRES_SERVICE`. Default: `false`.
 	PreviewRequiresService *bool `pulumi:"previewRequiresService"`
@@ -60,13 +60,13 @@ type providerArgs struct {
 type ProviderArgs struct {
 	// Forget objects whose App is gone even if no App of the run is found. Set it for one run, after checking that endpoint and organization are right. Environment: `MACHINES_ALLOW_MISSING_APPS`. Default: `false`.
 	AllowMissingApps pulumi.BoolPtrInput
-	// Base URL of the Machines Control Service, or `local` for the embedded one. Environment: `MACHINES_ENDPOINT`.
+	// Base URL of the Machines Control Service, or `local` for the embedded one, whose data is in the folder that `MACHINES_SERVICE_DATA` names. Environment: `MACHINES_ENDPOINT`.
 	Endpoint pulumi.StringPtrInput
 	// Name of the header that carries a lease's nonce; some platforms spell it their own way. Environment: `MACHINES_LEASE_HEADER`. Default: `svc-machine-lease-nonce`.
 	LeaseHeader pulumi.StringPtrInput
 	// How many Machines of an App an `up` may take down at a time: a number, or a percentage such as `25%`; at least one. A third when not set; `100%` updates all at once. Environment: `MACHINES_MAX_UNAVAILABLE`.
 	MaxUnavailable pulumi.StringPtrInput
-	// Slug of the organization Apps are created in. Environment: `MACHINES_ORGANIZATION`. Default: `personal`.
+	// Slug of the organization Apps are created in. `personal` is the token's own organization, whatever its slug is. Environment: `MACHINES_ORGANIZATION`. Default: `personal`.
 	Organization pulumi.StringPtrInput
 	// Fail a preview when the service does not answer. Otherwise the preview warns that it has not checked names, regions, capacity and organization. Set it in CI. Environment: `MACHINES_PREVIEW_REQUIRES_SERVICE`. Default: `false`.
 	PreviewRequiresService pulumi.BoolPtrInput

@@ -19,7 +19,7 @@ Object.defineProperty(exports, "allowMissingApps", {
 });
 
 /**
- * Base URL of the Machines Control Service, or `local` for the embedded one.
+ * Base URL of the Machines Control Service, or `local` for the embedded one, whose data is in the folder that `MACHINES_SERVICE_DATA` names.
  */
 export declare const endpoint: string | undefined;
 Object.defineProperty(exports, "endpoint", {
@@ -52,7 +52,7 @@ Object.defineProperty(exports, "maxUnavailable", {
 });
 
 /**
- * Slug of the organization Apps are created in.
+ * Slug of the organization Apps are created in. `personal` is the token's own organization, whatever its slug is.
  */
 export declare const organization: string;
 Object.defineProperty(exports, "organization", {

@@ -24,7 +24,7 @@ func GetAllowMissingApps(ctx *pulumi.Context) bool {
 	return value
 }
 
-// Base URL of the Machines Control Service, or `local` for the embedded one.
+// Base URL of the Machines Control Service, or `local` for the embedded one, whose data is in the folder that `MACHINES_SERVICE_DATA` names.
 func GetEndpoint(ctx *pulumi.Context) string {
 	v, err := config.Try(ctx, "machines:endpoint")
 	if err == nil {
@@ -63,7 +63,7 @@ func GetMaxUnavailable(ctx *pulumi.Context) string {
 	return value
 }
 
-// Slug of the organization Apps are created in.
+// Slug of the organization Apps are created in. `personal` is the token's own organization, whatever its slug is.
 func GetOrganization(ctx *pulumi.Context) string {
 	v, err := config.Try(ctx, "machines:organization")
 	if err == nil {

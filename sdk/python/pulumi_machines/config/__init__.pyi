@@ -21,7 +21,7 @@ Forget objects whose App is gone even if no App of the run is found. Set it for 
 
 endpoint: Optional[str]
 """
-Base URL of the Machines Control Service, or `local` for the embedded one.
+Base URL of the Machines Control Service, or `local` for the embedded one, whose data is in the folder that `MACHINES_SERVICE_DATA` names.
 """
 
 leaseHeader: str
@@ -36,7 +36,7 @@ How many Machines of an App an `up` may take down at a time: a number, or a perc
 
 organization: str
 """
-Slug of the organization Apps are created in.
+Slug of the organization Apps are created in. `personal` is the token's own organization, whatever its slug is.
 """
 
 previewRequiresService: bool

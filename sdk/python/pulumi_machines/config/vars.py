@@ -30,7 +30,7 @@ class _ExportableConfig(types.ModuleType):
     @_builtins.property
     def endpoint(self) -> Optional[str]:
         """
-        Base URL of the Machines Control Service, or `local` for the embedded one.
+        Base URL of the Machines Control Service, or `local` for the embedded one, whose data is in the folder that `MACHINES_SERVICE_DATA` names.
         """
         return __config__.get('endpoint') or _utilities.get_env('MACHINES_ENDPOINT')
 
@@ -51,7 +51,7 @@ class _ExportableConfig(types.ModuleType):
     @_builtins.property
     def organization(self) -> str:
         """
-        Slug of the organization Apps are created in.
+        Slug of the organization Apps are created in. `personal` is the token's own organization, whatever its slug is.
         """
         return __config__.get('organization') or (_utilities.get_env('MACHINES_ORGANIZATION') or 'personal')
 
