@@ -107,11 +107,16 @@ const elsewhereText = (held: readonly HeldElsewhere[]): string =>
     ),
   ].join("\n");
 
-/** A request that reads, as a command. The embedded service has no fixed address, so only the path is shown. */
+/** The address of the embedded service, which is not always the same. */
+const localAddress = `$(npx machines-service status --json | node -p "JSON.parse(fs.readFileSync(0)).url")`;
+
+/** A request that reads, as a command. */
 function lookCommand(endpoint: string, request: string): string {
   const path = request.slice(request.indexOf(" ") + 1);
-  if (!/^https?:/.test(endpoint)) return `${path}, at the address that \`npx machines-service status\` shows`;
-  return `curl -H "Authorization: Bearer $MACHINES_TOKEN" ${quoted(`${endpoint}${path}`)}`;
+  const isLocal = !/^https?:/.test(endpoint);
+  const token = isLocal ? "$(npx machines-service token)" : "$MACHINES_TOKEN";
+  const address = isLocal ? `${localAddress}${quoted(path)}` : quoted(`${endpoint}${path}`);
+  return `curl -H "Authorization: Bearer ${token}" ${address}`;
 }
 
 const missingText = (missing: readonly StateResource[]): string =>

@@ -13,14 +13,14 @@ export const imagesPinned: ResourceValidationPolicy = {
   description: "Images are pinned by their digest, so that every Machine runs the tested image.",
   severity: "high",
   remediationSteps:
-    "Write the image as name@sha256:…, or behind a tag as name:1.2.3@sha256:…, with the digest in the output imageRef of a Machine that runs it, or from the registry: `docker buildx imagetools inspect IMAGE`.",
+    "Write the image as name@sha256:…, or behind a tag as name:1.2.3@sha256:…, with the digest in the output imageRef of a Machine that runs it, in the output machines of a Fleet, or from the registry: `docker buildx imagetools inspect IMAGE`.",
   configSchema: settings.schema,
   validateResource: validateMachine((machine, args, report) => {
     settings.of(args);
     eachImage(machine, args, (image, path) => {
       if (!isPinned(image))
         report(
-          `${path} has no digest: a tag may be moved to another image. Write it as name@sha256:…; the Machine's output imageRef and \`docker buildx imagetools inspect IMAGE\` show the digest.`,
+          `${path} has no digest: a tag may be moved to another image. Write it as name@sha256:…; the output imageRef of the Machine, or machines of the Fleet, and \`docker buildx imagetools inspect IMAGE\` show the digest.`,
         );
     });
   }),

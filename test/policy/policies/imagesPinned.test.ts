@@ -18,7 +18,7 @@ describe("images-pinned", () => {
     async (image) => {
       const { violations } = await check(imagesPinned, "Machine", machine(image));
       expect(violations).toEqual([
-        "config.image has no digest: a tag may be moved to another image. Write it as name@sha256:…; the Machine's output imageRef and `docker buildx imagetools inspect IMAGE` show the digest.",
+        "config.image has no digest: a tag may be moved to another image. Write it as name@sha256:…; the output imageRef of the Machine, or machines of the Fleet, and `docker buildx imagetools inspect IMAGE` show the digest.",
       ]);
     },
   );
