@@ -1,6 +1,7 @@
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { defineConfig } from "vitest/config";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
 import { isThorough } from "./test/support/extent.mts";
 import { hang, wholeRun, wholeTest } from "./test/support/patience.mts";
 
@@ -8,8 +9,23 @@ import { hang, wholeRun, wholeTest } from "./test/support/patience.mts";
 // for each other.
 const maxWorkers = Math.max(2, availableParallelism()) + 1;
 
+/** The longest files, which begin first: otherwise the last one runs alone, and a core is idle. */
+const longest = ["promotion", "promotionBack", "fleets", "orphans", "examples", "plugin", "configuration"];
+const rankOf = ({ moduleId }: TestSpecification): number => {
+  const rank = longest.findIndex((name) => moduleId.endsWith(`/test/e2e/${name}.test.ts`));
+  return rank < 0 ? longest.length : rank;
+};
+
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files);
+    return sorted.sort((a, b) => rankOf(a) - rankOf(b));
+  }
+}
+
 export default defineConfig({
   test: {
+    sequence: { sequencer: LongestFirst },
     // What is installed for the end-to-end tests is a lot to remove.
     teardownTimeout: hang,
     projects: [

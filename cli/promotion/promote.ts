@@ -243,8 +243,15 @@ async function carryOut(move: Move, options: PromoteOptions, { out, err }: Strea
 /** Why a preview does not permit the promotion, in lines; undefined if it does. */
 function previewRefusal({ events, error }: Ran, { to, from, current, wanted }: Move): string[] | undefined {
   const violated = violationsIn(events).filter(({ isMandatory }) => isMandatory);
-  if (error !== undefined && violated.length > 0)
-    return [...violated.map(({ text }) => text), "Not promoted: a policy is violated. Nothing has changed."];
+  if (error !== undefined && violated.length > 0) {
+    // The engine ends the other policies, and mentions each of them.
+    const others = errorsIn(events).filter((line) => !line.includes("context canceled"));
+    return [
+      ...violated.map(({ text }) => text),
+      ...others,
+      `Not promoted: a policy is violated${others.length > 0 ? ", and the preview failed" : ""}. Nothing has changed.`,
+    ];
+  }
   if (error !== undefined) {
     const setup = setupProblem(messageOf(error));
     if (setup) throw setup;

@@ -12,16 +12,22 @@ describe("the connection check of a preview", () => {
   let server: Server;
   let url: string;
   let answer: readonly [status: number, body: string];
+  /** Answers to requests whose path contains the key. */
+  let others: Readonly<Record<string, readonly [status: number, body: string]>>;
   beforeEach(async () => {
-    server = createServer((_, response) => response.writeHead(answer[0]).end(answer[1]));
+    others = {};
+    server = createServer(({ url: path = "" }, response) => {
+      const [status, body] = Object.entries(others).find(([part]) => path.includes(part))?.[1] ?? answer;
+      response.writeHead(status).end(body);
+    });
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   });
   afterEach(() => server.close());
 
   /** The message of the dynamic binding, and its warnings. */
-  const dynamic = async () => {
-    const settings: Readonly<Record<string, string>> = { endpoint: url, token: "token", retries: "0" };
+  const dynamic = async (organization = "personal") => {
+    const settings: Readonly<Record<string, string>> = { endpoint: url, token: "token", retries: "0", organization };
     const warnings: string[] = [];
     const ask = () =>
       askConnection(
@@ -33,11 +39,11 @@ describe("the connection check of a preview", () => {
     return { error: found?.message, warnings };
   };
   /** The same of the plugin. */
-  const plugin = async () => {
+  const plugin = async (organization = "personal") => {
     const engine = await startEngine();
     const started = await startPlugin({ args: [engine.address] });
     try {
-      const args = toStruct({ endpoint: url, token: "token", retries: 0 });
+      const args = toStruct({ endpoint: url, token: "token", retries: 0, organization });
       await started.client.configure(new proto.ConfigureRequest().setArgs(args));
       const preview = async (name: string): Promise<unknown> => {
         const app = drive(started.client, urnOf("App", name));
@@ -78,6 +84,28 @@ describe("the connection check of a preview", () => {
       expect(warnings).toEqual([
         expect.stringMatching(/^the service cannot be asked, so this preview checks no names/),
       ]);
+    });
+
+    const noRegions = '{"regions":[],"nearest":"ams"}';
+    const tokens = (slug: string) => JSON.stringify({ tokens: [{ org_slug: slug }] });
+    test.each([
+      [404, "mine", 'there is no organization "team"; the token is for mine'],
+      [403, "mine", 'the token from machines:token cannot use the organization "team"; the token is for mine'],
+      [403, "tean", 'the token from machines:token cannot use the organization "team"; did you mean "tean"?'],
+    ] as const)(
+      "an organization that is refused with %i to a token of %s is an error",
+      async (status, slug, message) => {
+        answer = [200, noRegions];
+        others = { "/apps": [status, '{"error":"no"}'], "/tokens": [200, tokens(slug)] };
+        const { error } = await ways[binding]("team");
+        expect(error).toContain(`machines:organization: ${message}`);
+      },
+    );
+
+    test("a token for one App of the organization may not list its Apps, and is none", async () => {
+      answer = [200, noRegions];
+      others = { "/apps": [403, '{"error":"no"}'], "/tokens": [200, tokens("team")] };
+      expect((await ways.dynamic("team")).error).toBeUndefined();
     });
 
     test("a refused token is an error with the address of its section", async () => {

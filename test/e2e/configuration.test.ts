@@ -29,24 +29,28 @@ describe.each(bindings)("the configuration of a stack of %s", (binding) => {
     );
   });
 
-  test("a preview without changes fails with an unknown organization, one of others, and a wrong token", async () => {
-    stack.program('import * as machines from "pulumi-machines";\nnew machines.App("same");\n');
-    await stack.up();
-    const { store, clock } = service.service.context;
-    const others = addToken(store, "token-of-others", { slug: "others", expiresAt: null }, clock.now());
-    await stack.set({ "machines:organization": "nosuch" });
-    expect(await stack.fails("preview")).toContain('machines:organization: there is no organization "nosuch"');
-    await stack.set({ "machines:organization": "others" });
-    expect(await stack.fails("preview")).toMatch(
-      /machines:organization: the token from machines:token cannot use the org/,
-    );
-    await stack.ok("config", "rm", "machines:organization");
-    await stack.set({ "machines:token": "no-such-token" });
-    expect(await stack.fails("preview")).toMatch(/answered 401/);
-    await stack.set({ "machines:token": service.token });
-    expect(await stack.ok("preview")).toContain("2 unchanged");
-    revokeTokens(store, others);
-  });
+  // In process for both: test/core/connection.test.ts.
+  (isPlugin ? test : thoroughTest)(
+    "a preview without changes fails with an unknown organization, one of others, and a wrong token",
+    async () => {
+      stack.program('import * as machines from "pulumi-machines";\nnew machines.App("same");\n');
+      await stack.up();
+      const { store, clock } = service.service.context;
+      const others = addToken(store, "token-of-others", { slug: "others", expiresAt: null }, clock.now());
+      await stack.set({ "machines:organization": "nosuch" });
+      expect(await stack.fails("preview")).toContain('machines:organization: there is no organization "nosuch"');
+      await stack.set({ "machines:organization": "others" });
+      expect(await stack.fails("preview")).toMatch(
+        /machines:organization: the token from machines:token cannot use the org/,
+      );
+      await stack.ok("config", "rm", "machines:organization");
+      await stack.set({ "machines:token": "no-such-token" });
+      expect(await stack.fails("preview")).toMatch(/answered 401/);
+      await stack.set({ "machines:token": service.token });
+      expect(await stack.ok("preview")).toContain("2 unchanged");
+      revokeTokens(store, others);
+    },
+  );
 
   // The engine does not tell the plugin which values are secret.
   test.runIf(!isPlugin)("a token in plain text is one warning, and a secret one is none", async () => {

@@ -110,7 +110,7 @@ describe.each(bindingsOr("pulumi-machines"))("F50: a fleet on %s", (binding) => 
   });
 
   test("an image that never passes stops at its share, and no retry takes more", async () => {
-    await stack.set({ image: image("3"), simulate: "checks:critical", patience: "10s" });
+    await stack.set({ image: image("3"), simulate: "checks:critical", patience: "6s" });
     const first = await observed();
     expect(first.code).not.toBe(0);
     expect(first.output).toMatch(/the rollout of Fleet shop\/web stopped\. update web-ams-1: /);
@@ -143,7 +143,7 @@ describe.each(bindingsOr("pulumi-machines"))("F50: a fleet on %s", (binding) => 
 
   test("blue/green switches when all new Machines pass, and goes back when they do not", async () => {
     await object("strategy", { type: "bluegreen" });
-    await stack.set({ image: image("6"), simulate: "checks:critical", patience: "8s", onFailure: "rollback" });
+    await stack.set({ image: image("6"), simulate: "checks:critical", patience: "6s", onFailure: "rollback" });
     const before = (await live()).map(({ id }) => id).sort();
     const failed = await observed();
     expect(failed.code).not.toBe(0);

@@ -90,7 +90,7 @@ describe.each(Object.entries(cases))(
   (name, { before, after, machines, volumes, mayLeaveCopy }) => {
     test.each(["before", "after"] as const)("%s a request", async (when) => {
       // Some of the requests, other ones in each case.
-      const every = allOr([1], [9])[0] ?? 1;
+      const every = allOr([1], [13])[0] ?? 1;
       let died = true;
       for (let request = 1 + (name.length % every); died; request += every) {
         const simulation = await simulate(`${name}/${when}/${request}`);
