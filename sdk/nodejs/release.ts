@@ -105,7 +105,7 @@ export class Release extends pulumi.ComponentResource {
   /**
    * The release that this stack runs, for its output `release`.
    * @param machines the Machines that run the image of the release, or the fleets whose Machines do; or one of them
-   * @returns the record that the next stack adopts; it fails if the Machines do not all run one image
+   * @returns the record that the next stack adopts; it fails if the Machines do not all run one image, unless canaries wait for their promotion
    */
   runBy(machines: Runner | readonly Runner[]): pulumi.Output<ReleaseRecord> {
     const runners = [machines].flat() as readonly Runner[];
@@ -115,8 +115,12 @@ export class Release extends pulumi.ComponentResource {
       .all([this.image, this.digest, this.settings, this.hash, this.#promotion, running])
       .apply(([image, promised, settings, hash, promotion, digests]) => {
         if (digests.length === 0) throw this.#refuse("its fleets have no Machines");
-        const digest = promised === "" ? (digests[0]?.digest ?? "") : promised;
-        const others = digests.filter((machine) => machine.digest !== digest || digest === "");
+        const awaited = digests.find((machine) => machine.awaited !== undefined)?.awaited;
+        const digest = promised === "" ? (awaited ?? digests[0]?.digest ?? "") : promised;
+        // The others get it when the canaries are promoted. Until then the release is not healthy, and is not promoted.
+        const others = digests.filter(
+          (machine) => machine.awaited !== digest && (machine.digest !== digest || digest === ""),
+        );
         if (others.length > 0)
           throw this.#refuse(
             `its Machines do not run one image: ${digests.map(({ id, digest }) => `${id} runs ${digest || "one without a digest"}`).join(", ")}${promised === "" ? "" : `; wanted is ${promised}`}`,
@@ -232,12 +236,24 @@ const started = (image: ReleaseArgs["image"], settings: ReleaseArgs["settings"])
   }));
 
 /** A Machine, or a fleet of them. */
-export type Runner = Pick<Machine, "id" | "imageRef"> | Pick<Fleet, "machines">;
+export type Runner = Pick<Machine, "id" | "imageRef"> | Pick<Fleet, "machines" | "rollout">;
+
+interface Running {
+  readonly id: string;
+  readonly digest: string;
+  /** The newest image of a fleet whose canaries wait for their promotion. */
+  readonly awaited?: string | undefined;
+}
 
 /** The Machines of a runner, with the digests of their images. */
-const digestsOf = (runner: Runner): pulumi.Output<readonly { readonly id: string; readonly digest: string }[]> =>
+const digestsOf = (runner: Runner): pulumi.Output<readonly Running[]> =>
   "machines" in runner
-    ? runner.machines.apply((all) => all.map(({ id, digest = "" }) => ({ id, digest })))
+    ? pulumi.all([runner.machines, runner.rollout]).apply(([all, rollout]) => {
+        // Identifiers of versions are in the order of time.
+        const [newest] = [...all].sort((a, b) => ((a.version ?? "") < (b.version ?? "") ? 1 : -1));
+        const awaited = rollout === "canary" ? newest?.digest : undefined;
+        return all.map(({ id, digest = "" }) => ({ id, digest, awaited }));
+      })
     : pulumi.all([runner.id, runner.imageRef]).apply(([id, ref]) => [{ id, digest: ref?.digest ?? "" }]);
 
 /** Why a Machine does not run a digest healthy. */
