@@ -64,15 +64,9 @@ export function withheld(fields: Readonly<Record<string, Field>>, values: Readon
   return Object.entries(values).flatMap(([name, value]) => withheldAt(fields[name], value));
 }
 
-const marksParts = ({ shape }: Field): boolean =>
-  shape.kind === "object" &&
-  Object.values(shape.fields).some(({ meta }) => meta.secret === true || meta.sensitive === true);
-
 function withheldAt(field: Field | undefined, value: unknown): Leaf[] {
   if (!field) return [];
-  // An object that marks its secret parts, such as a whole configuration, has others that messages may quote.
-  const isWhole = (field.meta.secret === true || field.meta.sensitive === true) && !marksParts(field);
-  if (isWhole) return leavesIn(value);
+  if (field.meta.secret === true || field.meta.sensitive === true) return leavesIn(value);
   if (Array.isArray(value)) return value.flatMap((item) => withheldAt(fieldAt(field, 0), item));
   return isObject(value)
     ? Object.entries(value).flatMap(([name, inner]) => withheldAt(fieldAt(field, name), inner))
