@@ -463,12 +463,12 @@ class Draft {
 
   /** Members of a region that are being created, or will be, and are not visible yet. */
   #creating(region: string): number {
-    const begun = this.#begun().flatMap((step) => {
-      if (step.kind !== "create" && step.kind !== "move") return [];
-      return step.region === region ? [step.kind === "move" ? step.to : step.name] : [];
-    });
-    const reserved = [...this.#reserved].filter(([, where]) => where === region).map(([name]) => name);
-    return [...new Set([...begun, ...reserved])].filter((name) => !this.#members.some((one) => one.name === name))
-      .length;
+    const pending = new Map(this.#reserved);
+    for (const step of this.#begun()) {
+      if (step.kind === "create") pending.set(step.name, step.region);
+      if (step.kind === "move") pending.set(step.to, step.region);
+    }
+    for (const { name } of this.#members) pending.delete(name);
+    return [...pending.values()].filter((where) => where === region).length;
   }
 }

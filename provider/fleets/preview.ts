@@ -9,7 +9,7 @@ import { wantedOf, type FleetInputs } from "./inputs.ts";
 import { fleetOf, fleetTagged, membersOf, type FleetKey } from "./members.ts";
 import { planAll, promised, totalOf, type Step } from "./planner.ts";
 import { describe } from "./steps.ts";
-import { machinesWithVolumes } from "./volumes.ts";
+import { machinesOf, volumesIn } from "./volumes.ts";
 
 /** Lines of a plan that are shown at most. */
 const mostLines = 30;
@@ -39,7 +39,7 @@ export async function previewRollout(
   const key: FleetKey = { app, name, owner: undefined, stack: "" };
   const members = membersOf(mine, key, { config: inputs.config, minSecretsVersion, volume: inputs.volume }, undefined);
   const wanted = wantedOf(inputs);
-  const used = inputs.volume && machines.length > 0 ? await machinesWithVolumes({ api }, app) : new Set<string>();
+  const used = machinesOf(inputs.volume && machines.length > 0 ? await volumesIn(api, app) : []);
   const waves = planAll({ wanted, members, fleet: name, used });
   if (waves.length === 0) return undefined;
   const total = totalOf(wanted.regions);

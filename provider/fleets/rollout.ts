@@ -10,7 +10,7 @@ import { fleetMachines, keyOf, membersOf, noConfig, type FleetKey, type Found, t
 import { isReleaseDue, plan, type Plan, type Step, type Wanted } from "./planner.ts";
 import { carryOut, describe, takeAway, type Moment } from "./steps.ts";
 import { View } from "./view.ts";
-import { growVolumes, machinesWithVolumes } from "./volumes.ts";
+import { growVolumes, machinesOf, volumesIn } from "./volumes.ts";
 
 /** How a rollout ended. */
 export interface Outcome {
@@ -37,8 +37,9 @@ export async function rollOut(rollout: Rollout): Promise<Outcome> {
   const failures: Failure[] = [];
   let target: Wanted = wantedOf(wanted);
   let hasBegun = false;
-  const used = template.volume ? await machinesWithVolumes(call, fleet.app) : new Set<string>();
-  if (template.volume && before) await growVolumes(call, fleet.app, fleet.name, template.volume);
+  const volumes = template.volume ? await volumesIn(api, fleet.app) : [];
+  const used = machinesOf(volumes);
+  if (template.volume && before) await growVolumes(call, fleet.app, fleet.name, volumes, template.volume);
   const begin = async (step: Step, members: readonly Found[]): Promise<void> => {
     try {
       for (const [id, machine] of await carryOut(rollout, step, members, lastProgress)) view.set(id, machine);

@@ -200,9 +200,8 @@ async function create(rollout: Rollout, step: Create, volumeId: string | undefin
   const key = keyOf(rollout, made);
   const { startDeadline, passDeadline } = wanted;
   const target = { config, startDeadline, passDeadline };
-  const machine = await waitForTarget(call, key, target, {
-    ...{ target: "started", version: versionOf(made), fresh: true },
-  });
+  const version = versionOf(made);
+  const machine = await waitForTarget(call, key, target, { target: "started", version, fresh: true });
   await stayHealthy(rollout, key);
   return machine;
 }

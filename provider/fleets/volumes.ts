@@ -1,5 +1,6 @@
 // The volumes of a fleet's Machines. Each is named after its Machine, so that a Machine that is created again under the same
 // name mounts the same volume, and an interrupted run creates none twice.
+import type { Api } from "../client/api.ts";
 import { MachinesError } from "../client/errors.ts";
 import type { Volume } from "../client/listCache.ts";
 import { retryWhilePreconditionFails } from "../client/poll.ts";
@@ -17,18 +18,16 @@ export const volumeNameOf = (machine: string): string => machine.replaceAll("-",
 /** The size of a volume when none is given. */
 const sizeOf = ({ sizeGb = 3 }: Wanted): number => sizeGb;
 
-const namedFor = async (call: Call, app: string, machine: string, region: string): Promise<Volume[]> =>
-  (await call.api.volumes.list({ appName: app })).filter(
-    (one) => one.name === volumeNameOf(machine) && one.region === region && !isLeaving(one.state),
-  );
+/** The volumes of an App that are not being deleted. */
+export const volumesIn = async (api: Api, app: string): Promise<Volume[]> =>
+  (await api.volumes.list({ appName: app })).filter(({ state }) => !isLeaving(state));
 
-/** Names of Machines that are or were in an App, by the names of its volumes. */
-export const machinesWithVolumes = async (call: Pick<Call, "api">, app: string): Promise<Set<string>> =>
-  new Set(
-    (await call.api.volumes.list({ appName: app }))
-      .filter(({ state }) => !isLeaving(state))
-      .map(({ name = "" }) => name.replaceAll("_", "-")),
-  );
+const namedFor = async ({ api }: Call, app: string, machine: string, region: string): Promise<Volume[]> =>
+  (await volumesIn(api, app)).filter((one) => one.name === volumeNameOf(machine) && one.region === region);
+
+/** Names of Machines that have or had the volumes. */
+export const machinesOf = (volumes: readonly Volume[]): Set<string> =>
+  new Set(volumes.map(({ name = "" }) => name.replaceAll("_", "-")));
 
 /** A copy of a volume for a new Machine. `isBegun`: an interrupted run may have made it. */
 export async function copyFor(
@@ -75,10 +74,16 @@ const grow = (call: Call, app: string, volume: Volume, wanted: Wanted): Promise<
     if (needsRestart) call.warn(`volume ${app}/${volume.id} was enlarged; its Machine sees that after a restart`);
   });
 
-/** Makes the volumes of all existing Machines as large as wanted. */
-export async function growVolumes(call: Call, app: string, fleet: string, wanted: Wanted): Promise<void> {
+/** Makes those of the volumes that the fleet's Machines mount as large as wanted. */
+export async function growVolumes(
+  call: Call,
+  app: string,
+  fleet: string,
+  volumes: readonly Volume[],
+  wanted: Wanted,
+): Promise<void> {
   const mounted = new Set((await fleetMachines(call.api, app, fleet)).map(volumeOf));
-  for (const volume of await call.api.volumes.list({ appName: app }))
+  for (const volume of volumes)
     if (mounted.has(volume.id) && (volume.sizeGb ?? 0) < sizeOf(wanted)) await grow(call, app, volume, wanted);
 }
 

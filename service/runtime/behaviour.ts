@@ -3,7 +3,7 @@
 // behaviour with `-` instead of `:` (`app:simulate-exit-3`).
 import { type MachineConfig } from "../../api/machineConfig.ts";
 import { parseDuration } from "../../api/schema.ts";
-import { wordsOf } from "./shellWords.ts";
+import { commandIn, exitCodeOf } from "./shellWords.ts";
 
 interface End {
   readonly code: number;
@@ -70,10 +70,9 @@ function jobOf({ restart, init }: MachineConfig): Behaviour {
   return { exit: { code: codeOf(words), signal: 0, oom: false } };
 }
 
-function codeOf([path = "", ...args]: readonly string[]): number {
-  const name = path.replace(/^\/(usr\/)?bin\//, "");
-  if ((name === "sh" || name === "bash") && args[0] === "-c" && args[1] !== undefined) return codeOf(wordsOf(args[1]));
-  if (name === "exit") return /^\d{1,9}$/.test(args[0] ?? "0") ? Number(args[0] ?? "0") % 256 : 2;
+function codeOf(words: readonly string[]): number {
+  const [name, argument] = commandIn(words);
+  if (name === "exit") return exitCodeOf(argument) ?? 2;
   return name === "false" ? 1 : 0;
 }
 

@@ -1,4 +1,4 @@
-// Splits command lines into words.
+// Splits command lines into words, and finds the command in them.
 
 const word = /(?:[^\s"'\\]|\\.|"(?:[^"\\]|\\.)*"|'[^']*')+/gs;
 const spelled = /\\(.)|"((?:[^"\\]|\\.)*)"|'([^']*)'/gs;
@@ -12,3 +12,13 @@ export const wordsOf = (line: string): string[] =>
         escaped ?? single ?? (double ?? "").replace(/\\(["\\$`])/g, "$1"),
     ),
   );
+
+/** The name and the arguments of a command, without its folder; of `sh -c`, those of the command after it. */
+export function commandIn([path = "", ...args]: readonly string[]): readonly [name: string, ...args: string[]] {
+  const name = path.replace(/^\/(usr\/)?bin\//, "");
+  const isShell = (name === "sh" || name === "bash") && args[0] === "-c" && args[1] !== undefined;
+  return isShell ? commandIn(wordsOf(args[1] ?? "")) : [name, ...args];
+}
+
+/** The code of `exit` with an argument; undefined if that is no number. */
+export const exitCodeOf = (text = "0"): number | undefined => (/^\d{1,9}$/.test(text) ? Number(text) % 256 : undefined);

@@ -2,7 +2,7 @@
 // of them. Other commands end with 127, as in a shell.
 import { sizeOf } from "../../api/machineConfig.ts";
 import type { Clock } from "../time/clock.ts";
-import { wordsOf } from "./shellWords.ts";
+import { commandIn, exitCodeOf } from "./shellWords.ts";
 import type { Command, Outcome, Subject } from "./runtime.ts";
 
 const outcome = (exitCode: number, stdout = "", stderr = ""): Outcome => ({ stdout, stderr, exitCode, exitSignal: 0 });
@@ -60,8 +60,10 @@ const commands: Readonly<Record<string, Run>> = {
   hostname: (machine) => outcome(0, `${environmentOf(machine)["HOSTNAME"]}\n`),
   true: () => outcome(0),
   false: () => outcome(1),
-  exit: (_machine, [code = "0"]) =>
-    /^\d{1,9}$/.test(code) ? outcome(Number(code) % 256) : outcome(2, "", `exit: ${code}: not a number\n`),
+  exit(_machine, [text]) {
+    const code = exitCodeOf(text);
+    return code === undefined ? outcome(2, "", `exit: ${text}: not a number\n`) : outcome(code);
+  },
   cat(machine, paths, stdin) {
     if (paths.length === 0) return outcome(0, stdin);
     let [stdout, stderr] = ["", ""];
@@ -76,10 +78,7 @@ const commands: Readonly<Record<string, Run>> = {
 
 /** Runs a command in a simulated Machine; undefined if it does not exit in time. */
 export async function run(machine: Subject, command: Command, clock: Clock): Promise<Outcome | undefined> {
-  const [path = "", ...args] = command.words;
-  const name = path.replace(/^\/(usr\/)?bin\//, "");
-  if ((name === "sh" || name === "bash") && args[0] === "-c" && args[1] !== undefined)
-    return run(machine, { ...command, words: wordsOf(args[1]) }, clock);
+  const [name, ...args] = commandIn(command.words);
   if (name === "sleep") return sleep(args, command, clock);
   const known = Object.hasOwn(commands, name) ? commands[name] : undefined;
   return known ? known(machine, args, command.stdin) : outcome(127, "", `${name}: command not found\n`);

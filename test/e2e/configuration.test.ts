@@ -29,8 +29,10 @@ describe.each(bindings)("the configuration of a stack of %s", (binding) => {
     );
   });
 
+  const [dynamicTest, pluginTest] = isPlugin ? [thoroughTest, test] : [test, thoroughTest];
+
   // In process for both: test/core/connection.test.ts.
-  (isPlugin ? test : thoroughTest)(
+  pluginTest(
     "a preview without changes fails with an unknown organization, one of others, and a wrong token",
     async () => {
       stack.program('import * as machines from "pulumi-machines";\nnew machines.App("same");\n');
@@ -62,8 +64,7 @@ describe.each(bindings)("the configuration of a stack of %s", (binding) => {
   });
 
   // The plugin reads both again, and the other binding takes both from the state: one of them on each.
-  const [tokenTest, endpointTest] = isPlugin ? [thoroughTest, test] : [test, thoroughTest];
-  tokenTest("a rotated token is used by refresh and destroy, or the message says how", async () => {
+  dynamicTest("a rotated token is used by refresh and destroy, or the message says how", async () => {
     const { store, clock } = service.service.context;
     const grant = { slug: "personal", expiresAt: null };
     const rotated = addToken(store, "first-token", grant, clock.now());
@@ -91,7 +92,7 @@ describe.each(bindings)("the configuration of a stack of %s", (binding) => {
     expect(await send(service, "GET", "/v1/apps?org_slug=personal")).toMatchObject({ total_apps: 0 });
   });
 
-  endpointTest("so is a corrected endpoint", async () => {
+  pluginTest("so is a corrected endpoint", async () => {
     const former = await startFaultProxy(service.url);
     await stack.set({ "machines:endpoint": former.url, "machines:retries": "0" });
     await stack.up();

@@ -13,7 +13,7 @@ import {
   type Report,
 } from "../support/modelEngine.ts";
 import { emptyStack, type Declared } from "../support/modelStack.ts";
-import { simulate, type Simulation, type Slow } from "../support/simulation.ts";
+import { withSimulation, type Simulation, type Slow } from "../support/simulation.ts";
 import { startService } from "../support/startService.ts";
 
 const image = "registry.example.com/web:1";
@@ -38,14 +38,7 @@ const machine = (config: object = {}, inputs: object = {}): Declared => ({
 const stepsOf = (report: Report): string[] =>
   report.map(({ verb, name, error }) => `${verb} ${name}${error ? "!" : ""}`);
 
-async function simulated(work: (simulation: Simulation) => Promise<void>): Promise<void> {
-  const simulation = await simulate("engine");
-  try {
-    await work(simulation);
-  } finally {
-    await simulation.close();
-  }
-}
+const simulated = (work: (simulation: Simulation) => Promise<void>): Promise<void> => withSimulation("engine", work);
 
 /** Runs in a process of its own, which must not exit early. */
 async function ran(

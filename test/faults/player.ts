@@ -18,7 +18,7 @@ import {
   type Step,
 } from "../support/modelEngine.ts";
 import { emptyStack, stateDelete, taint, unprotect, type Declared, type Kept } from "../support/modelStack.ts";
-import { simulate, type ProviderProcess, type Simulation } from "../support/simulation.ts";
+import { withSimulation, type ProviderProcess, type Simulation } from "../support/simulation.ts";
 import { isTrouble, liesOf, noTrouble, type Interference, type Trouble } from "./faultPlans.ts";
 import { inState, isClaimed, linesOf, onService } from "./inventory.ts";
 import { Broken, isRefusal, judgeAudit, judgeMade, judgeReport, judgeStep } from "./invariants.ts";
@@ -43,15 +43,16 @@ export interface Played {
 
 /** Plays one run. @throws Broken when an invariant is violated */
 export async function play(scenario: Scenario): Promise<Played> {
-  const simulation = await simulate("campaign");
-  const run = new Run(simulation, scenario);
-  try {
-    return await run.play();
-  } catch (error) {
-    throw new Broken(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n\n${run.logText()}`);
-  } finally {
-    await simulation.close();
-  }
+  return withSimulation("campaign", async (simulation) => {
+    const run = new Run(simulation, scenario);
+    try {
+      return await run.play();
+    } catch (error) {
+      throw new Broken(
+        `${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n\n${run.logText()}`,
+      );
+    }
+  });
 }
 
 /** Milliseconds from one run to the next. */

@@ -1,9 +1,9 @@
-// Whole runs in the model of the engine, in simulated time: what test/e2e tells with the real CLI in `npm run test:all`.
+// Whole runs in the model of the engine, in simulated time: what test/e2e tests with the real CLI in `npm run test:all`.
 import { describe, expect, test } from "vitest";
 import { send } from "../support/around.ts";
 import { changes, failures, refresh, up, type Host, type Report } from "../support/modelEngine.ts";
 import { emptyStack, type Declared } from "../support/modelStack.ts";
-import { simulate, type Death, type Simulation } from "../support/simulation.ts";
+import { withSimulation, type Death, type Simulation } from "../support/simulation.ts";
 import { isWrite } from "../support/startService.ts";
 import { inState, onService } from "./inventory.ts";
 
@@ -11,14 +11,8 @@ const image = (tag: string): string => `registry.example.com/shop:${tag}`;
 const app: Declared = { type: "App", name: "app", inputs: { name: "shop" } };
 const inApp = { app: { $of: "app", get: "id" } };
 
-async function simulated(work: (simulation: Simulation) => Promise<void>): Promise<void> {
-  const simulation = await simulate("whole runs");
-  try {
-    await work(simulation);
-  } finally {
-    await simulation.close();
-  }
-}
+const simulated = (work: (simulation: Simulation) => Promise<void>): Promise<void> =>
+  withSimulation("whole runs", work);
 
 /** One run in a process of its own, and what it said. */
 async function ran(

@@ -273,7 +273,7 @@ describe("a fleet with volumes", () => {
   let service: TestService;
   let fleet: Bound;
   beforeAll(async () => {
-    service = await startService();
+    service = await startService({ keepBodies: true });
     fleet = bind("Fleet", service);
     await makeApp(service, "stateful");
   });

@@ -1,10 +1,11 @@
 // A rollout whose process is killed at any of its requests, before or after the service has received it (F18, F50): the next
 // run, of another computer, finishes it. `npm run test:all` tries every request, `npm test` some.
 import { describe, expect, test } from "vitest";
-import { allOr } from "../support/extent.mts";
+import { isThorough } from "../support/extent.mts";
 import { destroy, failures, up, type Host } from "../support/modelEngine.ts";
 import { emptyStack, type Declared } from "../support/modelStack.ts";
-import { simulate, type Death, type Simulation } from "../support/simulation.ts";
+import { withSimulation, type Death, type Simulation } from "../support/simulation.ts";
+import { liveMachines } from "./liveMachines.ts";
 
 const checks = { alive: { type: "tcp", port: 8080, interval: "1s", timeout: "1s" } };
 const fleet = (tag: string, more: object = {}): Declared => ({
@@ -65,10 +66,6 @@ const cases: Readonly<Record<string, Case>> = {
   "a deletion": { before: fleet("1", { volume }), after: undefined, machines: {}, volumes: 3 },
 };
 
-const machinesOf = ({ service }: Simulation) =>
-  service.service.context.store.all<{ region: string; state: string; cordoned: number; checks: string; tag: string }>(
-    "SELECT region, state, cordoned, checks, image_ref ->> '$.tag' AS tag FROM machines WHERE destroyed_at IS NULL AND state != 'destroying'",
-  );
 const volumesOf = ({ service }: Simulation) =>
   service.service.context.store.all<{ id: string }>(
     "SELECT id FROM volumes WHERE state NOT IN ('destroyed', 'scheduling_destroy', 'destroying', 'waiting_for_detach')",
@@ -90,37 +87,36 @@ describe.each(Object.entries(cases))(
   (name, { before, after, machines, volumes, mayLeaveCopy }) => {
     test.each(["before", "after"] as const)("%s a request", async (when) => {
       // Some of the requests, other ones in each case.
-      const every = allOr([1], [13])[0] ?? 1;
-      let died = true;
-      for (let request = 1 + (name.length % every); died; request += every) {
-        const simulation = await simulate(`${name}/${when}/${request}`);
-        try {
-          const stack = emptyStack();
-          expect(failures((await runUp(simulation, stack, before)) as never)).toEqual([]);
-          died = (await runUp(simulation, stack, after, { death: { request, when } })) === "died";
-          simulation.moveAway();
-          const report = await runUp(simulation, stack, after);
-          const at = `${when} request ${request}`;
-          expect(failures(report as never), at).toEqual([]);
-          const live = machinesOf(simulation);
-          const counts: Record<string, number> = {};
-          for (const { region } of live) counts[region] = (counts[region] ?? 0) + 1;
-          expect(counts, at).toEqual(machines);
-          for (const one of live)
-            expect(one, at).toMatchObject({ state: "started", cordoned: 0, checks: "passing", tag: "2" });
-          const found = volumesOf(simulation).length;
-          expect(found, at).toBeGreaterThanOrEqual(volumes);
-          expect(found, at).toBeLessThanOrEqual(volumes + (mayLeaveCopy && died ? 3 : 0));
-          const last = simulation.start();
-          const end = await last.run(() => destroy(stack, last as Host));
-          // An App with volumes is not deleted.
-          const wrong = failures(end as never).filter(({ type }) => type !== "App" || found === 0);
-          expect(wrong, at).toEqual([]);
-          expect(machinesOf(simulation), at).toEqual([]);
-          expect(simulation.mistakes).toEqual([]);
-        } finally {
-          await simulation.close();
-        }
+      const every = isThorough ? 1 : 13;
+      const killedAt = async (request: number, simulation: Simulation): Promise<boolean> => {
+        const stack = emptyStack();
+        expect(failures((await runUp(simulation, stack, before)) as never)).toEqual([]);
+        const died = (await runUp(simulation, stack, after, { death: { request, when } })) === "died";
+        simulation.moveAway();
+        const report = await runUp(simulation, stack, after);
+        const at = `${when} request ${request}`;
+        expect(failures(report as never), at).toEqual([]);
+        const live = liveMachines(simulation);
+        const counts: Record<string, number> = {};
+        for (const { region } of live) counts[region] = (counts[region] ?? 0) + 1;
+        expect(counts, at).toEqual(machines);
+        for (const one of live)
+          expect(one, at).toMatchObject({ state: "started", cordoned: 0, checks: "passing", tag: "2" });
+        const found = volumesOf(simulation).length;
+        expect(found, at).toBeGreaterThanOrEqual(volumes);
+        expect(found, at).toBeLessThanOrEqual(volumes + (mayLeaveCopy && died ? 3 : 0));
+        const last = simulation.start();
+        const end = await last.run(() => destroy(stack, last as Host));
+        // An App with volumes is not deleted.
+        const wrong = failures(end as never).filter(({ type }) => type !== "App" || found === 0);
+        expect(wrong, at).toEqual([]);
+        expect(liveMachines(simulation), at).toEqual([]);
+        expect(simulation.mistakes).toEqual([]);
+        return died;
+      };
+      for (let request = 1 + (name.length % every); ; request += every) {
+        const died = await withSimulation(`${name}/${when}/${request}`, (simulation) => killedAt(request, simulation));
+        if (!died) return;
       }
     });
   },

@@ -162,6 +162,15 @@ function play(
   throw new Error(`the rollout does not end: ${JSON.stringify(steps.slice(-20))}`);
 }
 
+/** What is wanted while hosts cannot be reached: what is lost is not replaced where its volume is. */
+function reachableIn({ isTied, regions: counts }: Wanted, list: readonly Member[]): Readonly<Record<string, number>> {
+  const lost = (region: string): number =>
+    isTied ? list.filter((one) => one.phase === "lost" && one.region === region).length : 0;
+  return Object.fromEntries(
+    Object.entries(counts).map(([region, count]) => [region, Math.max(0, count - lost(region))]),
+  );
+}
+
 describe("F50: a rollout", () => {
   test("keeps its promises at every step, also when steps fail, and is empty afterwards", () => {
     fc.assert(
@@ -173,12 +182,7 @@ describe("F50: a rollout", () => {
         (want, list, order, failing) => {
           const world = new World(list);
           const before = world.ready();
-          // What is lost is not replaced where its volume is, and nothing is promised for it.
-          const lost = (region: string): number =>
-            want.isTied ? list.filter((one) => one.phase === "lost" && one.region === region).length : 0;
-          const reachable = Object.fromEntries(
-            Object.entries(want.regions).map(([region, count]) => [region, Math.max(0, count - lost(region))]),
-          );
+          const reachable = reachableIn(want, list);
           const total = totalOf(reachable);
           const isSafe = want.strategy === "rolling" || want.strategy === "canary";
           const floor = want.strategy === "immediate" ? 0 : Math.min(before, promised({ ...want, regions: reachable }));
@@ -283,11 +287,7 @@ describe("F50: a rollout", () => {
         );
         // The corrected template: nothing has it yet.
         for (const one of [...world.members.values()]) world.members.set(one.name, { ...one, template: "outdated" });
-        const lost = (region: string): number =>
-          want.isTied ? list.filter((one) => one.phase === "lost" && one.region === region).length : 0;
-        const reachable = Object.fromEntries(
-          Object.entries(want.regions).map(([region, count]) => [region, Math.max(0, count - lost(region))]),
-        );
+        const reachable = reachableIn(want, list);
         const floor =
           want.strategy === "immediate" ? 0 : Math.min(world.ready(), promised({ ...want, regions: reachable }));
         const second = play(

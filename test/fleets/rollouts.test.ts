@@ -8,7 +8,8 @@ import type { ServiceOptions } from "../../service/index.ts";
 import { isThorough } from "../support/extent.mts";
 import { failures, up, type Report } from "../support/modelEngine.ts";
 import { emptyStack, type Declared } from "../support/modelStack.ts";
-import { simulate, type Death, type Simulation } from "../support/simulation.ts";
+import { withSimulation, type Death, type Simulation } from "../support/simulation.ts";
+import { liveMachines } from "./liveMachines.ts";
 
 const strategies = {
   rolling: { type: "rolling", maxUnavailable: "20%" },
@@ -63,19 +64,8 @@ class Fleet {
     this.#strategy = strategy;
   }
 
-  #all() {
-    return this.#simulation.service.service.context.store.all<{
-      state: string;
-      cordoned: number;
-      checks: string;
-      tag: string;
-    }>(
-      "SELECT state, cordoned, checks, image_ref ->> '$.tag' AS tag FROM machines WHERE destroyed_at IS NULL AND state != 'destroying'",
-    );
-  }
-
   ready(tag?: string): number {
-    return this.#all().filter(
+    return liveMachines(this.#simulation).filter(
       ({ state, cordoned, checks, tag: on }) =>
         state === "started" && cordoned === 0 && checks === "passing" && (tag === undefined || on === tag),
     ).length;
@@ -89,10 +79,10 @@ class Fleet {
       { type: "Fleet", name: "web", inputs: { name: "web", ...inputsOf(strategy, version) } },
     ];
     const before = this.ready();
-    let [least, most] = [before, this.#all().length];
+    let [least, most] = [before, liveMachines(this.#simulation).length];
     time.beforeStep = () => {
       least = Math.min(least, this.ready());
-      most = Math.max(most, this.#all().length);
+      most = Math.max(most, liveMachines(this.#simulation).length);
     };
     const process = this.#simulation.start(death ? { death } : {});
     const report: Report | "died" = await process.run(() => up(this.stack, program, process));
@@ -200,7 +190,7 @@ const scenarios: Readonly<Record<string, Scenario>> = {
       const answer = await fetch(`http://127.0.0.1:${port}/v1/apps/shop/machines/${machine?.id ?? ""}/lease`, {
         method: "POST",
         headers: { authorization: `Bearer ${service.token}`, "content-type": "application/json" },
-        body: JSON.stringify({ ttl: 10, description: "somebody else" }),
+        body: JSON.stringify({ ttl: 10, description: "another client" }),
       });
       expect(answer.status).toBe(201);
       return last(fleet, good("2"));
@@ -236,8 +226,7 @@ describe.each(names)("F50: a fleet of 20 Machines, %s", (strategy) => {
   const all = Object.entries(scenarios);
   const chosen = isThorough ? all : all.filter(([name]) => sample.includes(name));
   test.each(chosen)("%s", async (name, { options, play, succeeds }) => {
-    const simulation = await simulate(`${strategy}/${name}`, options);
-    try {
+    const measure = async (simulation: Simulation): Promise<void> => {
       const fleet = new Fleet(simulation, strategy);
       const first = await fleet.up(good("1"));
       expect([first.ok, fleet.ready()]).toEqual([true, 20]);
@@ -251,9 +240,8 @@ describe.each(names)("F50: a fleet of 20 Machines, %s", (strategy) => {
       expect(ran.most).toBeLessThanOrEqual({ ...extra }[strategy as string] ?? 24);
       expect(simulation.mistakes).toEqual([]);
       cells.set(`${name}/${strategy}`, `${ran.least} of ${ran.before}`);
-    } finally {
-      await simulation.close();
-    }
+    };
+    await withSimulation(`${strategy}/${name}`, measure, options);
   });
 });
 

@@ -164,6 +164,20 @@ export async function simulate(seed: string, options: ServiceOptions = {}): Prom
   };
 }
 
+/** Does some work with a service in simulated time. */
+export async function withSimulation<T>(
+  seed: string,
+  work: (simulation: Simulation) => Promise<T>,
+  options?: ServiceOptions,
+): Promise<T> {
+  const simulation = await simulate(seed, options);
+  try {
+    return await work(simulation);
+  } finally {
+    await simulation.close();
+  }
+}
+
 const lateAnswer = ({ timeout }: Sent): Outcome => ({
   kind: "lost",
   cause: new Error(`no answer within ${timeout / 1000} s`),

@@ -19,7 +19,7 @@ export interface TestService<C extends Clock | undefined = Clock | undefined> {
   readonly clock: C;
   /** Every answered request, oldest first. */
   readonly requests: Seen[];
-  /** Every request with a body, oldest first. */
+  /** Every request with a body, oldest first, if they are kept. */
   readonly bodies: { readonly method: string; readonly path: string; readonly body: unknown }[];
   /** Plans faults; see service/faults/faults.ts. */
   fail(...faults: Fault[]): void;
@@ -30,9 +30,10 @@ export interface TestService<C extends Clock | undefined = Clock | undefined> {
 export const isWrite = ({ operation = "" }: Seen): boolean => operationsById.get(operation)?.repeat !== "read";
 
 /** Starts a service: by default strict, without delays or disk, and with an audit. */
-export async function startService<C extends Clock | undefined = undefined>(
-  options: ServiceOptions & { clock?: C } = {},
-): Promise<TestService<C>> {
+export async function startService<C extends Clock | undefined = undefined>({
+  keepBodies = false,
+  ...options
+}: ServiceOptions & { clock?: C; keepBodies?: boolean } = {}): Promise<TestService<C>> {
   const requests: Seen[] = [];
   const bodies: TestService["bodies"] = [];
   const service = createService({
@@ -42,10 +43,11 @@ export async function startService<C extends Clock | undefined = undefined>(
     ...options,
     onRequest: (seen) => requests.push(seen),
   });
-  service.app.addHook("preHandler", ({ method, url: path, body }, _reply, done) => {
-    if (body !== undefined) bodies.push({ method, path, body });
-    done();
-  });
+  if (keepBodies)
+    service.app.addHook("preHandler", ({ method, url: path, body }, _reply, done) => {
+      if (body !== undefined) bodies.push({ method, path, body });
+      done();
+    });
   const url = await service.app.listen({ host: "127.0.0.1", port: 0 });
   return {
     url,
