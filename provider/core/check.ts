@@ -10,7 +10,9 @@ import {
   CONTEXT,
   contextOf,
   kindOf,
-  usesAlone,
+  isSameObject,
+  usedAlone,
+  type UsedAlone,
   type Context,
   type Problem,
   type Resource,
@@ -29,7 +31,9 @@ export interface Surroundings {
   /** Random hexadecimal characters. */
   readonly randomHex: (characters: number) => string;
   /** Facts about the run: the state, and the interrupted creates. */
-  readonly run: Pick<Run, "inputsInState" | "isFirstReport" | "dataLossByParent" | "nameInState" | "otherUserOf"> & {
+  readonly run: Pick<Run, 
+    "inputsInState" | "inputsInProgram" | "isFirstReport" | "dataLossByParent" | "nameInState" | "otherUserOf"
+  > & {
     readonly journal: Pick<Journal, "find">;
   };
   /** The name that the engine proposes, if any: fitted to our rules, taken unchanged, or a ban on generated names. */
@@ -63,8 +67,10 @@ export function check(resource: Resource, olds: Values, news: Values, around: Su
       ),
     );
   if (problems.length === 0 && isMade) problems.push(...refusals(resource, olds, inputs, around));
+  const withContext = { ...inputs, [CONTEXT]: given };
   problems.push(
-    ...alreadyUsed(resource, olds, inputs, given, around),
+    ...alreadyUsed(resource, olds, withContext, given, around),
+    ...disagreements(resource, withContext, around),
     ...findings(resource, olds, inputs, given, around),
   );
 
@@ -310,21 +316,40 @@ function alreadyUsed(
   { owner, name }: Context,
   { run }: Surroundings,
 ): Problem[] {
-  return (resource.usesAlone?.(inputs) ?? []).flatMap(({ path, what }) => {
-    const other = run.otherUserOf(what, owner);
+  return usedAlone(resource, inputs).flatMap((used) => {
+    const other = run.otherUserOf(used, owner);
     if (other === undefined) return [];
     const before = hasInputs(olds) ? olds : run.inputsInState(owner);
-    const isInState = usesAlone(resource, before, what);
+    const isInState = usedAlone(resource, before).some((one) => isSameObject(one, used));
     const names = [JSON.stringify(other.name), name === undefined ? "this one" : JSON.stringify(name)];
     const [first, second] = isInState && !other.isInState ? names.reverse() : names;
     return [
       {
-        path,
-        message: `${what} is for one ${resource.name}, but ${first} and ${second} of this program use it; declare a second ${what.split(" ")[0] ?? ""} for ${second}`,
+        path: used.path,
+        message: `${textOf(used)} is for one ${resource.name}, but ${first} and ${second} of this program use it; declare a second ${used.kind} for ${second}`,
       },
     ];
   });
 }
+
+/** Inputs that differ from those of a new object which the resource uses. The service is asked about existing objects. */
+function disagreements(resource: Resource, inputs: Values, { run }: Surroundings): Problem[] {
+  return usedAlone(resource, inputs).flatMap((used) => {
+    const { agreesOn, source } = used;
+    const theirs = source && run.inputsInProgram(source.owner)?.[agreesOn];
+    const mine = inputs[agreesOn];
+    if ([mine, theirs].some((value) => value === undefined || value === UNKNOWN) || mine === theirs) return [];
+    return [
+      {
+        path: [agreesOn],
+        message: `got ${JSON.stringify(mine)}; must be ${JSON.stringify(theirs)}, the ${agreesOn} of ${textOf(used)} of this program`,
+      },
+    ];
+  });
+}
+
+const textOf = ({ kind, id, source }: UsedAlone): string =>
+  `${kind} ${source === undefined ? id : JSON.stringify(source.name)}`;
 
 /** Findings of the service at preview: about the service as a whole, and about inputs that are new or changed. */
 function findings(resource: Resource, olds: Values, inputs: Values, given: Context, around: Surroundings): Problem[] {

@@ -6,6 +6,7 @@ import type { ErrorCode } from "../client/errors.ts";
 import type { IdFormat } from "./ids.ts";
 import type { Journal } from "./journal.ts";
 import type { Listing } from "./listing.ts";
+import { UNKNOWN } from "./values.ts";
 
 /** Property values in the engine's form: plain JSON, with {@link UNKNOWN} for unknown values. */
 export type Values = Record<string, unknown>;
@@ -67,6 +68,18 @@ export interface Context {
   readonly inProtected?: boolean;
   /** Findings of the service at preview. Check judges them, because it knows which inputs are new. */
   readonly findings?: readonly unknown[];
+  /**
+   * The resources whose id an input is, by the input's path (`config.mounts.0.volume`). A preview does not know the id of
+   * a new resource. Only in previews of the dynamic binding: the engine tells no plugin.
+   */
+  readonly sources?: Readonly<Record<string, Source>>;
+}
+
+/** A resource of the program whose id an input is. */
+export interface Source {
+  readonly owner: string;
+  /** Its name in the program. */
+  readonly name: string;
 }
 
 /** Key of the {@link Context}; the engine hides properties that begin with two underscores. */
@@ -74,6 +87,19 @@ export const CONTEXT = "__context";
 
 /** The context in inputs or state. */
 export const contextOf = (values: Values): Context => (isObject(values[CONTEXT]) ? values[CONTEXT] : {});
+
+/** An object that only one resource of a program can use, and the input that names it. */
+export interface UsedAlone {
+  readonly path: Problem["path"];
+  /** What it is (`volume`). */
+  readonly kind: string;
+  /** Its id with its App (`shop/vol_1`), or {@link UNKNOWN}. */
+  readonly id: string;
+  /** An input that must be the same in the resource that declares the object. */
+  readonly agreesOn: string;
+  /** The resource that declares the object, if its id is unknown. */
+  readonly source?: Source;
+}
 
 /** A finding that is only a warning; preview continues. */
 export interface Warning {
@@ -242,7 +268,7 @@ interface Declaration<I extends z.ZodObject, O extends z.ZodObject, Parts extend
   /** True if old and new would use the same other object (R4). */
   readonly sharesWith?: (old: Values, next: Values) => boolean;
   /** Objects that only one resource of the program can use, by the input that names each. */
-  readonly usesAlone?: (inputs: Values) => readonly { readonly path: Problem["path"]; readonly what: string }[];
+  readonly usesAlone?: (inputs: Values) => readonly UsedAlone[];
   /** How a name is generated if none is given; `random` appends random characters (R4). */
   readonly autoname?: {
     readonly property: Path<I>;
@@ -354,9 +380,17 @@ export type Resource = Omit<Erased, keyof Defaults> & {
 export const isParent = ({ id, within: { part }, inputFields }: Resource): boolean =>
   id.form === `<${part}>` && inputFields[part]?.meta.format !== "reference";
 
-/** Whether the inputs of a resource use something that only one resource can use (`volume shop/vol_1`). */
-export const usesAlone = (resource: Resource, inputs: Values, what: string): boolean =>
-  resource.usesAlone?.(inputs).some((used) => used.what === what) ?? false;
+/** The objects that only one resource of the program can use, as far as they or the resources that declare them are known. */
+export const usedAlone = (resource: Resource, inputs: Values): readonly UsedAlone[] =>
+  (resource.usesAlone?.(inputs) ?? []).flatMap((used) => {
+    if (used.id !== UNKNOWN) return [used];
+    const source = contextOf(inputs).sources?.[used.path.join(".")];
+    return source === undefined ? [] : [{ ...used, source }];
+  });
+
+/** Whether two resources use the same object. */
+export const isSameObject = (one: UsedAlone, other: UsedAlone): boolean =>
+  one.kind === other.kind && one.id === other.id && one.source?.owner === other.source?.owner;
 
 /** The fields of an object schema. */
 export function fieldsOf(schema: z.ZodType): Readonly<Record<string, Field>> {

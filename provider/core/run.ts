@@ -18,12 +18,14 @@ import {
   contextOf,
   isParent,
   kindOf,
-  usesAlone,
+  isSameObject,
+  usedAlone,
   type Claimant,
   type Finding,
   type Problem,
   type Resource,
   type RunInfo,
+  type UsedAlone,
   type Values,
 } from "./resource.ts";
 import { hasInputs, UNKNOWN } from "./values.ts";
@@ -424,12 +426,18 @@ export class Run implements RunInfo {
     throw protectedParentError(resource, id, String(state[resource.within.part]), nameInProgram);
   }
 
-  /** Another resource of the program that uses something which only one can use (`volume shop/vol_1`). */
-  otherUserOf(what: string, owner: string | undefined): OtherUser | undefined {
+  /** Another resource of the program that uses an object which only one can use. */
+  otherUserOf(used: UsedAlone, owner: string | undefined): OtherUser | undefined {
+    const isUsedBy = (resource: Resource, values: Values): boolean =>
+      usedAlone(resource, values).some((one) => isSameObject(one, used));
     for (const [other, { resource, name = "", inputs, before = {} }] of this.#declared)
-      if (other !== owner && usesAlone(resource, inputs, what))
-        return { name, isInState: usesAlone(resource, before, what) };
+      if (other !== owner && isUsedBy(resource, inputs)) return { name, isInState: isUsedBy(resource, before) };
     return undefined;
+  }
+
+  /** The inputs of a resource in the current program, if its check has begun. */
+  inputsInProgram(owner: string): Values | undefined {
+    return this.#declaredBy(owner)?.inputs;
   }
 
   /** Counts a deletion in an App or a cluster as running. @returns a function that ends the count */

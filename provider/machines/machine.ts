@@ -75,11 +75,13 @@ export const machine: Resource = defineResource({
     updatedAt: "any",
   },
   derivedFrom: { imageRef: "config.image", placedRegion: "region" },
-  sharesWith: (old, next) => volumesOf(old).some((volume) => volumesOf(next).includes(volume)),
+  sharesWith: (old, next) => volumesOf(old).some((volume) => volume !== UNKNOWN && volumesOf(next).includes(volume)),
   usesAlone: (inputs) =>
     volumesOf(inputs).map((volume, i) => ({
       path: ["config", "mounts", i, "volume"],
-      what: `volume ${bareId(String(inputs["app"]))}/${volume}`,
+      kind: "volume",
+      id: volume === UNKNOWN ? UNKNOWN : `${bareId(String(inputs["app"]))}/${volume}`,
+      agreesOn: "region",
     })),
   autoname: { property: "name", maxLength: 63, separator: "-", random: true },
   validate,
@@ -247,6 +249,6 @@ function volumesOf(values: Values): string[] {
   const mounts: unknown[] = isObject(settings) && Array.isArray(settings.mounts) ? settings.mounts : [];
   return mounts.flatMap((mount) => {
     const volume = isObject(mount) ? mount["volume"] : undefined;
-    return typeof volume === "string" && volume !== UNKNOWN ? [bareId(volume)] : [];
+    return typeof volume === "string" ? [bareId(volume)] : [];
   });
 }

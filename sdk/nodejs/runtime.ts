@@ -111,17 +111,52 @@ function contextFor(
   opts: pulumi.CustomResourceOptions | undefined,
 ): pulumi.Inputs {
   const { create, update, delete: remove } = opts?.customTimeouts ?? {};
-  // A plain promise: an output would carry the parent as a dependency, and with it all of the parent's children, which
-  // would then wait for one another.
-  const parent = new Promise<string>((resolve) => void pulumi.output(opts?.parent?.urn ?? "").apply(resolve));
-  const owner = parent.then((urn) => ownerHash(type, name, urn));
+  const owner = urnOf(opts?.parent).then((parent) => ownerHash(type, name, parent));
   return {
     name,
     owner,
     timeouts: { create, update, delete: remove },
-    ...(pulumi.runtime.isDryRun() ? { findings: findingsFor(type, args, owner) } : {}),
+    ...(pulumi.runtime.isDryRun() ? { findings: findingsFor(type, args, owner), sources: sourcesIn(args) } : {}),
   };
 }
+
+/** The resource that an input is the id of, for check: a preview does not know the id of a new resource. */
+interface Source {
+  readonly owner: string;
+  readonly name: string;
+}
+
+/** The sources of inputs, by path. */
+async function sourcesIn(args: Record<string, unknown>): Promise<Record<string, Source>> {
+  const found = outputsIn(args).map(async ([path, output]) => [path.join("."), await sourceOf(output)] as const);
+  return Object.fromEntries((await Promise.all(found)).flatMap(([path, source]) => (source ? [[path, source]] : [])));
+}
+
+function outputsIn(value: unknown, path: readonly string[] = []): (readonly [readonly string[], pulumi.Output<unknown>])[] {
+  if (pulumi.Output.isInstance(value)) return [[path, value]];
+  if (typeof value !== "object" || value === null || pulumi.Resource.isInstance(value)) return [];
+  return Object.entries(value).flatMap(([name, inner]) => outputsIn(inner, [...path, name]));
+}
+
+/** The resource of this package whose id an output is. A value that is only derived from an id is none. */
+async function sourceOf(output: pulumi.Output<unknown>): Promise<Source | undefined> {
+  for (const resource of await getAllResources(output)) {
+    const { __pulumiType: token = "", __name: name = "", __parentResource: parent } = resource as Internals;
+    const type = token.slice(typeToken("").length);
+    if (!token.startsWith(typeToken("")) || (resource as pulumi.CustomResource).id !== output) continue;
+    // The SDK names the stack as the parent of what has none.
+    const isChild = parent?.__pulumiType !== pulumi.runtime.rootPulumiStackTypeName;
+    return { owner: ownerHash(type, name, isChild ? await urnOf(parent) : ""), name };
+  }
+  return undefined;
+}
+
+/**
+ * The URN of a parent. A plain promise: an output would carry the parent as a dependency, and with it all of the parent's
+ * children, which would then wait for one another.
+ */
+const urnOf = (parent: pulumi.Resource | undefined): Promise<string> =>
+  new Promise((resolve) => void pulumi.output(parent?.urn ?? "").apply(resolve));
 
 const ownerHash = (type: string, name: string, parent: string): string =>
   ownerInProgram({ project: pulumi.getProject(), stack: pulumi.getStack(), type, parent, name });
@@ -234,7 +269,11 @@ async function custom(
   return found;
 }
 
+/** What the SDK keeps in a resource, and does not declare. */
 interface Internals extends pulumi.ComponentResource {
+  readonly __pulumiType?: string;
+  readonly __name?: string;
+  readonly __parentResource?: Internals;
   readonly __data?: Promise<unknown>;
   readonly __childResources?: ReadonlySet<pulumi.Resource>;
 }

@@ -23,7 +23,9 @@ const run = (type: string, news: Values, olds: Values = {}) => {
       nameInState: (owner) => (owner === "replaced" ? "fixed" : undefined),
       inputsInState: (owner) => (owner === "moved" ? { name: "fixed", organization: "before" } : {}),
       isFirstReport: () => true,
-      otherUserOf: (what) => (what === "volume a/vol_1" ? { name: "first", isInState: false } : undefined),
+      inputsInProgram: (owner) => (owner === "data" ? { region: "ams" } : undefined),
+      otherUserOf: ({ id, source }) =>
+        id === "a/vol_1" || source?.owner === "shared" ? { name: "first", isInState: false } : undefined,
       dataLossByParent: () => undefined,
     },
   });
@@ -40,6 +42,21 @@ describe("check", () => {
     expect(mounting("vol_1")).toEqual([problem]);
     expect(mounting("a/vol_2")).toEqual([]);
     expect(mounting(UNKNOWN)).toEqual([]);
+  });
+
+  test("a new volume is recognized by the resource that declares it", () => {
+    const mounting = (owner: string, region?: string) =>
+      machine(
+        { mounts: [{ volume: UNKNOWN, path: "/data" }] },
+        { region, __context: { name: "web", sources: { "config.mounts.0.volume": { owner, name: "data" } } } },
+      );
+    expect(mounting("shared")).toEqual([
+      'config.mounts[0].volume: volume "data" is for one Machine, but "first" and "web" of this program use it; declare a second volume for "web"',
+    ]);
+    expect(mounting("data", "iad")).toEqual(['region: got "iad"; must be "ams", the region of volume "data" of this program']);
+    expect(mounting("data", "ams")).toEqual([]);
+    expect(mounting("data")).toEqual([]);
+    expect(mounting("other", "iad")).toEqual([]);
   });
 
   test("the message asks for a second volume for the Machine that does not mount this one in the state", () => {

@@ -53,10 +53,11 @@ describe("guarded resources (R11)", () => {
     const machine = typeOf("Machine");
     const mounting = (name: string, volume: string) =>
       as(name, { app: "shop", config: { image: "x", mounts: [{ volume, path: "/d" }] } });
+    const volume = (id: string) => ({ path: [], kind: "volume", id, agreesOn: "region" });
     run.declare(machine, mounting("one", "shop/vol_1"), mounting("one", "shop/vol_2"));
-    expect(run.otherUserOf("volume shop/vol_2", "owner-two")).toEqual({ name: "one", isInState: false });
-    expect(run.otherUserOf("volume shop/vol_2", "owner-one")).toBeUndefined();
-    expect(run.otherUserOf("volume shop/vol_1", "owner-two")).toBeUndefined();
+    expect(run.otherUserOf(volume("shop/vol_2"), "owner-two")).toEqual({ name: "one", isInState: false });
+    expect(run.otherUserOf(volume("shop/vol_2"), "owner-one")).toBeUndefined();
+    expect(run.otherUserOf(volume("shop/vol_1"), "owner-two")).toBeUndefined();
   });
 
   test("what is in a protected cluster is kept, unless this run ends the protection", () => {
