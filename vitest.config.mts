@@ -5,9 +5,9 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 import { isThorough } from "./test/support/extent.mts";
 import { hang, wholeRun, wholeTest } from "./test/support/patience.mts";
 
-// One more than there are cores: most tests wait more than they compute, and a run of the CLI is several processes that wait
+// Two more than there are cores: most tests wait more than they compute, and a run of the CLI is several processes that wait
 // for each other.
-const maxWorkers = Math.max(2, availableParallelism()) + 1;
+const maxWorkers = Math.max(2, availableParallelism()) + 2;
 
 /** The longest files, which begin first: otherwise the last one runs alone, and a core is idle. */
 const longest = ["promotion", "promotionBack", "fleets", "orphans", "examples", "plugin", "configuration"];

@@ -8,7 +8,8 @@ import { findRuntime } from "../support/runtimes.ts";
 import { counts, Stack } from "../support/stack.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
-const names = readdirSync("examples");
+// volumes.test.ts and database.test.ts show the same of these two, besides their own steps.
+const names = readdirSync("examples").filter((name) => isThorough || !["volumes", "database"].includes(name));
 
 // One of them runs with both bindings, because it has every resource and every function.
 describe.each([

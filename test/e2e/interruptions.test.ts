@@ -91,7 +91,7 @@ describe.each(bindingsOr("pulumi-machines"))("an update of ten Machines on %s", 
     expect(await onImage("2")).toBe(7);
   });
 
-  test("a good image repairs all of them, those that are down first", async () => {
+  thoroughTest("a good image repairs all of them, those that are down first", async () => {
     await stack.set({ image: image("4"), simulate: "", patience: "10m" });
     const { code, output, least } = await observed("--parallel", "200");
     expect(code, output).toBe(0);

@@ -118,7 +118,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("nothing is lost over severa
       expect(counts(again.output), again.output).toEqual({ unchanged: 8 });
     });
 
-    test("a deletion by --target keeps it too, although the provider does not see the new ones", async () => {
+    thoroughTest("a deletion by --target keeps it too, although the provider does not see the new ones", async () => {
       const failed = await up({ NAME: "third", FAILS: "1" });
       expect(failed.code, failed.output).not.toBe(0);
       const urns = [
@@ -132,7 +132,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("nothing is lost over severa
       expect(await there()).toEqual(all);
     });
 
-    test("undoing a rename with changed values restores the values", async () => {
+    thoroughTest("undoing a rename with changed values restores the values", async () => {
       const failed = await up({ NAME: "fourth", VALUE: "w", FAILS: "1" });
       expect(failed.code, failed.output).not.toBe(0);
       expect(await there()).toMatchObject({ team: "w" });

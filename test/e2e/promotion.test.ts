@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { send } from "../support/around.ts";
 import { isThorough } from "../support/extent.mts";
+import { thoroughTest } from "../support/thorough.ts";
 import { digest, done, image, prepare, refused, type Prepared } from "../support/promotion.ts";
 import type { Stack } from "../support/stack.ts";
 import type { TestService } from "../support/startService.ts";
@@ -82,7 +83,8 @@ describe("promotion", () => {
     expect(await stack.ok("stack", "output", "--json", "--stack", "staging")).toBe("{}\n");
   });
 
-  test("an update that failed and was rolled back is reported", async () => {
+  // test/cli/promote.test.ts has releases whose last update has failed.
+  thoroughTest("an update that failed and was rolled back is reported", async () => {
     const program = stack.read();
     stack.program(program.replace('LOG_FORMAT: "json"', 'LOG_FORMAT: "json", MACHINES_SIMULATE: "crash"'));
     expect(await stack.fails("up", "--yes", "--skip-preview", "--stack", "dev")).toContain("runs again, as version");
@@ -96,7 +98,7 @@ describe("promotion", () => {
     );
   });
 
-  test("an update that succeeds afterwards ends that", async () => {
+  thoroughTest("an update that succeeds afterwards ends that", async () => {
     await stack.ok("up", "--yes", "--skip-preview", "--stack", "dev");
     expect(await done(npm("status", "dev"))).toMatch(/^dev .* 1 healthy\n$/m);
   });

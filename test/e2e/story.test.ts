@@ -4,6 +4,7 @@ import { send } from "../support/around.ts";
 import { expectUnchanged } from "../support/invariants.ts";
 import { bindingsOr, counts, Stack } from "../support/stack.ts";
 import { isWrite, startService, type TestService } from "../support/startService.ts";
+import { thoroughTest } from "../support/thorough.ts";
 
 const good = "registry.example.com/shop:1.0.0";
 
@@ -202,7 +203,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("the story of a stack on %s"
     expect(await machines()).toHaveLength(2);
   });
 
-  test("moving a Machine with a fixed name deletes the old one first, and one exists afterwards", async () => {
+  thoroughTest("moving a Machine with a fixed name deletes the old one first, and one exists afterwards", async () => {
     change(({ web }) => (web["name"] = "fixed"));
     await stack.up();
     const before = await find("web");
@@ -246,7 +247,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("the story of a stack on %s"
     await unchanged();
   });
 
-  test("another client's lease: up fails with the holder's name while it is held, and succeeds when it is released", async () => {
+  thoroughTest("another client's lease: up fails with the holder's name while it is held, and succeeds when it is released", async () => {
     const live = await find("web");
     const { data } = (await outside(live, "/lease", { ttl: 120, description: "another deploy" })) as {
       data: { nonce: string };

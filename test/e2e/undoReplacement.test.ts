@@ -155,7 +155,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("undoing a replacement, %s",
       await stack.up();
     });
 
-    test("alternatively the loss is allowed, and the replacement stays", async () => {
+    thoroughTest("alternatively the loss is allowed, and the replacement stays", async () => {
       await forced(stack, "Volume", "data");
       const [replacement = ""] = idsOf(stack, "data").current;
       stack.program(shop("undo-shop", ", allowDataLoss: true"));
@@ -189,7 +189,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("undoing a replacement, %s",
     expect(await apps()).toEqual([]);
   });
 
-  test("of a forced replacement of an App in which others have created objects meanwhile", async () => {
+  thoroughTest("of a forced replacement of an App in which others have created objects meanwhile", async () => {
     const stack = await begin(shop(""));
     const before = stack.state();
     expect(await forced(stack, "App", "shop")).toMatch(/destroys its data|would be replaced/);
