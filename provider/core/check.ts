@@ -31,7 +31,8 @@ export interface Surroundings {
   /** Random hexadecimal characters. */
   readonly randomHex: (characters: number) => string;
   /** Facts about the run: the state, and the interrupted creates. */
-  readonly run: Pick<Run, 
+  readonly run: Pick<
+    Run,
     "inputsInState" | "inputsInProgram" | "isFirstReport" | "dataLossByParent" | "nameInState" | "otherUserOf"
   > & {
     readonly journal: Pick<Journal, "find">;

@@ -132,7 +132,10 @@ async function sourcesIn(args: Record<string, unknown>): Promise<Record<string, 
   return Object.fromEntries((await Promise.all(found)).flatMap(([path, source]) => (source ? [[path, source]] : [])));
 }
 
-function outputsIn(value: unknown, path: readonly string[] = []): (readonly [readonly string[], pulumi.Output<unknown>])[] {
+function outputsIn(
+  value: unknown,
+  path: readonly string[] = [],
+): (readonly [readonly string[], pulumi.Output<unknown>])[] {
   if (pulumi.Output.isInstance(value)) return [[path, value]];
   if (typeof value !== "object" || value === null || pulumi.Resource.isInstance(value)) return [];
   return Object.entries(value).flatMap(([name, inner]) => outputsIn(inner, [...path, name]));

@@ -53,7 +53,9 @@ describe("check", () => {
     expect(mounting("shared")).toEqual([
       'config.mounts[0].volume: volume "data" is for one Machine, but "first" and "web" of this program use it; declare a second volume for "web"',
     ]);
-    expect(mounting("data", "iad")).toEqual(['region: got "iad"; must be "ams", the region of volume "data" of this program']);
+    expect(mounting("data", "iad")).toEqual([
+      'region: got "iad"; must be "ams", the region of volume "data" of this program',
+    ]);
     expect(mounting("data", "ams")).toEqual([]);
     expect(mounting("data")).toEqual([]);
     expect(mounting("other", "iad")).toEqual([]);

@@ -292,20 +292,23 @@ describe.each(bindingsOr("pulumi-machines"))("arguments in JavaScript on %s", (b
   });
 
   // The engine does not tell the plugin which resource an unknown id belongs to.
-  test.skipIf(binding.endsWith("-plugin"))("a new volume with two Machines, one of them in another region", async () => {
-    script(`
+  test.skipIf(binding.endsWith("-plugin"))(
+    "a new volume with two Machines, one of them in another region",
+    async () => {
+      script(`
       const { ComponentResource } = require("@pulumi/pulumi");
       const parent = new ComponentResource("my:index:Storage", "storage");
       const data = new machines.Volume("data", { app: "taken", region: "ams" }, { parent });
       const config = { image: "${image}", mounts: [{ volume: data.id, path: "/data" }] };
       const first = new machines.Machine("first", { app: "taken", region: "ams", config });
       new machines.Machine("second", { app: "taken", region: "iad", config }, { dependsOn: first });`);
-    const output = await stack.fails("preview");
-    expect(output).toContain(
-      'config.mounts[0].volume: volume "data" is for one Machine, but "first" and "second" of this program use it; declare a second volume for "second"',
-    );
-    expect(output).toContain('region: got "iad"; must be "ams", the region of volume "data" of this program');
-  });
+      const output = await stack.fails("preview");
+      expect(output).toContain(
+        'config.mounts[0].volume: volume "data" is for one Machine, but "first" and "second" of this program use it; declare a second volume for "second"',
+      );
+      expect(output).toContain('region: got "iad"; must be "ams", the region of volume "data" of this program');
+    },
+  );
 
   test("an empty secret is a valid value", async () => {
     script('new machines.Secret("a", { app: "taken", name: "EMPTY", value: "" });');

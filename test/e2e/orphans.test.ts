@@ -212,7 +212,9 @@ new machines.IpAssignment("ipAssignment", { app: app.id, type: "v6" });
   });
 
   // test/cli/report.test.ts has an interrupted create without the journal.
-  thoroughTest("a Machine created on another computer is imported for the resource that waits for it", async ({ skip }) => {
+  thoroughTest(
+    "a Machine created on another computer is imported for the resource that waits for it",
+    async ({ skip }) => {
       skip(!isPlugin);
       await killDuring("later", "{ parent: tier }");
       rmSync(join(stack.env["PULUMI_HOME"] ?? "", "machines"), { recursive: true });
@@ -224,7 +226,8 @@ new machines.IpAssignment("ipAssignment", { app: app.id, type: "v6" });
       expect(stack.state()["later"]?.id).toBe(found?.id);
       expect(await stack.preview()).toEqual({});
       expect(counts(await stack.up())).not.toHaveProperty("created");
-  });
+    },
+  );
 
   // test/cli/report.test.ts compares with such a provider.
   thoroughTest("an object at an explicit provider's endpoint is imported through that provider", async ({ skip }) => {
@@ -364,21 +367,24 @@ new machines.Machine("web", { app: "${app}", name: "web-${i}", region: "ams", co
     }
   });
 
-  thoroughTest("a duplicate created by one stack is reported only to that stack; a rename does not change its owner", async () => {
-    const [own, other] = stacks;
-    const all = await send<Live[]>(service, "GET", `/v1/apps/${app}/machines`);
-    const id = webOf(own);
-    const config = all.find((one) => `${app}/${one.id}` === id)?.config;
-    const copy = `${app}/${await makeMachine(service, app, { name: "copy", region: "ams", config })}`;
-    const reported = async (stack: Stack) =>
-      (JSON.parse(await orphans(stack, "--app", app, "--json")) as ReportJson).orphans.find((one) => one.id === copy);
-    const deletion = `npx pulumi-machines orphans --app ${app} --delete ${copy}`;
-    expect(await reported(own)).toMatchObject({ madeBy: "stack", delete: deletion });
-    expect(await reported(other)).toMatchObject({ madeBy: "namesake", delete: null });
-    await own.ok("stack", "rename", "staging");
-    // The plugin's tags have the old name; the dynamic binding's state still has it.
-    const isPlugin = binding === "pulumi-machines-plugin";
-    expect(await reported(own)).toMatchObject(isPlugin ? { madeBy: "perhaps", delete: null } : { madeBy: "stack" });
-    expect(await reported(other)).toMatchObject({ madeBy: "namesake", delete: null });
-  });
+  thoroughTest(
+    "a duplicate created by one stack is reported only to that stack; a rename does not change its owner",
+    async () => {
+      const [own, other] = stacks;
+      const all = await send<Live[]>(service, "GET", `/v1/apps/${app}/machines`);
+      const id = webOf(own);
+      const config = all.find((one) => `${app}/${one.id}` === id)?.config;
+      const copy = `${app}/${await makeMachine(service, app, { name: "copy", region: "ams", config })}`;
+      const reported = async (stack: Stack) =>
+        (JSON.parse(await orphans(stack, "--app", app, "--json")) as ReportJson).orphans.find((one) => one.id === copy);
+      const deletion = `npx pulumi-machines orphans --app ${app} --delete ${copy}`;
+      expect(await reported(own)).toMatchObject({ madeBy: "stack", delete: deletion });
+      expect(await reported(other)).toMatchObject({ madeBy: "namesake", delete: null });
+      await own.ok("stack", "rename", "staging");
+      // The plugin's tags have the old name; the dynamic binding's state still has it.
+      const isPlugin = binding === "pulumi-machines-plugin";
+      expect(await reported(own)).toMatchObject(isPlugin ? { madeBy: "perhaps", delete: null } : { madeBy: "stack" });
+      expect(await reported(other)).toMatchObject({ madeBy: "namesake", delete: null });
+    },
+  );
 });

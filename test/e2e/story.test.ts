@@ -247,31 +247,34 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("the story of a stack on %s"
     await unchanged();
   });
 
-  thoroughTest("another client's lease: up fails with the holder's name while it is held, and succeeds when it is released", async () => {
-    const live = await find("web");
-    const { data } = (await outside(live, "/lease", { ttl: 120, description: "another deploy" })) as {
-      data: { nonce: string };
-    };
-    change(({ web, options }) => {
-      web["config"] = { ...(web["config"] as object), env: { GREETING: "leased" } };
-      options["customTimeouts"] = { update: "3s" };
-    });
-    expect(await stack.fails("up", "--yes", "--skip-preview")).toMatch(
-      /did not come free within 3s: .*lease currently held by .*, expires at/,
-    );
-    expect((await find("web")).version).toBe(live.version);
-    change(({ options }) => (options["customTimeouts"] = { update: "2m" }));
-    const before = service.requests.length;
-    const up = stack.up();
-    const refused = () =>
-      service.requests.slice(before).some(({ status, path }) => status === 409 && path.endsWith("/lease"));
-    await expect.poll(refused).toBe(true);
-    await send(service, "DELETE", `/v1/apps/${app}/machines/${live.id}/lease`, undefined, {
-      "svc-machine-lease-nonce": data.nonce,
-    });
-    expect(counts(await up)).toEqual({ updated: 1, unchanged: 4 });
-    expect((await find("web")).config["env"]).toEqual({ GREETING: "leased" });
-  });
+  thoroughTest(
+    "another client's lease: up fails with the holder's name while it is held, and succeeds when it is released",
+    async () => {
+      const live = await find("web");
+      const { data } = (await outside(live, "/lease", { ttl: 120, description: "another deploy" })) as {
+        data: { nonce: string };
+      };
+      change(({ web, options }) => {
+        web["config"] = { ...(web["config"] as object), env: { GREETING: "leased" } };
+        options["customTimeouts"] = { update: "3s" };
+      });
+      expect(await stack.fails("up", "--yes", "--skip-preview")).toMatch(
+        /did not come free within 3s: .*lease currently held by .*, expires at/,
+      );
+      expect((await find("web")).version).toBe(live.version);
+      change(({ options }) => (options["customTimeouts"] = { update: "2m" }));
+      const before = service.requests.length;
+      const up = stack.up();
+      const refused = () =>
+        service.requests.slice(before).some(({ status, path }) => status === 409 && path.endsWith("/lease"));
+      await expect.poll(refused).toBe(true);
+      await send(service, "DELETE", `/v1/apps/${app}/machines/${live.id}/lease`, undefined, {
+        "svc-machine-lease-nonce": data.nonce,
+      });
+      expect(counts(await up)).toEqual({ updated: 1, unchanged: 4 });
+      expect((await find("web")).config["env"]).toEqual({ GREETING: "leased" });
+    },
+  );
 
   test("destroy leaves the service empty", async () => {
     const output = await stack.destroy();
