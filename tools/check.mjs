@@ -3,7 +3,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { checkCitations } from "./lib/citations.mjs";
 import { checkLayers } from "./lib/layers.mjs";
-import { bin, inRoot } from "./lib/paths.mjs";
+import { bin, inRoot, tsc } from "./lib/paths.mjs";
 import { main, quiet, say, Stop } from "./lib/process.mjs";
 import { completeLock } from "./lib/packageLock.mjs";
 import { sdkChecks } from "./lib/sdkChecks.mjs";
@@ -19,7 +19,7 @@ const fixes = {
 };
 
 const checks = {
-  types: { command: "tsc", args: ["--noEmit", "-p", "tsconfig.json"] },
+  types: { command: "node", args: [tsc, "--noEmit", "-p", "tsconfig.json"] },
   ...examples(),
   lint: { command: "oxlint", args: ["--type-aware", "--deny-warnings"] },
   format: { command: "oxfmt", args: ["--check"] },
@@ -81,7 +81,7 @@ function examples() {
   return Object.fromEntries(
     all.map((name) => [
       `example ${name}`,
-      { command: "tsc", args: ["--noEmit", "-p", `examples/${name}/tsconfig.json`] },
+      { command: "node", args: [tsc, "--noEmit", "-p", `examples/${name}/tsconfig.json`] },
     ]),
   );
 }

@@ -4,7 +4,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { goEnvironment, goProblem, isOffline } from "../setup/sdkGenerator.mjs";
 import { inPythonEnvironment, pythonEnvironment } from "../setup/python.mjs";
-import { bin, cache, inRoot } from "./paths.mjs";
+import { bin, cache, inRoot, tsc } from "./paths.mjs";
 import { quiet } from "./process.mjs";
 
 const GO_SDK = "sdk/go/machines";
@@ -60,7 +60,7 @@ async function checkPlugin(env) {
     "docs.ts": snippets("docs/bindings.md", "docs/import.md"),
   });
   return inTurn([
-    () => quiet(path.join(bin, "tsc"), ["-p", program], { cwd: inRoot("."), env }),
+    () => quiet("node", [tsc, "-p", program], { cwd: inRoot("."), env }),
     () => quiet(path.join(bin, "publint"), ["run", "sdk/nodejs-plugin", "--strict"], { cwd: inRoot("."), env }),
   ]);
 }

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import fs from "node:fs";
 import path from "node:path";
 import { withLock } from "../lib/lock.mjs";
-import { bin, cache, inRoot, state } from "../lib/paths.mjs";
+import { cache, inRoot, state, tsc } from "../lib/paths.mjs";
 import { quiet, say, Stop, tail } from "../lib/process.mjs";
 
 const SOURCES = ["api", "provider", "cli", "sdk/nodejs", "sdk/nodejs-plugin", "service", "policy"];
@@ -34,7 +34,7 @@ export async function build(env, { force = false } = {}) {
 }
 
 const compile = (project, env) =>
-  quiet(path.join(bin, "tsc"), ["-p", path.join(project, "tsconfig.json")], {
+  quiet("node", [tsc, "-p", path.join(project, "tsconfig.json")], {
     cwd: inRoot("."),
     env,
     alive: `still compiling ${project}`,
