@@ -1532,6 +1532,8 @@ export interface FleetInputs {
   deleteVolumes?: boolean | undefined;
   /** Version of the App's secrets that the Machines must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change begins a rollout. It cannot be read back. */
   minSecretsVersion?: number | undefined;
+  /** Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, the limits are left alone. */
+  memoryLimitMb?: number | undefined;
   /** Machines that exist and become members, by their ids. Those that have the configuration already are not restarted. A Machine of the program must leave it first: give its resource `retainOnDelete`, run `up`, and remove it together with adopting it here. */
   adopt?: string[] | undefined;
   /** How the Machines are changed from one configuration to the next; rolling when left out. */
@@ -1574,6 +1576,8 @@ export interface FleetOutputs {
   deleteVolumes: boolean;
   /** Version of the App's secrets that the Machines must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change begins a rollout. It cannot be read back. */
   minSecretsVersion?: number | undefined;
+  /** Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, the limits are left alone. */
+  memoryLimitMb?: number | undefined;
   /** Machines that exist and become members, by their ids. Those that have the configuration already are not restarted. A Machine of the program must leave it first: give its resource `retainOnDelete`, run `up`, and remove it together with adopting it here. */
   adopt?: string[] | undefined;
   /** How the Machines are changed from one configuration to the next; rolling when left out. */

@@ -52,12 +52,15 @@ function titleOf(urn: string): string {
   return `${resourceName(type) ?? type} ${nameIn(urn)}`;
 }
 
+/** Removes "1 error occurred:", which the engine puts before the error of a half-made object. */
+export const withoutCount = (text: string): string => text.replaceAll(/\d+ errors? occurred:\s*\*\s*/g, "");
+
 /** The errors of a run, each with its resource. */
 export const errorsIn = (events: readonly Event[]): string[] => [
   ...new Set(
     events.flatMap(({ diagnosticEvent: found }) => {
       if (found?.severity !== "error") return [];
-      const text = plain(found.message).replace(/^error: /, "");
+      const text = withoutCount(plain(found.message).replace(/^error: /, ""));
       // The engine repeats at its end that it failed.
       if (text === "" || /^(preview|update) failed$/.test(text)) return [];
       const { urn = "" } = found;

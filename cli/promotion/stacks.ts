@@ -8,6 +8,7 @@ import { MachinesError, messageOf } from "../../provider/client/errors.ts";
 import { bareId } from "../../api/names.ts";
 import { validated } from "../../api/validated.ts";
 import { didYouMean } from "../../api/didYouMean.ts";
+import { withoutCount } from "./engine.ts";
 import { listStacks, noPulumi, pulumi, setupProblem, SetupError } from "../pulumi.ts";
 
 /** A stack in the form of the Automation API. */
@@ -286,7 +287,9 @@ export function reasonOf(error: unknown, { name }: Stack): string {
   const wrongLevel = /parsing enforcement level for "[^\n]*/.exec(text)?.[0];
   if (wrongLevel !== undefined)
     return `--policy-pack-config: ${wrongLevel}; the levels are advisory, mandatory, remediate and disabled`;
-  const errors = text.split("\n").filter((line) => line.includes("error: ") && !/ failed\s*$/.test(line));
+  const errors = withoutCount(text)
+    .split("\n")
+    .filter((line) => line.includes("error: ") && !/ failed\s*$/.test(line));
   return errors.at(-1)?.trim() ?? "see above";
 }
 

@@ -35,32 +35,30 @@ const app = new machines.App("shop", {}, { protect: production });
 const address = new machines.IpAssignment("public", { app: app.id, type: "v6" });
 
 // Settings that differ between stacks stay here and are never promoted.
-const web = (settings.getObject<string[]>("regions") ?? ["ams"]).map(
-  (region) =>
-    new machines.Machine(`web-${region}`, {
-      app: app.id,
-      region,
-      onUpdateFailure: "rollback",
-      config: {
-        image: release.image,
-        env: release.settings,
-        guest: { cpuKind: "shared", cpus: 1, memoryMb: settings.getNumber("memoryMb") ?? 512 },
-        metadata: { team: "shop", environment: pulumi.getStack() },
-        stopConfig: { signal: "SIGTERM", timeout: "30s" },
-        services: [
-          {
-            protocol: "tcp",
-            internalPort: 8080,
-            ports: [
-              { port: 80, handlers: ["http"], forceHttps: true },
-              { port: 443, handlers: ["tls", "http"] },
-            ],
-            checks: [{ type: "http", path: "/healthz", interval: "15s", timeout: "2s", gracePeriod: "5s" }],
-          },
+const web = new machines.Fleet("web", {
+  app: app.id,
+  regions: settings.getObject<Record<string, number>>("regions") ?? { ams: 1 },
+  config: {
+    image: release.image,
+    env: release.settings,
+    guest: { cpuKind: "shared", cpus: 1, memoryMb: settings.getNumber("memoryMb") ?? 512 },
+    metadata: { team: "shop", environment: pulumi.getStack() },
+    stopConfig: { signal: "SIGTERM", timeout: "30s" },
+    services: [
+      {
+        protocol: "tcp",
+        internalPort: 8080,
+        ports: [
+          { port: 80, handlers: ["http"], forceHttps: true },
+          { port: 443, handlers: ["tls", "http"] },
         ],
+        checks: [{ type: "http", path: "/healthz", interval: "15s", timeout: "2s", gracePeriod: "5s" }],
       },
-    }),
-);
+    ],
+  },
+  strategy: { type: "rolling" },
+  onFailure: "rollback",
+});
 
 const runs = release.runBy(web);
 

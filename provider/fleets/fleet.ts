@@ -15,6 +15,7 @@ import {
   fleetMachines,
   fleetOf,
   fleetTagged,
+  lacksMemoryLimit,
   membersOf,
   phaseOf,
   noConfig,
@@ -146,7 +147,9 @@ function driftOf(members: readonly Found[], wanted: Partial<FleetInputs>, config
       return [
         `${name} (${machine.id}): config.${differencesOf(machine, config, wanted.volume !== undefined).join(", config.")} differs`,
       ];
-    if (template === "metadata") return [`${name} (${machine.id}): config.metadata differs`];
+    const isUnlimited = lacksMemoryLimit(machine, wanted.memoryLimitMb);
+    if (template === "metadata")
+      return [`${name} (${machine.id}): ${isUnlimited ? "memoryLimitMb" : "config.metadata"} differs`];
     return isReady ? [] : [`${name} (${machine.id}): is ${machine.state} and not ready`];
   });
   return [...counts, ...changed].sort();
@@ -212,7 +215,17 @@ export const fleet = defineResource({
     },
     {
       needs: ["app", "config"],
-      uses: ["name", "regions", "count", "spreadOver", "strategy", "promoted", "minSecretsVersion", "volume"],
+      uses: [
+        "name",
+        "regions",
+        "count",
+        "spreadOver",
+        "strategy",
+        "promoted",
+        "minSecretsVersion",
+        "volume",
+        "memoryLimitMb",
+      ],
       isAboutAll: true,
       ask: previewRollout,
     },
@@ -257,8 +270,8 @@ export const fleet = defineResource({
     }
     if (machines.length === 0 && totalOf(regionsOf(state)) > 0) return undefined;
     const { config } = state;
-    const { minSecretsVersion, volume } = state;
-    const template: Template = { config, minSecretsVersion, volume };
+    const { minSecretsVersion, volume, memoryLimitMb } = state;
+    const template: Template = { config, minSecretsVersion, volume, memoryLimitMb };
     const key = keyOf({ run }, id, undefined);
     const found = membersOf(machines, key, template, undefined);
     // During a rollout that has stopped or waits, the differences are its own.

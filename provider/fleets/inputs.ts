@@ -138,6 +138,10 @@ export const inputs = z.object({
     .describe(
       "Version of the App's secrets that the Machines must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change begins a rollout. It cannot be read back.",
     ),
+  memoryLimitMb: optional(
+    z.int().min(1),
+    "Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, the limits are left alone.",
+  ),
   adopt: z
     .array(z.string().min(1))
     .optional()
@@ -243,4 +247,6 @@ export const millisecondsOf = (text: string | undefined, otherwise: string): num
   (parseDuration(text ?? otherwise) ?? 0) / 1e6;
 
 /** The configuration of the fleet's Machines. */
-export type Template = Pick<FleetInputs, "minSecretsVersion" | "volume"> & { readonly config: Config };
+export type Template = Pick<FleetInputs, "minSecretsVersion" | "volume" | "memoryLimitMb"> & {
+  readonly config: Config;
+};

@@ -21,6 +21,8 @@ export const moveTag = "pulumi-fleet-move";
 const copyTag = "pulumi-fleet-copy";
 /** Tag with the version of the secrets that a Machine was updated for, because it cannot be read back. */
 export const secretsTag = "pulumi-fleet-secrets";
+/** Tag with the memory limit that was set, and the version for which it was: a list does not show limits. */
+const memoryTag = "pulumi-fleet-memory";
 
 /** Of a Machine whose host cannot be reached, the service shows no configuration. */
 export const noConfig = { image: "" };
@@ -209,6 +211,17 @@ function templateOf(machine: Machine, wanted: Config, before: Config | undefined
   return sameMetadata(live, wanted) ? "current" : "metadata";
 }
 
+/** The tags of a Machine whose memory limit is set. A new version has no limit, and keeps the tag of the one before. */
+export const memoryTags = (machine: Machine, limitMb: number): Record<string, string> => ({
+  [memoryTag]: `${limitMb}@${versionOf(machine)}`,
+});
+
+/** Whether a Machine lacks the memory limit of its fleet. One that does not run has none. */
+export const lacksMemoryLimit = (machine: Machine, limitMb: number | undefined): limitMb is number =>
+  limitMb !== undefined &&
+  machine.state === "started" &&
+  metadataOf(machine)[memoryTag] !== memoryTags(machine, limitMb)[memoryTag];
+
 /** The members of a fleet. `before` is the template of the last update, whose metadata is the fleet's too. */
 export const membersOf = (
   machines: readonly Machine[],
@@ -225,6 +238,7 @@ export const membersOf = (
       volumeId: volumeOf(machine),
       copyOf: copyOf(machine),
     });
+    const same = templateOf(machine, wanted, before);
     // One on standby is cordoned on purpose.
     const uncordoned = tagged === "standby" ? { ...machine, cordoned: false } : machine;
     return {
@@ -232,7 +246,7 @@ export const membersOf = (
       name: machine.name ?? machine.id,
       region,
       phase,
-      template: templateOf(machine, wanted, before),
+      template: same === "current" && lacksMemoryLimit(machine, template.memoryLimitMb) ? "metadata" : same,
       isReady: ["serving", "standby"].includes(phase) && isReady(uncordoned, template.config),
       createdAt: machine.createdAt ?? "",
       movesTo: movesTo(machine, fleet.name),

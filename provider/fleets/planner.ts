@@ -33,7 +33,10 @@ export interface Member {
   readonly name: string;
   /** The region that it counts for, which is not where it runs if that had no room. */
   readonly region: string;
-  /** Whether its configuration is the template's, or differs: in its metadata alone, or so that it needs a new version. */
+  /**
+   * Whether its configuration is the template's, or differs: in its metadata or its memory limit alone, or so that it needs
+   * a new version.
+   */
   readonly template: "current" | "metadata" | "outdated";
   /** Whether it runs and its checks pass, or rests as configured. */
   readonly isReady: boolean;
@@ -66,7 +69,7 @@ export type Step =
   | { readonly kind: "move"; readonly name: string; readonly region: string; readonly to: string }
   /** Gives a Machine a new version and waits until it is ready. `isRepair`: it was not ready before. */
   | { readonly kind: "update"; readonly name: string; readonly isRepair: boolean }
-  /** Changes the metadata of a Machine. */
+  /** Changes the metadata or the memory limit of a Machine. */
   | { readonly kind: "relabel"; readonly name: string }
   /** Starts a Machine that does not run, and waits until it is ready. */
   | { readonly kind: "await"; readonly name: string }

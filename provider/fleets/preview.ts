@@ -37,7 +37,7 @@ export async function previewRollout(
   const { minSecretsVersion: version } = inputs;
   const minSecretsVersion = Array.isArray(version) ? (greatestOf(version) as number | undefined) : version;
   const key: FleetKey = { app, name, owner: undefined, stack: "" };
-  const members = membersOf(mine, key, { config: inputs.config, minSecretsVersion, volume: inputs.volume }, undefined);
+  const members = membersOf(mine, key, { ...inputs, minSecretsVersion }, undefined);
   const wanted = wantedOf(inputs);
   const used = machinesOf(inputs.volume && machines.length > 0 ? await volumesIn(api, app) : []);
   const waves = planAll({ wanted, members, fleet: name, used });

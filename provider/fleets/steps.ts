@@ -4,6 +4,7 @@ import { withLease, type Lease } from "../client/lease.ts";
 import { getFresh, lastEvent, versionOf, type Machine, type MachineKey } from "../client/wait.ts";
 import { PartialStateError } from "../core/partialState.ts";
 import { createOnce } from "../machines/create.ts";
+import { keepMemory } from "../machines/memory.ts";
 import { destroyGracefully, waitForTarget } from "../machines/power.ts";
 import { toService } from "../machines/settings.ts";
 import { applyChanges } from "../machines/update.ts";
@@ -14,6 +15,8 @@ import {
   fleetMachines,
   isReady,
   keyOf,
+  lacksMemoryLimit,
+  memoryTags,
   moveTag,
   ownConfig,
   phaseTag,
@@ -45,7 +48,7 @@ export function describe(step: Step): string {
     case "update":
       return `update ${step.name}${step.isRepair ? ", which is down" : ""}`;
     case "relabel":
-      return `set the metadata of ${step.name}`;
+      return `change ${step.name} in place`;
     case "await":
       return `wait for ${step.name}`;
     case "expose":
@@ -203,7 +206,18 @@ async function create(rollout: Rollout, step: Create, volumeId: string | undefin
   const version = versionOf(made);
   const machine = await waitForTarget(call, key, target, { target: "started", version, fresh: true });
   await stayHealthy(rollout, key);
-  return machine;
+  return limitMemory(rollout, machine);
+}
+
+/** Sets the memory limit of a Machine, and then tags it with the limit. */
+async function limitMemory(rollout: Rollout, machine: Machine): Promise<Machine> {
+  const { call, template } = rollout;
+  const { memoryLimitMb } = template;
+  if (!lacksMemoryLimit(machine, memoryLimitMb)) return machine;
+  const key = keyOf(rollout, machine);
+  await keepMemory(call.api, key, machine, memoryLimitMb);
+  await call.api.machines.patchMetadata({ ...key, body: { metadata: memoryTags(machine, memoryLimitMb) } });
+  return call.api.machines.get(key);
 }
 
 /** Brings a Machine to its configuration, phase and power state, and waits until its checks pass. */
@@ -227,7 +241,7 @@ async function change(rollout: Rollout, { machine, region }: Found, phase: Phase
     const isSeen = own.metadata?.[secretsTag] === config.metadata?.[secretsTag];
     // Nothing is compared with a state: a Machine that others have changed is brought back to the template.
     const old = { config: own, unfinished: true, minSecretsVersion: isSeen ? template.minSecretsVersion : undefined };
-    return applyChanges(call, key, lease, wanted, old, () => ({}));
+    return limitMemory(rollout, await applyChanges(call, key, lease, wanted, old, () => ({})));
   }).catch((error: unknown) => {
     throw error instanceof PartialStateError && error.cause instanceof MachinesError ? error.cause : error;
   });

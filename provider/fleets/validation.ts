@@ -1,5 +1,8 @@
 // Checks whether a declared fleet is valid, by its own fields.
+import { toWire } from "../../api/case.ts";
+import { machineConfig, type MachineConfig } from "../../api/machineConfig.ts";
 import type { Problem } from "../core/resource.ts";
+import { memoryProblems } from "../machines/memory.ts";
 import { validate as validateMachine } from "../machines/validation.ts";
 import { isJob } from "../machines/power.ts";
 import { optionsOf, type FleetInputs } from "./inputs.ts";
@@ -11,6 +14,9 @@ export function validate(inputs: Partial<FleetInputs>): Problem[] {
     ...volumeProblems(inputs),
     ...placementProblems(inputs),
     ...(config === undefined ? [] : templateProblems(config)),
+    ...(config === undefined
+      ? []
+      : memoryProblems(inputs.memoryLimitMb, toWire(machineConfig, config) as MachineConfig)),
     ...(strategy === undefined ? [] : strategyProblems(strategy)),
   ];
 }

@@ -80,6 +80,10 @@ export class Fleet extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly machines: pulumi.Output<outputs.FleetMember[]>;
     /**
+     * Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, the limits are left alone.
+     */
+    declare public readonly memoryLimitMb: pulumi.Output<number | undefined>;
+    /**
      * Version of the App's secrets that the Machines must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change begins a rollout. It cannot be read back.
      */
     declare public readonly minSecretsVersion: pulumi.Output<number | undefined>;
@@ -154,6 +158,7 @@ export class Fleet extends pulumi.CustomResource {
             resourceInputs["count"] = args?.count;
             resourceInputs["deleteVolumes"] = (args?.deleteVolumes) ?? false;
             resourceInputs["fallbackRegions"] = args?.fallbackRegions;
+            resourceInputs["memoryLimitMb"] = args?.memoryLimitMb;
             resourceInputs["minSecretsVersion"] = args?.minSecretsVersion;
             resourceInputs["name"] = args?.name;
             resourceInputs["onFailure"] = (args?.onFailure) ?? "stop";
@@ -191,6 +196,7 @@ export class Fleet extends pulumi.CustomResource {
             resourceInputs["fallbackRegions"] = undefined /*out*/;
             resourceInputs["image"] = undefined /*out*/;
             resourceInputs["machines"] = undefined /*out*/;
+            resourceInputs["memoryLimitMb"] = undefined /*out*/;
             resourceInputs["minSecretsVersion"] = undefined /*out*/;
             resourceInputs["name"] = undefined /*out*/;
             resourceInputs["onFailure"] = undefined /*out*/;
@@ -243,6 +249,10 @@ export interface FleetArgs {
      * Regions to try in this order when a region has no room for a Machine. It counts for the region that it was wanted in.
      */
     fallbackRegions?: pulumi.Input<pulumi.Input<enums.Region | (string & {})>[] | undefined>;
+    /**
+     * Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, the limits are left alone.
+     */
+    memoryLimitMb?: pulumi.Input<number | undefined>;
     /**
      * Version of the App's secrets that the Machines must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change begins a rollout. It cannot be read back.
      */

@@ -43,6 +43,8 @@ export class Fleet extends pulumi.CustomResource {
   declare readonly deleteVolumes: pulumi.Output<boolean>;
   /** Version of the App's secrets that the Machines must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change begins a rollout. It cannot be read back. */
   declare readonly minSecretsVersion: pulumi.Output<number | undefined>;
+  /** Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, the limits are left alone. */
+  declare readonly memoryLimitMb: pulumi.Output<number | undefined>;
   /** Machines that exist and become members, by their ids. Those that have the configuration already are not restarted. A Machine of the program must leave it first: give its resource `retainOnDelete`, run `up`, and remove it together with adopting it here. */
   declare readonly adopt: pulumi.Output<string[] | undefined>;
   /** How the Machines are changed from one configuration to the next; rolling when left out. */
@@ -80,7 +82,7 @@ export class Fleet extends pulumi.CustomResource {
    * @param opts options of the resource
    */
   constructor(name: string, args: FleetArgs, opts?: pulumi.CustomResourceOptions) {
-    super(typeToken("Fleet"), name, propertiesFor("Fleet", name, args, { outputs: ["name","regions","count","spreadOver","fallbackRegions","volume","minSecretsVersion","adopt","strategy","releaseCommand","startDeadline","passDeadline","machines","rollout","image","drift","committed"], secrets: [] }, opts), optionsFor("Fleet", opts, ["committed"]));
+    super(typeToken("Fleet"), name, propertiesFor("Fleet", name, args, { outputs: ["name","regions","count","spreadOver","fallbackRegions","volume","minSecretsVersion","memoryLimitMb","adopt","strategy","releaseCommand","startDeadline","passDeadline","machines","rollout","image","drift","committed"], secrets: [] }, opts), optionsFor("Fleet", opts, ["committed"]));
   }
 }
 
@@ -106,6 +108,8 @@ export interface FleetArgs {
   deleteVolumes?: pulumi.Input<boolean> | undefined;
   /** Version of the App's secrets that the Machines must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change begins a rollout. It cannot be read back. */
   minSecretsVersion?: pulumi.Input<number | pulumi.Input<number>[]> | undefined;
+  /** Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, the limits are left alone. */
+  memoryLimitMb?: pulumi.Input<number> | undefined;
   /** Machines that exist and become members, by their ids. Those that have the configuration already are not restarted. A Machine of the program must leave it first: give its resource `retainOnDelete`, run `up`, and remove it together with adopting it here. */
   adopt?: pulumi.Input<pulumi.Input<string>[]> | undefined;
   /** How the Machines are changed from one configuration to the next; rolling when left out. */

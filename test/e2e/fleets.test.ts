@@ -146,9 +146,9 @@ describe.each(bindingsOr("pulumi-machines"))("F50: a fleet on %s", (binding) => 
     await stack.set({ image: image("4"), simulate: "checks:critical", patience: "6s" });
     const first = await observed();
     expect(first.code).not.toBe(0);
-    expect(first.output).toMatch(/the rollout of Fleet shop\/web stopped\. update web-ams-[12]: /);
+    expect(first.output).toMatch(/the rollout of Fleet shop\/web stopped\. update web-ams-\d: /);
     expect(first.output).toMatch(
-      /2 of 10 Machines have the new configuration \(web-ams-1, web-ams-2\), and 8 are ready/,
+      /2 of 10 Machines have the new configuration \(web-ams-\d, web-ams-\d\), and 8 are ready/,
     );
     expect([first.least, await ready(), await onImage("3")]).toEqual([8, 8, 8]);
     // The state has the configuration of before too.

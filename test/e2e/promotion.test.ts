@@ -87,7 +87,9 @@ describe("promotion", () => {
   thoroughTest("an update that failed and was rolled back is reported", async () => {
     const program = stack.read();
     stack.program(program.replace('LOG_FORMAT: "json"', 'LOG_FORMAT: "json", MACHINES_SIMULATE: "crash"'));
-    expect(await stack.fails("up", "--yes", "--skip-preview", "--stack", "dev")).toContain("runs again, as version");
+    expect(await stack.fails("up", "--yes", "--skip-preview", "--stack", "dev")).toContain(
+      "All Machines have the configuration of before again.",
+    );
     stack.program(program);
     const [id = ""] = (await releaseOf("dev")).machines;
     expect(await refused(npm("status", "dev"))).toMatch(
@@ -105,9 +107,7 @@ describe("promotion", () => {
 
   test("a release goes from dev to prod by its digest, also when its tag is moved", async () => {
     const first = await done(npm("promote", "dev", "staging", "--yes", "--by", "alice"));
-    expect(first).toMatch(
-      /^ {2}created {3}Machine web-ams$[^]*^staging has no release before this one to go back to\.$/m,
-    );
+    expect(first).toMatch(/^ {2}created {3}Fleet web$[^]*^staging has no release before this one to go back to\.$/m);
     expect(first, "without --verbose").not.toContain("Previewing update");
     await list("1.0.0", digest("b"));
     const output = await done(npm("promote", "staging", "prod", "--yes", "--by", "bob"));
@@ -129,7 +129,7 @@ describe("promotion", () => {
       "prod",
     ]);
     expect(output, "nothing is advised that a promotion forbids").toMatch(/^ {2}policy {4}passed$/m);
-    expect(output).toMatch(/^ {2}result {4}5 created$/m);
+    expect(output).toMatch(/^ {2}result {4}4 created$/m);
     expect(output).toContain(`prod runs ${image("1.0.0")}@${digest("a")} on 2 healthy Machines.`);
     expect(await releaseOf("prod")).toMatchObject({ digest: digest("a"), promotedBy: "bob" });
   });
@@ -145,7 +145,7 @@ describe("promotion", () => {
     await power("staging", "cordon");
     const drifted = await refused(npm("status", "staging", "--drift"));
     expect(drifted).toMatch(/^staging .* not healthy +1$/m);
-    expect(drifted).toContain(`staging: Machine ${id} is stopped`);
+    expect(drifted).toContain(`staging: Machine web-ams-1 (${id}) of a fleet is stopped`);
     await power("staging", "uncordon");
   });
 
@@ -163,20 +163,16 @@ describe("promotion", () => {
     await list("1.1.0", digest("c"));
     await stack.ok("config", "set", "image", image("1.1.0"), "--stack", "dev");
     await stack.ok("up", "--yes", "--skip-preview", "--stack", "dev");
-    expect(await refused(npm("promote", "dev", "staging", "--yes"))).toMatch(
-      /staging is updated and not healthy: Machine \S+ is stopped\. Start it, or set `state: "started"` in the program\.\nRunning/,
-    );
-    await power("staging", "start");
+    // The fleet starts the Machine that was stopped above.
     await done(npm("promote", "dev", "staging", "--yes"));
     const id = await power("staging", "stop");
     const before = configuration("prod");
     const output = await refused(npm("promote", "staging", "prod", "--yes"));
     // Before the preview, which would print what changes.
     expect(output).toBe(
-      `Machine ${id} is stopped\n` +
-        "Not promoted: staging does not run its release healthy. `pulumi up` alone does not start a Machine: " +
-        'set `state: "started"` in the program and run `pulumi up --refresh --stack staging`, or start it through the service. ' +
-        "Then promote again. Nothing has changed.\n",
+      `Machine web-ams-1 (${id}) of a fleet is stopped\n` +
+        "Not promoted: staging does not run its release healthy. " +
+        "Repair it, for example with `pulumi up --refresh --stack staging`. Then promote again. Nothing has changed.\n",
     );
     expect(configuration("prod")).toBe(before);
     expect(await releaseOf("prod")).toMatchObject({ digest: digest("a") });
@@ -201,7 +197,7 @@ describe("promotion", () => {
     const output = await refused(npm("promote", "staging", "prod", "--yes"));
     writeFileSync(file, text);
     expect(output).toMatch(
-      /^allowed-machine-sizes, Machine web-ams: [^]*config\.guest\.memoryMb is 1024; 512 MiB are allowed/m,
+      /^allowed-machine-sizes, Fleet web: [^]*config\.guest\.memoryMb is 1024; 512 MiB are allowed/m,
     );
     expect(output).toMatch(/\nNot promoted: a policy is violated\. Nothing has changed\.\n$/);
   });

@@ -133,7 +133,7 @@ describe("promotion and back", () => {
     const summary = readFileSync(join(stack.dir, "summary.md"), "utf8");
     expect(summary).toMatch(/^### Environment pr-7\n\nUntil \d{4}-.*Z, about 3\.\d+ USD a month\./);
     expect(summary).toMatch(/^Addresses:\n\n- `[0-9a-f:]+`, which is the v6 of shop-\w+$/m);
-    expect(summary).toContain("- create Machine `web-ams`");
+    expect(summary).toContain("- update Fleet `web`");
     expect(summary).toContain(image("1.0.0"));
     expect((await npm("environment", "destroy", "dev")).output).toContain("stack dev is no environment");
     expect((await npm("environment", "create", "dev", "--template", "staging", "--expires", "1h")).output).toContain(

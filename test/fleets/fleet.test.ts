@@ -6,7 +6,7 @@ import { bind, type Bound } from "../support/binding.ts";
 import { lifecycle } from "../support/lifecycle.ts";
 import { SimulatedRuntime } from "../../service/runtime/simulated.ts";
 import type { RuntimeHost, StopRequest, Subject } from "../../service/runtime/runtime.ts";
-import { startService, type TestService } from "../support/startService.ts";
+import { isWrite, startService, type TestService } from "../support/startService.ts";
 
 const config = { image: "registry.example.com/web:1", metadata: { role: "web" } };
 
@@ -29,7 +29,7 @@ const anotherApp = (service: TestService): Promise<string> => {
 
 lifecycle("Fleet", {
   creates: 3,
-  writeOnly: ["minSecretsVersion", "count", "spreadOver"],
+  writeOnly: ["minSecretsVersion", "memoryLimitMb", "count", "spreadOver"],
   given: async (service) => ({
     app: await makeApp(service, "fleet-life"),
     name: "web",
@@ -42,6 +42,7 @@ lifecycle("Fleet", {
     { set: { config: { ...config, metadata: { role: "web", team: "a" } } }, expect: "update" },
     { set: { config: { ...config, metadata: {} } }, expect: "update" },
     { set: { minSecretsVersion: 0 }, expect: "update" },
+    { set: { memoryLimitMb: 128 }, expect: "update" },
     { set: { strategy: { type: "bluegreen" } }, expect: "no request" },
     {
       set: { config: { ...config, image: "registry.example.com/web:3" } },
@@ -71,6 +72,7 @@ lifecycle("Fleet", {
     volume: "its path is part of the Machine",
     regions: "tested below",
     minSecretsVersion: "it cannot be read back",
+    memoryLimitMb: "a list does not show it",
   },
   drift: [
     {
@@ -116,6 +118,42 @@ test("Machines that exist become members of a fleet, without a restart", async (
   expect(live.find(({ id }) => id === same.id)?.instance_id).toBe(same.instance_id);
   expect(live.find(({ id }) => id === other.id)?.instance_id).not.toBe(other.instance_id);
   expect((state["machines"] as unknown[]).length).toBe(3);
+  await service.close();
+});
+
+test("a memory limit is set on all Machines without a new version, and again after one", async () => {
+  const service = await startService();
+  const app = await makeApp(service, "limited");
+  const fleet = bind("Fleet", service);
+  const checked = async (more: Record<string, unknown>) =>
+    (await fleet.check({}, { app, name: "web", regions: { ams: 2 }, config, ...more })).inputs;
+  const limits = async () =>
+    Promise.all(
+      (await machinesOf(service, app)).map(
+        async ({ id }) =>
+          (await send<{ limit_mb?: number }>(service, "GET", `/v1/apps/${app}/machines/${id}/memory`)).limit_mb,
+      ),
+    );
+  const versions = async () =>
+    (await machinesOf(service, app)).map((machine) => (machine as Live & { instance_id: string }).instance_id);
+  const writes = () => service.requests.filter(isWrite).length;
+  const { id, state } = await fleet.create(await checked({ memoryLimitMb: 200 }));
+  expect(await limits()).toEqual([200, 200]);
+  const before = await versions();
+  let now = await fleet.update(id, state, await checked({ memoryLimitMb: 128 }));
+  expect(await limits()).toEqual([128, 128]);
+  expect(await versions()).toEqual(before);
+  const changed = { ...config, image: "registry.example.com/web:2" };
+  now = await fleet.update(id, now, await checked({ memoryLimitMb: 128, config: changed }));
+  expect(await limits()).toEqual([128, 128]);
+  const count = writes();
+  await fleet.update(id, now, await checked({ memoryLimitMb: 128, config: changed }));
+  expect(writes(), "nothing is left to do").toBe(count);
+  expect(
+    (await fleet.check({}, { ...{ app, name: "web", regions: { ams: 1 }, config }, memoryLimitMb: 999 })).failures,
+  ).toEqual([
+    "memoryLimitMb: got 999; the Machine has 256 MiB, so that 256 is the most (config.guest.maxMemoryMb raises it)",
+  ]);
   await service.close();
 });
 

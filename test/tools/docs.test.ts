@@ -42,7 +42,7 @@ test.each([
   ["docs/volumes.md", "examples/volumes/index.ts"],
   ["docs/certificates.md", "examples/web-app/index.ts"],
   ["docs/secrets.md", "examples/web-app/index.ts"],
-  ["docs/fleets.md", "examples/fleets/index.ts"],
+  ["docs/fleets.md", "examples/rolling/index.ts"],
   ["docs/policy-writing.md", "examples/policy/policies/index.ts"],
   ["docs/promotion.md", "examples/promotion/index.ts"],
 ])("the code in %s is part of %s", (guide, program) => {

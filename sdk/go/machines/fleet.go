@@ -38,6 +38,8 @@ type Fleet struct {
 	Image pulumi.StringPtrOutput `pulumi:"image"`
 	// The Machines that serve, by name.
 	Machines FleetMemberArrayOutput `pulumi:"machines"`
+	// Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, the limits are left alone.
+	MemoryLimitMb pulumi.IntPtrOutput `pulumi:"memoryLimitMb"`
 	// Version of the App's secrets that the Machines must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change begins a rollout. It cannot be read back.
 	MinSecretsVersion pulumi.IntPtrOutput `pulumi:"minSecretsVersion"`
 	// Name of the fleet.
@@ -155,6 +157,8 @@ type fleetArgs struct {
 	DeleteVolumes *bool `pulumi:"deleteVolumes"`
 	// Regions to try in this order when a region has no room for a Machine. It counts for the region that it was wanted in.
 	FallbackRegions []string `pulumi:"fallbackRegions"`
+	// Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, the limits are left alone.
+	MemoryLimitMb *int `pulumi:"memoryLimitMb"`
 	// Version of the App's secrets that the Machines must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change begins a rollout. It cannot be read back.
 	MinSecretsVersion interface{} `pulumi:"minSecretsVersion"`
 	// Name, 1 to 40 of `a-z`, `0-9` and `-`, unique among the App's fleets. Its Machines are named after it: `web-ams-1`. The resource's name when left out. Changing it replaces the fleet.
@@ -197,6 +201,8 @@ type FleetArgs struct {
 	DeleteVolumes pulumi.BoolPtrInput
 	// Regions to try in this order when a region has no room for a Machine. It counts for the region that it was wanted in.
 	FallbackRegions pulumi.StringArrayInput
+	// Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, the limits are left alone.
+	MemoryLimitMb pulumi.IntPtrInput
 	// Version of the App's secrets that the Machines must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change begins a rollout. It cannot be read back.
 	MinSecretsVersion pulumi.Input
 	// Name, 1 to 40 of `a-z`, `0-9` and `-`, unique among the App's fleets. Its Machines are named after it: `web-ams-1`. The resource's name when left out. Changing it replaces the fleet.
@@ -360,6 +366,11 @@ func (o FleetOutput) Image() pulumi.StringPtrOutput {
 // The Machines that serve, by name.
 func (o FleetOutput) Machines() FleetMemberArrayOutput {
 	return o.ApplyT(func(v *Fleet) FleetMemberArrayOutput { return v.Machines }).(FleetMemberArrayOutput)
+}
+
+// Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, the limits are left alone.
+func (o FleetOutput) MemoryLimitMb() pulumi.IntPtrOutput {
+	return o.ApplyT(func(v *Fleet) pulumi.IntPtrOutput { return v.MemoryLimitMb }).(pulumi.IntPtrOutput)
 }
 
 // Version of the App's secrets that the Machines must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change begins a rollout. It cannot be read back.

@@ -28,6 +28,7 @@ class FleetArgs:
                  count: pulumi.Input[Optional[_builtins.int]] = None,
                  delete_volumes: pulumi.Input[Optional[_builtins.bool]] = None,
                  fallback_regions: pulumi.Input[Optional[Sequence[pulumi.Input[Union[_builtins.str, 'Region']]]]] = None,
+                 memory_limit_mb: pulumi.Input[Optional[_builtins.int]] = None,
                  min_secrets_version: Optional[Any] = None,
                  name: pulumi.Input[Optional[_builtins.str]] = None,
                  on_failure: pulumi.Input[Optional[Union[_builtins.str, 'FleetOnFailure']]] = None,
@@ -50,6 +51,7 @@ class FleetArgs:
         :param pulumi.Input[_builtins.int] count: Number of Machines, spread evenly over the regions of `spreadOver`. Exclusive with `regions`.
         :param pulumi.Input[_builtins.bool] delete_volumes: Whether the volume of a Machine is deleted with it, when the fleet shrinks or is deleted. Its data is lost then. Default: `false`.
         :param pulumi.Input[Sequence[pulumi.Input[Union[_builtins.str, 'Region']]]] fallback_regions: Regions to try in this order when a region has no room for a Machine. It counts for the region that it was wanted in.
+        :param pulumi.Input[_builtins.int] memory_limit_mb: Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, the limits are left alone.
         :param Any min_secrets_version: Version of the App's secrets that the Machines must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change begins a rollout. It cannot be read back.
         :param pulumi.Input[_builtins.str] name: Name, 1 to 40 of `a-z`, `0-9` and `-`, unique among the App's fleets. Its Machines are named after it: `web-ams-1`. The resource's name when left out. Changing it replaces the fleet.
         :param pulumi.Input[Union[_builtins.str, 'FleetOnFailure']] on_failure: What happens when a Machine fails to run or to pass its checks: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration whose rollout was completed. The update fails either way. Default: `"stop"`.
@@ -76,6 +78,8 @@ class FleetArgs:
             pulumi.set(__self__, "delete_volumes", delete_volumes)
         if fallback_regions is not None:
             pulumi.set(__self__, "fallback_regions", fallback_regions)
+        if memory_limit_mb is not None:
+            pulumi.set(__self__, "memory_limit_mb", memory_limit_mb)
         if min_secrets_version is not None:
             pulumi.set(__self__, "min_secrets_version", min_secrets_version)
         if name is not None:
@@ -182,6 +186,18 @@ class FleetArgs:
     @fallback_regions.setter
     def fallback_regions(self, value: pulumi.Input[Optional[Sequence[pulumi.Input[Union[_builtins.str, 'Region']]]]]):
         pulumi.set(self, "fallback_regions", value)
+
+    @_builtins.property
+    @pulumi.getter(name="memoryLimitMb")
+    def memory_limit_mb(self) -> pulumi.Input[Optional[_builtins.int]]:
+        """
+        Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, the limits are left alone.
+        """
+        return pulumi.get(self, "memory_limit_mb")
+
+    @memory_limit_mb.setter
+    def memory_limit_mb(self, value: pulumi.Input[Optional[_builtins.int]]):
+        pulumi.set(self, "memory_limit_mb", value)
 
     @_builtins.property
     @pulumi.getter(name="minSecretsVersion")
@@ -352,6 +368,7 @@ class Fleet(pulumi.CustomResource):
                  count: pulumi.Input[Optional[_builtins.int]] = None,
                  delete_volumes: pulumi.Input[Optional[_builtins.bool]] = None,
                  fallback_regions: pulumi.Input[Optional[Sequence[pulumi.Input[Union[_builtins.str, 'Region']]]]] = None,
+                 memory_limit_mb: pulumi.Input[Optional[_builtins.int]] = None,
                  min_secrets_version: Optional[Any] = None,
                  name: pulumi.Input[Optional[_builtins.str]] = None,
                  on_failure: pulumi.Input[Optional[Union[_builtins.str, 'FleetOnFailure']]] = None,
@@ -379,6 +396,7 @@ class Fleet(pulumi.CustomResource):
         :param pulumi.Input[_builtins.int] count: Number of Machines, spread evenly over the regions of `spreadOver`. Exclusive with `regions`.
         :param pulumi.Input[_builtins.bool] delete_volumes: Whether the volume of a Machine is deleted with it, when the fleet shrinks or is deleted. Its data is lost then. Default: `false`.
         :param pulumi.Input[Sequence[pulumi.Input[Union[_builtins.str, 'Region']]]] fallback_regions: Regions to try in this order when a region has no room for a Machine. It counts for the region that it was wanted in.
+        :param pulumi.Input[_builtins.int] memory_limit_mb: Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, the limits are left alone.
         :param Any min_secrets_version: Version of the App's secrets that the Machines must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change begins a rollout. It cannot be read back.
         :param pulumi.Input[_builtins.str] name: Name, 1 to 40 of `a-z`, `0-9` and `-`, unique among the App's fleets. Its Machines are named after it: `web-ams-1`. The resource's name when left out. Changing it replaces the fleet.
         :param pulumi.Input[Union[_builtins.str, 'FleetOnFailure']] on_failure: What happens when a Machine fails to run or to pass its checks: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration whose rollout was completed. The update fails either way. Default: `"stop"`.
@@ -425,6 +443,7 @@ class Fleet(pulumi.CustomResource):
                  count: pulumi.Input[Optional[_builtins.int]] = None,
                  delete_volumes: pulumi.Input[Optional[_builtins.bool]] = None,
                  fallback_regions: pulumi.Input[Optional[Sequence[pulumi.Input[Union[_builtins.str, 'Region']]]]] = None,
+                 memory_limit_mb: pulumi.Input[Optional[_builtins.int]] = None,
                  min_secrets_version: Optional[Any] = None,
                  name: pulumi.Input[Optional[_builtins.str]] = None,
                  on_failure: pulumi.Input[Optional[Union[_builtins.str, 'FleetOnFailure']]] = None,
@@ -459,6 +478,7 @@ class Fleet(pulumi.CustomResource):
                 delete_volumes = False
             __props__.__dict__["delete_volumes"] = delete_volumes
             __props__.__dict__["fallback_regions"] = fallback_regions
+            __props__.__dict__["memory_limit_mb"] = memory_limit_mb
             __props__.__dict__["min_secrets_version"] = min_secrets_version
             __props__.__dict__["name"] = name
             if on_failure is None:
@@ -521,6 +541,7 @@ class Fleet(pulumi.CustomResource):
         __props__.__dict__["fallback_regions"] = None
         __props__.__dict__["image"] = None
         __props__.__dict__["machines"] = None
+        __props__.__dict__["memory_limit_mb"] = None
         __props__.__dict__["min_secrets_version"] = None
         __props__.__dict__["name"] = None
         __props__.__dict__["on_failure"] = None
@@ -616,6 +637,14 @@ class Fleet(pulumi.CustomResource):
         The Machines that serve, by name.
         """
         return pulumi.get(self, "machines")
+
+    @_builtins.property
+    @pulumi.getter(name="memoryLimitMb")
+    def memory_limit_mb(self) -> pulumi.Output[Optional[_builtins.int]]:
+        """
+        Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, the limits are left alone.
+        """
+        return pulumi.get(self, "memory_limit_mb")
 
     @_builtins.property
     @pulumi.getter(name="minSecretsVersion")
