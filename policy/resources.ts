@@ -1534,6 +1534,8 @@ export interface FleetInputs {
   minSecretsVersion?: number | undefined;
   /** Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, the limits are left alone. */
   memoryLimitMb?: number | undefined;
+  /** Number of further Machines that are stopped, 0 to 100. The service starts them when a Machine of the fleet has failed; the next update repairs that Machine and stops them again. Not with `config.services` or `volume`. Default: `0`. */
+  standbys?: number | undefined;
   /** Machines that exist and become members, by their ids. Those that have the configuration already are not restarted. A Machine of the program must leave it first: give its resource `retainOnDelete`, run `up`, and remove it together with adopting it here. */
   adopt?: string[] | undefined;
   /** How the Machines are changed from one configuration to the next; rolling when left out. */
@@ -1578,6 +1580,8 @@ export interface FleetOutputs {
   minSecretsVersion?: number | undefined;
   /** Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, the limits are left alone. */
   memoryLimitMb?: number | undefined;
+  /** Number of further Machines that are stopped, 0 to 100. The service starts them when a Machine of the fleet has failed; the next update repairs that Machine and stops them again. Not with `config.services` or `volume`. Default: `0`. */
+  standbys: number;
   /** Machines that exist and become members, by their ids. Those that have the configuration already are not restarted. A Machine of the program must leave it first: give its resource `retainOnDelete`, run `up`, and remove it together with adopting it here. */
   adopt?: string[] | undefined;
   /** How the Machines are changed from one configuration to the next; rolling when left out. */

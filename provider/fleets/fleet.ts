@@ -20,6 +20,7 @@ import {
   phaseOf,
   noConfig,
   regionOf,
+  standbysOf,
   templateIn,
   type FleetKey,
   type Found,
@@ -28,6 +29,7 @@ import {
 import { regionsOf, totalOf } from "./planner.ts";
 import { previewRollout } from "./preview.ts";
 import { destroyAll, rollOut, type Outcome } from "./rollout.ts";
+import { keepStandbys, planStandbys, type StandbyStep } from "./standbys.ts";
 import { isUnhealthy } from "./steps.ts";
 import { validate } from "./validation.ts";
 
@@ -81,16 +83,22 @@ async function roll(rollout: Rollout, committed: Config | undefined) {
     ...(outcome.state === "canary" ? { committed } : {}),
   });
   await adopt(rollout.call, fleet, wanted.adopt ?? []);
-  try {
-    return live(await rollOut(rollout));
-  } catch (error) {
+  const outcome = await rollOut(rollout).catch(async (error: unknown) => {
     const machines = await fleetMachines(rollout.call.api, fleet.app, fleet.name).catch(() => []);
     const failed = { ...toLive(fleet.app, fleet.name, machines), rollout: "failed", committed };
     const mayGoBack = wanted.onFailure === "rollback" && committed !== undefined && !isCommitted(rollout, machines);
     if (!mayGoBack || !isUnhealthy(error)) throw new PartialStateError(failed, error);
     throw await goBack(rollout, committed, error, failed);
-  }
+  });
+  if (outcome.state === "complete")
+    await keepStandbys(rollout, outcome.machines, servingIds(outcome.machines)).catch((error: unknown) => {
+      throw new PartialStateError(live(outcome), error);
+    });
+  return live(outcome);
 }
+
+const servingIds = (machines: readonly Machine[]): string[] =>
+  machines.filter((machine) => phaseOf(machine) === "serving").map(({ id }) => id);
 
 /** Whether traffic reaches the new Machines of a blue/green rollout: from then on they are never destroyed for the old ones. */
 const isCommitted = ({ fleet, wanted, template, before }: Rollout, machines: readonly Machine[]): boolean =>
@@ -132,7 +140,12 @@ async function goBack(
 }
 
 /** What others have changed, in a few words each. */
-function driftOf(members: readonly Found[], wanted: Partial<FleetInputs>, config: Config): string[] {
+function driftOf(
+  members: readonly Found[],
+  standbys: readonly StandbyStep[],
+  wanted: Partial<FleetInputs>,
+  config: Config,
+): string[] {
   const regions = regionsOf(wanted);
   const serving = members.filter(({ phase }) => phase === "serving");
   const counts = [...new Set([...Object.keys(regions), ...serving.map(({ region }) => region)])].flatMap((region) => {
@@ -152,7 +165,12 @@ function driftOf(members: readonly Found[], wanted: Partial<FleetInputs>, config
       return [`${name} (${machine.id}): ${isUnlimited ? "memoryLimitMb" : "config.metadata"} differs`];
     return isReady ? [] : [`${name} (${machine.id}): is ${machine.state} and not ready`];
   });
-  return [...counts, ...changed].sort();
+  const ofStandbys = standbys.map((step) =>
+    step.kind === "update"
+      ? `${step.name} (${step.machine.id}): ${step.why}`
+      : `${step.name}: ${step.kind === "create" ? "is missing" : "is not wanted"}`,
+  );
+  return [...counts, ...changed, ...ofStandbys].sort();
 }
 
 export const fleet = defineResource({
@@ -225,6 +243,7 @@ export const fleet = defineResource({
         "minSecretsVersion",
         "volume",
         "memoryLimitMb",
+        "standbys",
       ],
       isAboutAll: true,
       ask: previewRollout,
@@ -265,6 +284,7 @@ export const fleet = defineResource({
         ...live,
         config: templateIn(first, undefined, mount !== undefined),
         regions: countsOf(machines),
+        standbys: standbysOf(machines).length,
         ...(mount === undefined ? {} : { volume: { path: mount.path, sizeGb: mounted?.sizeGb } }),
       };
     }
@@ -276,7 +296,8 @@ export const fleet = defineResource({
     const found = membersOf(machines, key, template, undefined);
     // During a rollout that has stopped or waits, the differences are its own.
     if (state.rollout !== "complete") return { ...live, rollout: state.rollout ?? "complete" };
-    const drift = driftOf(found, state, config);
+    const situation = { wanted: state, fleet: key, template, machines, members: servingIds(machines) };
+    const drift = driftOf(found, planStandbys(situation), state, config);
     if (drift.length > 0)
       warn(
         `Fleet ${id.app}/${id.name} was changed outside of this program: ${drift.join("; ")}. The next up repairs it.`,
@@ -287,6 +308,7 @@ export const fleet = defineResource({
       ...(odd === undefined ? {} : { config: templateIn(odd.machine, config, volume !== undefined) }),
       ...(state.regions === undefined ? {} : { regions: { ...zeros(state.regions), ...countsOf(machines) } }),
       ...(state.count === undefined ? {} : { count: live.machines.length }),
+      ...(state.standbys === undefined ? {} : { standbys: standbysOf(machines).length }),
       drift,
     };
   },

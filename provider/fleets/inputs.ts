@@ -142,6 +142,14 @@ export const inputs = z.object({
     z.int().min(1),
     "Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, the limits are left alone.",
   ),
+  standbys: z
+    .int()
+    .min(0)
+    .max(100)
+    .default(0)
+    .describe(
+      "Number of further Machines that are stopped, 0 to 100. The service starts them when a Machine of the fleet has failed; the next update repairs that Machine and stops them again. Not with `config.services` or `volume`.",
+    ),
   adopt: z
     .array(z.string().min(1))
     .optional()

@@ -9,7 +9,7 @@ import { differingFields, fromService, sameMetadata, sameVersion, type Config } 
 import type { Call } from "../core/resource.ts";
 import { withoutUndefined } from "../core/values.ts";
 import type { FleetInputs, Template } from "./inputs.ts";
-import { memberName, type Member } from "./planner.ts";
+import { memberName, standbyName, type Member } from "./planner.ts";
 
 /** Tag with the region that a Machine counts for, which is not where it runs if that had no room. */
 const regionTag = "pulumi-fleet-region";
@@ -27,8 +27,8 @@ const memoryTag = "pulumi-fleet-memory";
 /** Of a Machine whose host cannot be reached, the service shows no configuration. */
 export const noConfig = { image: "" };
 
-const phases = ["serving", "standby", "kept", "release"] as const;
-/** The phase of a Machine of a fleet; `release` runs the release command, and is no member. */
+const phases = ["serving", "green", "kept", "release", "standby"] as const;
+/** The phase of a Machine of a fleet. `release` runs the release command, and `standby` stands by: they are no members. */
 export type Phase = (typeof phases)[number];
 
 /** A fleet in its App. */
@@ -72,8 +72,9 @@ const belongsTo = (machine: Machine, fleet: string): boolean => {
   const of = fleetOf(machine);
   if (of !== undefined || !isLost(machine)) return of === fleet;
   const { name = "", region = "" } = machine;
-  const prefix = memberName(fleet, region, 0).slice(0, -1);
-  return name.startsWith(prefix) && /^\d+$/.test(name.slice(prefix.length));
+  return [memberName(fleet, region, 0), standbyName(fleet, 0)].some(
+    (example) => name.replace(/\d+$/, "0") === example && name !== example,
+  );
 };
 
 /** The Machines of all fleets of an App. */
@@ -111,9 +112,14 @@ export const regionOf = (machine: Machine): string => metadataOf(machine)[region
 /** The volume that a Machine mounts. */
 export const volumeOf = ({ config }: Machine): string | undefined => config?.mounts?.[0]?.volume;
 
-/** The phase of a Machine, from its tag. */
+/** The phase of a Machine, from its tag. Of one whose host cannot be reached, perhaps only the name is known. */
 const phaseIn = (machine: Machine): Phase =>
-  phases.find((phase) => phase === metadataOf(machine)[phaseTag]) ?? "serving";
+  phases.find((phase) => phase === metadataOf(machine)[phaseTag]) ??
+  (/-standby-\d+$/.test(machine.name ?? "") ? "standby" : "serving");
+
+/** The standbys of a fleet. */
+export const standbysOf = (machines: readonly Machine[]): Machine[] =>
+  machines.filter((machine) => phaseIn(machine) === "standby");
 
 /** The phase of a Machine. */
 export const phaseOf = (machine: Machine): Phase | "lost" => (isLost(machine) ? "lost" : phaseIn(machine));
@@ -150,7 +156,7 @@ export function configOf(
     [fleetTag]: fleet.name,
     [regionTag]: member.region,
     [phaseTag]: member.phase,
-    ...(member.copyOf === undefined || member.phase !== "standby" ? {} : { [copyTag]: member.copyOf }),
+    ...(member.copyOf === undefined || member.phase !== "green" ? {} : { [copyTag]: member.copyOf }),
     ...(minSecretsVersion === undefined ? {} : { [secretsTag]: String(minSecretsVersion) }),
     ...(fleet.owner === undefined ? {} : { [ownerTag]: fleet.owner, [stackTag]: fleet.stack }),
   };
@@ -231,7 +237,7 @@ export const membersOf = (
 ): Found[] =>
   machines.flatMap((machine) => {
     const [region, tagged, phase] = [regionOf(machine), phaseIn(machine), phaseOf(machine)];
-    if (tagged === "release" || phase === "release") return [];
+    if (tagged === "release" || tagged === "standby" || phase === "release" || phase === "standby") return [];
     const wanted = configOf(fleet, template, {
       region,
       phase: tagged,
@@ -239,15 +245,15 @@ export const membersOf = (
       copyOf: copyOf(machine),
     });
     const same = templateOf(machine, wanted, before);
-    // One on standby is cordoned on purpose.
-    const uncordoned = tagged === "standby" ? { ...machine, cordoned: false } : machine;
+    // A green one is cordoned on purpose.
+    const uncordoned = tagged === "green" ? { ...machine, cordoned: false } : machine;
     return {
       machine,
       name: machine.name ?? machine.id,
       region,
       phase,
       template: same === "current" && lacksMemoryLimit(machine, template.memoryLimitMb) ? "metadata" : same,
-      isReady: ["serving", "standby"].includes(phase) && isReady(uncordoned, template.config),
+      isReady: ["serving", "green"].includes(phase) && isReady(uncordoned, template.config),
       createdAt: machine.createdAt ?? "",
       movesTo: movesTo(machine, fleet.name),
       copyOf: copyOf(machine),

@@ -41,10 +41,10 @@ export interface Member {
   /** Whether it runs and its checks pass, or rests as configured. */
   readonly isReady: boolean;
   /**
-   * `standby`: it runs beside the others, without traffic. `kept`: it was replaced and stopped. `lost`: its host cannot be
+   * `green`: it runs beside the others, without traffic. `kept`: it was replaced and stopped. `lost`: its host cannot be
    * reached.
    */
-  readonly phase: "serving" | "standby" | "kept" | "lost";
+  readonly phase: "serving" | "green" | "kept" | "lost";
   /** RFC 3339 time of creation. */
   readonly createdAt: string;
   /** The member that gets a copy of its volume, if a move to another region has begun. */
@@ -62,7 +62,7 @@ export type Step =
       readonly kind: "create";
       readonly name: string;
       readonly region: string;
-      readonly isStandby: boolean;
+      readonly isGreen: boolean;
       readonly copyOf?: string | undefined;
     }
   /** Stops a Machine, creates another one with a copy of its volume in another region, and destroys the first one. */
@@ -73,7 +73,7 @@ export type Step =
   | { readonly kind: "relabel"; readonly name: string }
   /** Starts a Machine that does not run, and waits until it is ready. */
   | { readonly kind: "await"; readonly name: string }
-  /** Lets traffic reach a Machine on standby. */
+  /** Lets traffic reach a green Machine. */
   | { readonly kind: "expose"; readonly name: string }
   /** Takes the traffic from a Machine, waits until it has drained, stops and destroys it. */
   | { readonly kind: "destroy"; readonly name: string }
@@ -195,13 +195,13 @@ const readyMember = (turn: number) => ({ ...ready, createdAt: `9999-${String(tur
 /** A member after a step that has succeeded; undefined if it is gone. */
 function afterStep(step: Step, before: Member | undefined, turn: number): Member | undefined {
   if (step.kind === "create") {
-    const { name, region, isStandby } = step;
-    return { ...readyMember(turn), name, region, phase: isStandby ? "standby" : "serving" };
+    const { name, region, isGreen } = step;
+    return { ...readyMember(turn), name, region, phase: isGreen ? "green" : "serving" };
   }
   if (before === undefined || ["destroy", "move", "observe", "release"].includes(step.kind)) return undefined;
   if (step.kind === "keep") return { ...before, phase: "kept", isReady: false };
   if (step.kind === "expose") return { ...before, ...ready, phase: "serving" };
-  return { ...before, ...ready, phase: before.phase === "kept" ? "standby" : before.phase };
+  return { ...before, ...ready, phase: before.phase === "kept" ? "green" : before.phase };
 }
 
 const fits = ({ template, phase }: Member): boolean => template !== "outdated" && phase !== "lost";
@@ -213,6 +213,9 @@ const byReadiness = (a: Member, b: Member): number => Number(a.isReady) - Number
 
 /** Name of a member. Names are unique in an App, so a repeated create makes no second Machine. */
 export const memberName = (fleet: string, region: string, number: number): string => `${fleet}-${region}-${number}`;
+
+/** Name of a standby. */
+export const standbyName = (fleet: string, number: number): string => `${fleet}-standby-${number}`;
 
 /** Name of the Machine that runs the release command. */
 export const releaseName = (fleet: string): string => `${fleet}-release`;
@@ -243,10 +246,10 @@ class Draft {
     this.#ready = members.filter((one) => isServing(one) && one.isReady && !interrupted.has(one.name)).length;
   }
 
-  /** Members on standby of another template were never used. Kept ones may not be wanted any more. */
+  /** Green members of another template were never used. Kept ones may not be wanted any more. */
   removeAbandoned(): void {
     for (const one of this.#free()) {
-      const isAbandoned = one.phase === "standby" || (one.phase === "kept" && !this.#wanted.keepOld);
+      const isAbandoned = one.phase === "green" || (one.phase === "kept" && !this.#wanted.keepOld);
       if (isAbandoned && !fits(one)) this.steps.push({ kind: "destroy", name: one.name });
     }
   }
@@ -281,19 +284,19 @@ class Draft {
       for (const { name } of this.#free().filter(({ phase }) => phase === "kept"))
         this.steps.push({ kind: "destroy", name });
     // Never more than twice as many members as wanted.
-    if (this.#members.some((one) => one.phase === "standby" && !fits(one))) return;
+    if (this.#members.some((one) => one.phase === "green" && !fits(one))) return;
     const moving = old.length === 0 ? this.#move(leaving) : [];
     for (const region of this.#regions()) this.#createMissing(region, old.length > 0);
     this.#destroy(leaving.filter((one) => !moving.includes(one)));
-    const standby = this.#members.filter((one) => !isServing(one) && fits(one) && !leaving.includes(one));
+    const green = this.#members.filter((one) => !isServing(one) && fits(one) && !leaving.includes(one));
     const isComplete = this.#regions().every(
       (region) =>
         this.#here(region).filter((one) => fits(one) && one.isReady && !leaving.includes(one)).length >=
         this.#countOf(region),
     );
     if (old.length > 0 && !isComplete) return;
-    for (const { name } of standby.filter((one) => this.#isFree(one))) this.steps.push({ kind: "expose", name });
-    if (standby.length > 0 || old.length === 0) return;
+    for (const { name } of green.filter((one) => this.#isFree(one))) this.steps.push({ kind: "expose", name });
+    if (green.length > 0 || old.length === 0) return;
     const kind = this.#wanted.keepOld && totalOf(this.#wanted.regions) > 0 ? "keep" : "destroy";
     for (const { name } of this.#free().filter((one) => old.includes(one))) this.steps.push({ kind, name });
   }
@@ -325,7 +328,7 @@ class Draft {
 
   /**
    * Members more than wanted: those that do not serve first, then those that are not ready, then outdated ones, then the
-   * newest.
+   * newest. One that a step is getting ready counts as ready, so that the order in which steps end decides nothing.
    */
   #surplus(counts: (one: Member) => boolean = () => true): readonly Member[] {
     const isRollingOut = this.#members.some((one) => isServing(one) && !fits(one));
@@ -338,7 +341,7 @@ class Draft {
       const inOrder = [...here].sort(
         (a, b) =>
           Number(isServing(a)) - Number(isServing(b)) ||
-          byReadiness(a, b) ||
+          Number(a.isReady || !this.#isFree(a)) - Number(b.isReady || !this.#isFree(b)) ||
           Number(fits(a)) - Number(fits(b)) ||
           byAge(b, a),
       );
@@ -378,11 +381,11 @@ class Draft {
       this.#stop(one, { kind: "destroy", name: one.name });
   }
 
-  #createMissing(region: string, isStandby: boolean): void {
-    const old = isStandby ? this.#here(region).filter((one) => !fits(one)).length : 0;
+  #createMissing(region: string, isGreen: boolean): void {
+    const old = isGreen ? this.#here(region).filter((one) => !fits(one)).length : 0;
     const existing = this.#here(region).length - old + this.#creating(region);
-    const sources = isStandby ? this.#sourcesFor(region) : [];
-    for (let i = existing; i < this.#countOf(region); i++) this.#create(region, isStandby, sources.shift());
+    const sources = isGreen ? this.#sourcesFor(region) : [];
+    for (let i = existing; i < this.#countOf(region); i++) this.#create(region, isGreen, sources.shift());
   }
 
   /** The old members of whose volumes the new ones get copies: those of the region, then those that other regions lose. */
@@ -401,7 +404,7 @@ class Draft {
     const total = totalOf(this.#wanted.regions);
     const creating = this.#regions().reduce((sum, region) => sum + this.#creating(region), 0);
     const existing =
-      this.#members.filter((one) => isServing(one) || one.phase === "standby" || fits(one)).length + creating;
+      this.#members.filter((one) => isServing(one) || one.phase === "green" || fits(one)).length + creating;
     const inRegion = (region: string): number => ready.filter((one) => one.region === region).length;
     const [region] = [...this.#regions()].sort((a, b) => inRegion(b) - inRegion(a));
     const surge = this.#wanted.strategy === "immediate" ? 0 : this.#wanted.maxSurge;
@@ -419,8 +422,8 @@ class Draft {
     this.steps.push(step);
   }
 
-  #create(region: string, isStandby: boolean, copyOf?: string): void {
-    this.steps.push({ kind: "create", name: this.#newName(region, copyOf !== undefined), region, isStandby, copyOf });
+  #create(region: string, isGreen: boolean, copyOf?: string): void {
+    this.steps.push({ kind: "create", name: this.#newName(region, copyOf !== undefined), region, isGreen, copyOf });
   }
 
   #newName(region: string, hasCopy: boolean): string {

@@ -6,13 +6,22 @@ import type { Note } from "../core/resource.ts";
 import { greatestOf } from "../core/values.ts";
 import { ownerTag } from "../machines/create.ts";
 import { wantedOf, type FleetInputs } from "./inputs.ts";
-import { fleetOf, fleetTagged, membersOf, type FleetKey } from "./members.ts";
+import { fleetOf, fleetTagged, membersOf, type FleetKey, type Found } from "./members.ts";
 import { planAll, promised, totalOf, type Step } from "./planner.ts";
+import { describeStandby, planStandbys } from "./standbys.ts";
 import { describe } from "./steps.ts";
 import { machinesOf, volumesIn } from "./volumes.ts";
 
 /** Lines of a plan that are shown at most. */
 const mostLines = 30;
+
+/** The ids of the members after some steps; the names of those that do not exist yet. */
+function membersAfter(members: readonly Found[], steps: readonly Step[]): string[] {
+  const gone = new Set(steps.filter(({ kind }) => ["destroy", "keep", "move"].includes(kind)).map(({ name }) => name));
+  const added = steps.flatMap((step) => (step.kind === "create" ? [step.name] : step.kind === "move" ? [step.to] : []));
+  const left = members.filter(({ name, phase }) => !gone.has(name) && ["serving", "green"].includes(phase));
+  return [...left.map(({ machine }) => machine.id), ...added.filter((name) => !gone.has(name))];
+}
 
 /** The steps of the update; undefined if there are none. */
 export async function previewRollout(
@@ -37,11 +46,16 @@ export async function previewRollout(
   const { minSecretsVersion: version } = inputs;
   const minSecretsVersion = Array.isArray(version) ? (greatestOf(version) as number | undefined) : version;
   const key: FleetKey = { app, name, owner: undefined, stack: "" };
-  const members = membersOf(mine, key, { ...inputs, minSecretsVersion }, undefined);
+  const template = { ...inputs, minSecretsVersion };
+  const members = membersOf(mine, key, template, undefined);
   const wanted = wantedOf(inputs);
   const used = machinesOf(inputs.volume && machines.length > 0 ? await volumesIn(api, app) : []);
   const waves = planAll({ wanted, members, fleet: name, used });
-  if (waves.length === 0) return undefined;
+  const standbys = planStandbys({
+    ...{ wanted: { ...inputs, minSecretsVersion }, fleet: key, template, machines: mine },
+    members: membersAfter(members, waves.flat()),
+  });
+  if (waves.length + standbys.length === 0) return undefined;
   const total = totalOf(wanted.regions);
   const ready = members.filter((one) => one.isReady && one.phase === "serving").length;
   const least = wanted.strategy === "immediate" ? 0 : Math.min(ready, promised(wanted));
@@ -49,7 +63,8 @@ export async function previewRollout(
   const head = isRollout
     ? `Fleet ${name}: ${wanted.strategy} update, at least ${least} of ${total} Machines are ready at every moment:`
     : `Fleet ${name}:`;
-  const lines = waves.map((wave, i) => `  ${i + 1}. ${wave.map((step: Step) => describe(step)).join(", ")}`);
+  const steps = [...waves.map((wave) => wave.map(describe).join(", ")), ...standbys.map(describeStandby)];
+  const lines = steps.map((step, i) => `  ${i + 1}. ${step}`);
   const more = lines.length > mostLines ? [`  … and ${lines.length - mostLines} more`] : [];
   return { note: [head, ...lines.slice(0, mostLines), ...more].join("\n") };
 }

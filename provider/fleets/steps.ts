@@ -42,7 +42,7 @@ export function describe(step: Step): string {
     case "release":
       return "run the release command";
     case "create":
-      return `create ${step.name}${step.isStandby ? " without traffic" : ""}${step.copyOf === undefined ? "" : `, with a copy of the volume of ${step.copyOf}`}`;
+      return `create ${step.name}${step.isGreen ? " without traffic" : ""}${step.copyOf === undefined ? "" : `, with a copy of the volume of ${step.copyOf}`}`;
     case "move":
       return `move ${step.name} with its volume to ${step.to}`;
     case "update":
@@ -126,7 +126,7 @@ async function apply(rollout: Rollout, step: Step, members: readonly Found[]): P
   const { id } = member.machine;
   if (step.kind === "move") return [...resultOf(await move(rollout, step, member)), [id, undefined]];
   if (step.kind === "destroy" || step.kind === "keep") return [[id, await takeAway(rollout, step.kind, member)]];
-  const now = step.kind === "await" && member.phase === "kept" ? "standby" : member.phase;
+  const now = step.kind === "await" && member.phase === "kept" ? "green" : member.phase;
   const changed = await change(rollout, member, step.kind === "expose" || now === "lost" ? "serving" : now);
   if (step.kind === "update" || step.kind === "await") await stayHealthy(rollout, keyOf(rollout, member.machine));
   return resultOf(changed);
@@ -182,20 +182,20 @@ async function move(
       source && template.volume && copyFor(call, fleet.app, to, region, { source, isBegun, wanted: template.volume })
     );
   });
-  const machine = await create(rollout, { kind: "create", name: to, region, isStandby: false }, volumeId);
+  const machine = await create(rollout, { kind: "create", name: to, region, isGreen: false }, volumeId);
   await takeAway(rollout, "destroy", member);
   return machine;
 }
 
 async function create(rollout: Rollout, step: Create, volumeId: string | undefined): Promise<Machine> {
   const { call, fleet, template, wanted } = rollout;
-  const phase = step.isStandby ? "standby" : "serving";
+  const phase = step.isGreen ? "green" : "serving";
   const config = configOf(fleet, template, { region: step.region, phase, volumeId, copyOf: step.copyOf });
   const body = {
     name: step.name,
     region: step.region,
     config: toService(config),
-    skipServiceRegistration: step.isStandby || undefined,
+    skipServiceRegistration: step.isGreen || undefined,
     minSecretsVersion: template.minSecretsVersion,
   };
   const { fallbackRegions } = wanted;
@@ -222,8 +222,7 @@ async function limitMemory(rollout: Rollout, machine: Machine): Promise<Machine>
 
 /** Brings a Machine to its configuration, phase and power state, and waits until its checks pass. */
 async function change(rollout: Rollout, { machine, region }: Found, phase: Phase): Promise<Machine> {
-  const { call, fleet, template, before } = rollout;
-  const key = keyOf(rollout, machine);
+  const { fleet, template } = rollout;
   const volumeId = volumeOf(machine);
   const config = configOf(fleet, template, { region, phase, volumeId, copyOf: copyOf(machine) });
   const rests = machine.state !== "started" && isReady({ ...machine, cordoned: false }, template.config);
@@ -232,16 +231,29 @@ async function change(rollout: Rollout, { machine, region }: Found, phase: Phase
     state: rests ? undefined : ("started" as const),
     startDeadline: rollout.wanted.startDeadline,
     passDeadline: rollout.wanted.passDeadline,
-    cordoned: phase === "standby",
-    minSecretsVersion: template.minSecretsVersion,
+    cordoned: phase === "green",
   };
+  return bringTo(rollout, machine, wanted);
+}
+
+/** Brings a Machine to a configuration and a power state, under its lease. */
+export async function bringTo(
+  rollout: Rollout,
+  machine: Machine,
+  wanted: Omit<Parameters<typeof applyChanges>[3], "minSecretsVersion">,
+): Promise<Machine> {
+  const { call, template, before } = rollout;
+  const { minSecretsVersion } = template;
+  const { config } = wanted;
+  const key = keyOf(rollout, machine);
   return withLease(call.api, key, { description: "rollout by pulumi", progress: call.progress }, async (lease) => {
     const live = await getFresh(call.api, key, { fresh: true });
     const own = ownConfig(live, config, before);
     const isSeen = own.metadata?.[secretsTag] === config.metadata?.[secretsTag];
     // Nothing is compared with a state: a Machine that others have changed is brought back to the template.
-    const old = { config: own, unfinished: true, minSecretsVersion: isSeen ? template.minSecretsVersion : undefined };
-    return limitMemory(rollout, await applyChanges(call, key, lease, wanted, old, () => ({})));
+    const old = { config: own, unfinished: true, minSecretsVersion: isSeen ? minSecretsVersion : undefined };
+    const changed = await applyChanges(call, key, lease, { ...wanted, minSecretsVersion }, old, () => ({}));
+    return limitMemory(rollout, changed);
   }).catch((error: unknown) => {
     throw error instanceof PartialStateError && error.cause instanceof MachinesError ? error.cause : error;
   });

@@ -12,6 +12,7 @@ export function validate(inputs: Partial<FleetInputs>): Problem[] {
   const { config, strategy } = inputs;
   return [
     ...volumeProblems(inputs),
+    ...standbyProblems(inputs),
     ...placementProblems(inputs),
     ...(config === undefined ? [] : templateProblems(config)),
     ...(config === undefined
@@ -66,12 +67,27 @@ function volumeProblems({ volume, strategy, fallbackRegions = [], name }: Partia
   return problems;
 }
 
+function standbyProblems({ standbys = 0, config, volume }: Partial<FleetInputs>): Problem[] {
+  if (standbys === 0) return [];
+  const problems: Problem[] = [];
+  if ((config?.services ?? []).length > 0)
+    problems.push({ path: ["standbys"], message: "only Machines without config.services have standbys" });
+  if (volume !== undefined)
+    problems.push({ path: ["standbys"], message: "a standby would have no volume; leave it out" });
+  return problems;
+}
+
 function templateProblems(config: FleetInputs["config"]): Problem[] {
   const problems = [...validateMachine({ config })];
   if ((config.mounts ?? []).length > 0)
     problems.push({
       path: ["config", "mounts"],
       message: "a volume is mounted by one Machine; set the fleet's volume, which gives each Machine its own",
+    });
+  if (config.standbys !== undefined)
+    problems.push({
+      path: ["config", "standbys"],
+      message: "a fleet's Machines run, and a standby does not; set the fleet's standbys",
     });
   if (isJob(config))
     problems.push({

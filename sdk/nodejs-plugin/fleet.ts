@@ -128,6 +128,10 @@ export class Fleet extends pulumi.CustomResource {
      */
     declare public readonly spreadOver: pulumi.Output<(enums.Region | (string & {}))[] | undefined>;
     /**
+     * Number of further Machines that are stopped, 0 to 100. The service starts them when a Machine of the fleet has failed; the next update repairs that Machine and stops them again. Not with `config.services` or `volume`. Default: `0`.
+     */
+    declare public readonly standbys: pulumi.Output<number>;
+    /**
      * Time for a Machine to run after it was created or updated; all of `progressDeadline` when left out. The time to stop is `config.stopConfig.timeout`.
      */
     declare public readonly startDeadline: pulumi.Output<string | undefined>;
@@ -169,6 +173,7 @@ export class Fleet extends pulumi.CustomResource {
             resourceInputs["releaseCommand"] = args?.releaseCommand;
             resourceInputs["restartOnce"] = (args?.restartOnce) ?? false;
             resourceInputs["spreadOver"] = args?.spreadOver;
+            resourceInputs["standbys"] = (args?.standbys) ?? 0;
             resourceInputs["startDeadline"] = args?.startDeadline;
             resourceInputs["strategy"] = args?.strategy;
             resourceInputs["volume"] = args?.volume;
@@ -208,6 +213,7 @@ export class Fleet extends pulumi.CustomResource {
             resourceInputs["restartOnce"] = undefined /*out*/;
             resourceInputs["rollout"] = undefined /*out*/;
             resourceInputs["spreadOver"] = undefined /*out*/;
+            resourceInputs["standbys"] = undefined /*out*/;
             resourceInputs["startDeadline"] = undefined /*out*/;
             resourceInputs["strategy"] = undefined /*out*/;
             resourceInputs["volume"] = undefined /*out*/;
@@ -293,6 +299,10 @@ export interface FleetArgs {
      * Regions that `count` is spread over; the first ones get one Machine more.
      */
     spreadOver?: pulumi.Input<pulumi.Input<enums.Region | (string & {})>[] | undefined>;
+    /**
+     * Number of further Machines that are stopped, 0 to 100. The service starts them when a Machine of the fleet has failed; the next update repairs that Machine and stops them again. Not with `config.services` or `volume`. Default: `0`.
+     */
+    standbys?: pulumi.Input<number | undefined>;
     /**
      * Time for a Machine to run after it was created or updated; all of `progressDeadline` when left out. The time to stop is `config.stopConfig.timeout`.
      */

@@ -45,6 +45,8 @@ export class Fleet extends pulumi.CustomResource {
   declare readonly minSecretsVersion: pulumi.Output<number | undefined>;
   /** Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, the limits are left alone. */
   declare readonly memoryLimitMb: pulumi.Output<number | undefined>;
+  /** Number of further Machines that are stopped, 0 to 100. The service starts them when a Machine of the fleet has failed; the next update repairs that Machine and stops them again. Not with `config.services` or `volume`. Default: `0`. */
+  declare readonly standbys: pulumi.Output<number>;
   /** Machines that exist and become members, by their ids. Those that have the configuration already are not restarted. A Machine of the program must leave it first: give its resource `retainOnDelete`, run `up`, and remove it together with adopting it here. */
   declare readonly adopt: pulumi.Output<string[] | undefined>;
   /** How the Machines are changed from one configuration to the next; rolling when left out. */
@@ -110,6 +112,8 @@ export interface FleetArgs {
   minSecretsVersion?: pulumi.Input<number | pulumi.Input<number>[]> | undefined;
   /** Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, the limits are left alone. */
   memoryLimitMb?: pulumi.Input<number> | undefined;
+  /** Number of further Machines that are stopped, 0 to 100. The service starts them when a Machine of the fleet has failed; the next update repairs that Machine and stops them again. Not with `config.services` or `volume`. Default: `0`. */
+  standbys?: pulumi.Input<number> | undefined;
   /** Machines that exist and become members, by their ids. Those that have the configuration already are not restarted. A Machine of the program must leave it first: give its resource `retainOnDelete`, run `up`, and remove it together with adopting it here. */
   adopt?: pulumi.Input<pulumi.Input<string>[]> | undefined;
   /** How the Machines are changed from one configuration to the next; rolling when left out. */

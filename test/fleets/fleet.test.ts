@@ -43,6 +43,8 @@ lifecycle("Fleet", {
     { set: { config: { ...config, metadata: {} } }, expect: "update" },
     { set: { minSecretsVersion: 0 }, expect: "update" },
     { set: { memoryLimitMb: 128 }, expect: "update" },
+    { set: { standbys: 1 }, expect: "update" },
+    { set: { standbys: 0 }, expect: "update" },
     { set: { strategy: { type: "bluegreen" } }, expect: "no request" },
     {
       set: { config: { ...config, image: "registry.example.com/web:3" } },
@@ -155,6 +157,112 @@ test("a memory limit is set on all Machines without a new version, and again aft
     "memoryLimitMb: got 999; the Machine has 256 MiB, so that 256 is the most (config.guest.maxMemoryMb raises it)",
   ]);
   await service.close();
+});
+
+describe("the standbys of a fleet", () => {
+  interface Standby extends Live {
+    readonly instance_id: string;
+    readonly region: string;
+    readonly config: { readonly standbys?: readonly string[]; readonly image?: string };
+  }
+  let service: TestService;
+  let app: string;
+  let fleet: Bound;
+  beforeAll(async () => {
+    service = await startService();
+    app = await makeApp(service, "standbys");
+    fleet = bind("Fleet", service);
+  });
+  afterAll(() => service.close());
+
+  const withStandbys = async (more: Record<string, unknown>) =>
+    (await fleet.check({}, { app, name: "web", regions: { ams: 1, iad: 1 }, standbys: 2, config, ...more })).inputs;
+  const all = async () => (await machinesOf(service, app)) as Standby[];
+  const standbys = async () => (await all()).filter(({ name }) => name.includes("standby"));
+  const members = async () => (await all()).filter(({ name }) => !name.includes("standby"));
+  const ids = (list: readonly Standby[]) => list.map(({ id }) => id).sort();
+  let id: string;
+  let state: Record<string, unknown>;
+  /** Refreshes the state, and returns what others have changed. */
+  const drift = async () => {
+    state = (await fleet.read(id, state))?.state ?? {};
+    return state["drift"] as readonly string[];
+  };
+
+  test("are created stopped, in the regions of the members that they stand by for", async () => {
+    ({ id, state } = await fleet.create(await withStandbys({})));
+    const [first, second] = await standbys();
+    expect([first?.name, second?.name, first?.region, second?.region].sort()).toEqual(
+      ["web-standby-1", "web-standby-2", "ams", "iad"].sort(),
+    );
+    for (const one of [first, second]) {
+      expect(one?.state).toMatch(/^(created|stopped)$/);
+      expect([...(one?.config.standbys ?? [])].sort()).toEqual(ids(await members()));
+    }
+    expect(state["machines"]).toHaveLength(2);
+    expect(await drift()).toEqual([]);
+  });
+
+  test("get each new configuration without being started", async () => {
+    const changed = { ...config, image: "registry.example.com/web:2" };
+    state = await fleet.update(id, state, await withStandbys({ config: changed }));
+    for (const one of await standbys()) {
+      expect(one.config.image).toBe("registry.example.com/web:2");
+      expect(one.state).toMatch(/^(created|stopped)$/);
+    }
+    const requests = service.requests.filter(isWrite).length;
+    state = await fleet.update(id, state, await withStandbys({ config: changed }));
+    expect(service.requests.filter(isWrite).length, "nothing is left to do").toBe(requests);
+  });
+
+  test("start when a member fails, and are stopped again when it is repaired", async () => {
+    const [member] = await members();
+    // The member's process cannot start any more, so its retries are used up.
+    await send(service, "POST", `/v1/apps/${app}/machines/${member?.id ?? ""}`, {
+      config: { ...member?.config, env: { MACHINES_SIMULATE: "crash" }, restart: { policy: "no" } },
+    });
+    await expect.poll(async () => (await standbys()).map((one) => one.state)).toEqual(["started", "started"]);
+    expect(await drift()).toEqual(
+      expect.arrayContaining([expect.stringMatching(/^web-standby-1 \(\w+\): is started$/)]),
+    );
+    const changed = { ...config, image: "registry.example.com/web:2" };
+    state = await fleet.update(id, state, await withStandbys({ config: changed }));
+    expect((await members()).map((one) => one.state)).toEqual(["started", "started"]);
+    expect((await standbys()).map((one) => one.state)).toEqual(["stopped", "stopped"]);
+    expect(await drift()).toEqual([]);
+  });
+
+  test("follow the members, are repaired, and go with the fleet", async () => {
+    const changed = { ...config, image: "registry.example.com/web:2" };
+    const [gone] = await standbys();
+    await send(service, "DELETE", `/v1/apps/${app}/machines/${gone?.id ?? ""}?force=true`);
+    expect(await drift()).toEqual([`${String(gone?.name)}: is missing`]);
+    state = await fleet.update(id, state, await withStandbys({ config: changed, regions: { ams: 2 } }));
+    expect((await standbys()).map(({ region }) => region)).toEqual(["ams", "ams"]);
+    for (const one of await standbys()) expect([...(one.config.standbys ?? [])].sort()).toEqual(ids(await members()));
+    state = await fleet.update(id, state, await withStandbys({ config: changed, regions: { ams: 2 }, standbys: 1 }));
+    expect(await standbys()).toHaveLength(1);
+    state = await fleet.update(id, state, await withStandbys({ config: changed, regions: { ams: 0 } }));
+    expect(await standbys()).toEqual([]);
+    state = await fleet.update(id, state, await withStandbys({ config: changed }));
+    expect(await standbys()).toHaveLength(2);
+    await fleet.delete(id, state);
+    expect((await all()).filter((one) => !/destroy/.test(one.state))).toEqual([]);
+  });
+
+  test("are refused where they cannot stand by", async () => {
+    const services = [{ protocol: "tcp", internalPort: 80 }];
+    const given = { app, name: "web", regions: { ams: 1 }, standbys: 1 };
+    expect((await fleet.check({}, { ...given, config: { ...config, services } })).failures).toEqual([
+      "standbys: only Machines without config.services have standbys",
+    ]);
+    expect((await fleet.check({}, { ...given, config, volume: { path: "/data" } })).failures).toEqual([
+      "standbys: a standby would have no volume; leave it out",
+    ]);
+    expect((await fleet.check({}, { ...given, config: { ...config, standbys: ["x"] } })).failures).toEqual([
+      "config.standbys: a fleet's Machines run, and a standby does not; set the fleet's standbys",
+    ]);
+  });
 });
 
 describe("the release command of a fleet", () => {

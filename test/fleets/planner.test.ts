@@ -42,7 +42,7 @@ const members: fc.Arbitrary<Member[]> = fc
         "serving" as const,
         "serving" as const,
         "serving" as const,
-        "standby" as const,
+        "green" as const,
         "kept" as const,
         "lost" as const,
       ),
@@ -76,7 +76,7 @@ class World {
         region: step.region,
         template: "current",
         isReady: false,
-        phase: step.isStandby ? "standby" : "serving",
+        phase: step.isGreen ? "green" : "serving",
         createdAt: `2026-02-${this.#day++}`,
       });
     else if (one && step.kind === "move") {
@@ -102,7 +102,7 @@ class World {
     else if (step.kind === "keep") this.#set({ ...one, phase: "kept", isReady: false });
     else if (step.kind === "relabel") this.#set({ ...one, template: "current" });
     // One that was kept is started without traffic.
-    else this.#set({ ...one, template: "current", isReady: true, phase: one.phase === "kept" ? "standby" : one.phase });
+    else this.#set({ ...one, template: "current", isReady: true, phase: one.phase === "kept" ? "green" : one.phase });
   }
 
   #set(one: Member): void {
@@ -270,6 +270,35 @@ describe("F50: a rollout", () => {
       ),
       { numRuns: Number(process.env["FLEET_RUNS"] ?? 1000) },
     );
+  });
+
+  test("removes the same members in whichever order its steps end", () => {
+    const wanted: Wanted = {
+      ...{
+        regions: { ams: 1, fra: 2 },
+        strategy: "rolling",
+        maxUnavailable: 0,
+        maxSurge: 2,
+        canaries: 1,
+        isTied: false,
+      },
+      ...{ isObserved: false, isPromoted: false, keepOld: false, needsRelease: false },
+    };
+    const list = [1, 2, 3].map((n): Member => ({
+      ...{ name: `web-fra-${n}`, region: "fra", template: "outdated", isReady: true, phase: "serving" },
+      createdAt: "2026-01-10",
+    }));
+    for (const order of [0, 1]) {
+      const { steps } = play(
+        wanted,
+        new World(list),
+        (count) => Math.min(order, count - 1),
+        () => false,
+        () => undefined,
+      );
+      expect(steps).toContainEqual({ kind: "destroy", name: "web-fra-3" });
+      expect(steps.filter(({ kind }) => kind === "update")).toHaveLength(2);
+    }
   });
 
   test("that failed is repaired by another template, however many members are down", () => {

@@ -62,6 +62,8 @@ type Fleet struct {
 	Rollout pulumi.StringOutput `pulumi:"rollout"`
 	// Regions that `count` is spread over; the first ones get one Machine more.
 	SpreadOver pulumi.StringArrayOutput `pulumi:"spreadOver"`
+	// Number of further Machines that are stopped, 0 to 100. The service starts them when a Machine of the fleet has failed; the next update repairs that Machine and stops them again. Not with `config.services` or `volume`. Default: `0`.
+	Standbys pulumi.IntOutput `pulumi:"standbys"`
 	// Time for a Machine to run after it was created or updated; all of `progressDeadline` when left out. The time to stop is `config.stopConfig.timeout`.
 	StartDeadline pulumi.StringPtrOutput `pulumi:"startDeadline"`
 	// How the Machines are changed from one configuration to the next; rolling when left out.
@@ -101,6 +103,9 @@ func NewFleet(ctx *pulumi.Context,
 	}
 	if args.RestartOnce == nil {
 		args.RestartOnce = pulumi.BoolPtr(false)
+	}
+	if args.Standbys == nil {
+		args.Standbys = pulumi.IntPtr(0)
 	}
 	aliases := pulumi.Aliases([]pulumi.Alias{
 		{
@@ -179,6 +184,8 @@ type fleetArgs struct {
 	RestartOnce *bool `pulumi:"restartOnce"`
 	// Regions that `count` is spread over; the first ones get one Machine more.
 	SpreadOver []string `pulumi:"spreadOver"`
+	// Number of further Machines that are stopped, 0 to 100. The service starts them when a Machine of the fleet has failed; the next update repairs that Machine and stops them again. Not with `config.services` or `volume`. Default: `0`.
+	Standbys *int `pulumi:"standbys"`
 	// Time for a Machine to run after it was created or updated; all of `progressDeadline` when left out. The time to stop is `config.stopConfig.timeout`.
 	StartDeadline *string `pulumi:"startDeadline"`
 	// How the Machines are changed from one configuration to the next; rolling when left out.
@@ -223,6 +230,8 @@ type FleetArgs struct {
 	RestartOnce pulumi.BoolPtrInput
 	// Regions that `count` is spread over; the first ones get one Machine more.
 	SpreadOver pulumi.StringArrayInput
+	// Number of further Machines that are stopped, 0 to 100. The service starts them when a Machine of the fleet has failed; the next update repairs that Machine and stops them again. Not with `config.services` or `volume`. Default: `0`.
+	Standbys pulumi.IntPtrInput
 	// Time for a Machine to run after it was created or updated; all of `progressDeadline` when left out. The time to stop is `config.stopConfig.timeout`.
 	StartDeadline pulumi.StringPtrInput
 	// How the Machines are changed from one configuration to the next; rolling when left out.
@@ -426,6 +435,11 @@ func (o FleetOutput) Rollout() pulumi.StringOutput {
 // Regions that `count` is spread over; the first ones get one Machine more.
 func (o FleetOutput) SpreadOver() pulumi.StringArrayOutput {
 	return o.ApplyT(func(v *Fleet) pulumi.StringArrayOutput { return v.SpreadOver }).(pulumi.StringArrayOutput)
+}
+
+// Number of further Machines that are stopped, 0 to 100. The service starts them when a Machine of the fleet has failed; the next update repairs that Machine and stops them again. Not with `config.services` or `volume`. Default: `0`.
+func (o FleetOutput) Standbys() pulumi.IntOutput {
+	return o.ApplyT(func(v *Fleet) pulumi.IntOutput { return v.Standbys }).(pulumi.IntOutput)
 }
 
 // Time for a Machine to run after it was created or updated; all of `progressDeadline` when left out. The time to stop is `config.stopConfig.timeout`.

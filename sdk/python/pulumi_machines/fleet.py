@@ -39,6 +39,7 @@ class FleetArgs:
                  release_command: pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]] = None,
                  restart_once: pulumi.Input[Optional[_builtins.bool]] = None,
                  spread_over: pulumi.Input[Optional[Sequence[pulumi.Input[Union[_builtins.str, 'Region']]]]] = None,
+                 standbys: pulumi.Input[Optional[_builtins.int]] = None,
                  start_deadline: pulumi.Input[Optional[_builtins.str]] = None,
                  strategy: pulumi.Input[Optional['FleetStrategyArgs']] = None,
                  volume: pulumi.Input[Optional['FleetVolumeArgs']] = None):
@@ -62,6 +63,7 @@ class FleetArgs:
         :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] release_command: Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. After exit code 0 that Machine is destroyed; after another one it is kept until the next rollout, and no Machine is changed. It may run again after an interruption. A rollback does not run it.
         :param pulumi.Input[_builtins.bool] restart_once: Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. Default: `false`.
         :param pulumi.Input[Sequence[pulumi.Input[Union[_builtins.str, 'Region']]]] spread_over: Regions that `count` is spread over; the first ones get one Machine more.
+        :param pulumi.Input[_builtins.int] standbys: Number of further Machines that are stopped, 0 to 100. The service starts them when a Machine of the fleet has failed; the next update repairs that Machine and stops them again. Not with `config.services` or `volume`. Default: `0`.
         :param pulumi.Input[_builtins.str] start_deadline: Time for a Machine to run after it was created or updated; all of `progressDeadline` when left out. The time to stop is `config.stopConfig.timeout`.
         :param pulumi.Input['FleetStrategyArgs'] strategy: How the Machines are changed from one configuration to the next; rolling when left out.
         :param pulumi.Input['FleetVolumeArgs'] volume: Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
@@ -108,6 +110,10 @@ class FleetArgs:
             pulumi.set(__self__, "restart_once", restart_once)
         if spread_over is not None:
             pulumi.set(__self__, "spread_over", spread_over)
+        if standbys is None:
+            standbys = 0
+        if standbys is not None:
+            pulumi.set(__self__, "standbys", standbys)
         if start_deadline is not None:
             pulumi.set(__self__, "start_deadline", start_deadline)
         if strategy is not None:
@@ -320,6 +326,18 @@ class FleetArgs:
         pulumi.set(self, "spread_over", value)
 
     @_builtins.property
+    @pulumi.getter
+    def standbys(self) -> pulumi.Input[Optional[_builtins.int]]:
+        """
+        Number of further Machines that are stopped, 0 to 100. The service starts them when a Machine of the fleet has failed; the next update repairs that Machine and stops them again. Not with `config.services` or `volume`. Default: `0`.
+        """
+        return pulumi.get(self, "standbys")
+
+    @standbys.setter
+    def standbys(self, value: pulumi.Input[Optional[_builtins.int]]):
+        pulumi.set(self, "standbys", value)
+
+    @_builtins.property
     @pulumi.getter(name="startDeadline")
     def start_deadline(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
@@ -379,6 +397,7 @@ class Fleet(pulumi.CustomResource):
                  release_command: pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]] = None,
                  restart_once: pulumi.Input[Optional[_builtins.bool]] = None,
                  spread_over: pulumi.Input[Optional[Sequence[pulumi.Input[Union[_builtins.str, 'Region']]]]] = None,
+                 standbys: pulumi.Input[Optional[_builtins.int]] = None,
                  start_deadline: pulumi.Input[Optional[_builtins.str]] = None,
                  strategy: pulumi.Input[Optional[Union['FleetStrategyArgs', 'FleetStrategyArgsDict']]] = None,
                  volume: pulumi.Input[Optional[Union['FleetVolumeArgs', 'FleetVolumeArgsDict']]] = None,
@@ -407,6 +426,7 @@ class Fleet(pulumi.CustomResource):
         :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] release_command: Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. After exit code 0 that Machine is destroyed; after another one it is kept until the next rollout, and no Machine is changed. It may run again after an interruption. A rollback does not run it.
         :param pulumi.Input[_builtins.bool] restart_once: Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. Default: `false`.
         :param pulumi.Input[Sequence[pulumi.Input[Union[_builtins.str, 'Region']]]] spread_over: Regions that `count` is spread over; the first ones get one Machine more.
+        :param pulumi.Input[_builtins.int] standbys: Number of further Machines that are stopped, 0 to 100. The service starts them when a Machine of the fleet has failed; the next update repairs that Machine and stops them again. Not with `config.services` or `volume`. Default: `0`.
         :param pulumi.Input[_builtins.str] start_deadline: Time for a Machine to run after it was created or updated; all of `progressDeadline` when left out. The time to stop is `config.stopConfig.timeout`.
         :param pulumi.Input[Union['FleetStrategyArgs', 'FleetStrategyArgsDict']] strategy: How the Machines are changed from one configuration to the next; rolling when left out.
         :param pulumi.Input[Union['FleetVolumeArgs', 'FleetVolumeArgsDict']] volume: Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
@@ -454,6 +474,7 @@ class Fleet(pulumi.CustomResource):
                  release_command: pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]] = None,
                  restart_once: pulumi.Input[Optional[_builtins.bool]] = None,
                  spread_over: pulumi.Input[Optional[Sequence[pulumi.Input[Union[_builtins.str, 'Region']]]]] = None,
+                 standbys: pulumi.Input[Optional[_builtins.int]] = None,
                  start_deadline: pulumi.Input[Optional[_builtins.str]] = None,
                  strategy: pulumi.Input[Optional[Union['FleetStrategyArgs', 'FleetStrategyArgsDict']]] = None,
                  volume: pulumi.Input[Optional[Union['FleetVolumeArgs', 'FleetVolumeArgsDict']]] = None,
@@ -497,6 +518,9 @@ class Fleet(pulumi.CustomResource):
                 restart_once = False
             __props__.__dict__["restart_once"] = restart_once
             __props__.__dict__["spread_over"] = spread_over
+            if standbys is None:
+                standbys = 0
+            __props__.__dict__["standbys"] = standbys
             __props__.__dict__["start_deadline"] = start_deadline
             __props__.__dict__["strategy"] = strategy
             __props__.__dict__["volume"] = volume
@@ -553,6 +577,7 @@ class Fleet(pulumi.CustomResource):
         __props__.__dict__["restart_once"] = None
         __props__.__dict__["rollout"] = None
         __props__.__dict__["spread_over"] = None
+        __props__.__dict__["standbys"] = None
         __props__.__dict__["start_deadline"] = None
         __props__.__dict__["strategy"] = None
         __props__.__dict__["volume"] = None
@@ -733,6 +758,14 @@ class Fleet(pulumi.CustomResource):
         Regions that `count` is spread over; the first ones get one Machine more.
         """
         return pulumi.get(self, "spread_over")
+
+    @_builtins.property
+    @pulumi.getter
+    def standbys(self) -> pulumi.Output[_builtins.int]:
+        """
+        Number of further Machines that are stopped, 0 to 100. The service starts them when a Machine of the fleet has failed; the next update repairs that Machine and stops them again. Not with `config.services` or `volume`. Default: `0`.
+        """
+        return pulumi.get(self, "standbys")
 
     @_builtins.property
     @pulumi.getter(name="startDeadline")
