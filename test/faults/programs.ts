@@ -201,7 +201,7 @@ const kinds: Readonly<Record<ResourceName, (here: Here) => Inputs>> = {
     ...[
       {},
       { config: { image: `${image}:2`, env: { TOKEN: canary, A: String(version) } } },
-      { regions: { ams: 1, fra: 2 } },
+      { regions: { ams: 1, fra: 2 }, standbys: 1 },
       { strategy: { type: "bluegreen" }, config: { image: `${image}:3`, env: { TOKEN: canary } } },
       { strategy: { type: "immediate" }, config: { image: `${image}:1`, metadata: { role: `v${version}` } } },
       { releaseCommand: ["true"], config: { image: `${image}:4`, env: { TOKEN: canary, B: String(version) } } },

@@ -73,6 +73,7 @@ lifecycle("Fleet", {
     spreadOver: "its regions show as drift",
     volume: "its path is part of the Machine",
     regions: "tested below",
+    standbys: "tested below",
     minSecretsVersion: "it cannot be read back",
     memoryLimitMb: "a list does not show it",
   },
