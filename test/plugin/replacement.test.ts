@@ -58,6 +58,19 @@ describe("replacement", () => {
     expect(service.requests.length).toBe(before);
   });
 
+  test("an imported volume that is replaced by force is not deleted", async () => {
+    const news = { app: "app", region: "ams" };
+    const { id } = await made("Volume", news);
+    const imported = await of("Volume").read(id);
+    if (imported === undefined) throw new Error("the volume is not there");
+    await nextRun();
+    // With --replace, the engine checks the replacement alone, and asks for no diff.
+    await of("Volume").create(await of("Volume").checked(news));
+    await expect(of("Volume").delete({ id, state: imported.state })).rejects.toThrow(
+      /is guarded: the program still declares it/,
+    );
+  });
+
   test("once the program allows the loss, it is replaced", async () => {
     const { id, inputs, state } = await made("Volume", { app: "app", region: "ams" });
     const news = { app: "app", region: "ams", allowDataLoss: true };

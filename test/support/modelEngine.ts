@@ -2,7 +2,7 @@
 // The state is saved after every step, so that a run may be interrupted at any time. It works with any binding. The order
 // of calls and steps follows the engine's step generator and step executor.
 import { isObject } from "../../api/schema.ts";
-import { CONTEXT, type Values } from "../../provider/core/resource.ts";
+import { CONTEXT, contextOf, type Values } from "../../provider/core/resource.ts";
 import { UNKNOWN } from "../../provider/core/values.ts";
 import type { Verbs } from "./binding.ts";
 import {
@@ -102,6 +102,8 @@ export async function destroy(stack: Stack, host: Host): Promise<Report> {
   return run.report;
 }
 
+const ownerOf = (type: string, name: string): string => `${type}-${name}`;
+
 /** Imports an existing object into the state, only by its id. */
 export async function importResource(
   stack: Stack,
@@ -112,7 +114,9 @@ export async function importResource(
   await run.step({ verb: "import", type, name }, {}, async (bound) => {
     const found = await bound.read(id, {});
     if (!found) throw new NotFound(`resource ${id} does not exist`);
-    stack.resources.push({ type, name, id, ...found, needs, failed: [], configuration: host.configuration });
+    // Only the plugin imports, and the engine tells it the resource in every call, also where the state does not.
+    const state = { ...found.state, [CONTEXT]: { ...contextOf(found.state), owner: ownerOf(type, name) } };
+    stack.resources.push({ type, name, id, ...found, state, needs, failed: [], configuration: host.configuration });
   });
   return run.report;
 }
@@ -354,7 +358,7 @@ class Run {
     const old = this.#oldOf(declared);
     if (this.#asked.targets?.includes(name) === false) return old ? { kind: "untargeted", old } : { kind: "skip", old };
     const bound = this.#host.bound(type);
-    const news = { ...values, [CONTEXT]: { name, owner: `${type}-${name}` } };
+    const news = { ...values, [CONTEXT]: { name, owner: ownerOf(type, name) } };
     const isForced = this.#asked.replace?.includes(name) === true || old?.tainted === true;
     const isRecreated = old !== undefined && this.#condemned.delete(old.name);
     const isNew = old === undefined || isRecreated || isForced;
