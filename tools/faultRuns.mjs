@@ -1,4 +1,4 @@
-// npm run test:faults [-- --runs 2000 --seed 1]: random programs with the provider under faults of the service, the network
+// npm run test:faults [-- --runs 2000 --seed 1 --kinds Fleet]: random programs with the provider under faults of the service, the network
 // and other clients. A failure prints the smallest run that shows it, and the command that repeats it.
 import { inRoot } from "./lib/paths.mjs";
 import { foreground, main } from "./lib/process.mjs";

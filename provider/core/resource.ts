@@ -152,6 +152,8 @@ export interface RunInfo {
   deletionsIn(api: Pick<Api, "config">, place: string): number;
   /** The id of the state. */
   stateId(): string;
+  /** Whether this run has seen an id of the state. If not, `stateId` is a new one. */
+  readonly knowsState: boolean;
   /** Whether an id is that of the state, or of one that it was copied from. */
   isStateId(id: string): boolean;
   /** The id of an owner's object in the state, as far as the run knows. */

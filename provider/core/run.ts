@@ -154,6 +154,11 @@ export class Run implements RunInfo {
     return seen ?? (this.#newStateId ??= randomBytes(6).toString("hex"));
   }
 
+  /** Whether this run has seen an id of the state. */
+  get knowsState(): boolean {
+    return this.#seenStateIds.size > 0;
+  }
+
   /** Whether an id identifies this state, as far as this run knows. */
   isStateId(id: string): boolean {
     return this.#seenStateIds.has(id) || id === this.#newStateId;

@@ -1,4 +1,5 @@
 // Fleets: the Machines of one template in an App, and the rollout from one template to the next (docs/fleets.md).
+import { randomBytes } from "node:crypto";
 import { MachinesError } from "../client/errors.ts";
 import { findVolume } from "../client/listCache.ts";
 import type { Machine } from "../client/wait.ts";
@@ -254,11 +255,15 @@ export const fleet = defineResource({
   async create({ inputs: wanted, owner, ...call }) {
     // Core has generated a name if the program gives none.
     const { app, name = "" } = wanted;
-    const key = keyOf(call, { app, name }, owner);
+    const { journal } = call.run;
+    // A run that has not seen the state yet gives it a new id. The journal knows the one that an interrupted run gave it.
+    const [interrupted] = journal.find(owner)?.op.split(":") ?? [];
+    const ours = keyOf(call, { app, name }, owner);
+    const key = interrupted === undefined || call.run.knowsState ? ours : { ...ours, stack: interrupted };
     const existing = await fleetMachines(call.api, app, name);
     const foreign = existing.find(({ config }) => {
       const { [ownerTag]: of, [stackTag]: stack = "" } = config?.metadata ?? {};
-      return owner === undefined || of !== owner || (stack !== key.stack && !call.run.isStateId(stack));
+      return owner === undefined || of !== owner || (stack !== interrupted && !call.run.isStateId(stack));
     });
     if (foreign)
       throw new MachinesError(
@@ -269,6 +274,10 @@ export const fleet = defineResource({
       call.warn(
         `${existing.length} Machines of Fleet ${app}/${name} were created by an interrupted run; they are adopted`,
       );
+    const { clock, config } = call.api;
+    const op = `${interrupted ?? key.stack}:${randomBytes(8).toString("hex")}`;
+    if (owner !== undefined)
+      await journal.write({ owner, op, endpoint: config.endpoint, place: app, name, at: clock.now() });
     return roll({ call, fleet: key, wanted, template: wanted, before: undefined }, undefined);
   },
 

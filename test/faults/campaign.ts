@@ -12,6 +12,8 @@ export interface Campaign {
   readonly path?: string | undefined;
   /** Draws only these of the {@link features}. */
   readonly only?: readonly string[] | undefined;
+  /** Draws only these kinds of resources, in addition to the App that they are in. */
+  readonly kinds?: readonly string[] | undefined;
   /** Called for every run that passed. */
   readonly played?: (played: Played) => void;
 }
@@ -34,11 +36,12 @@ export async function campaign({
   seed,
   path,
   only = features,
+  kinds,
   played = () => undefined,
 }: Campaign): Promise<Verdict> {
   const missed = new Set<RareState>(rareStates);
   let until = Infinity;
-  const property = fc.asyncProperty(scenarioArbitrary(only), async (scenario) => {
+  const property = fc.asyncProperty(scenarioArbitrary(only, kinds), async (scenario) => {
     if (performance.now() > until) return;
     const one = await play(scenario).catch((error: unknown) => {
       until = Math.min(until, performance.now() + shrinkingTakes);
@@ -63,11 +66,11 @@ export async function campaign({
 
 /** A readable failure: what broke, in which run, and how to repeat that run. */
 export const describeFailure = (
-  { seed, only }: Pick<Campaign, "seed" | "only">,
+  { seed, only, kinds }: Pick<Campaign, "seed" | "only" | "kinds">,
   { path, smallest, text }: NonNullable<Verdict["failure"]>,
 ): string =>
   [
     text,
     `The smallest run that shows it:\n${JSON.stringify(smallest)}`,
-    `Again: npm run test:faults -- --seed ${seed} --path ${path}${only ? ` --only ${only.join(",")}` : ""}`,
+    `Again: npm run test:faults -- --seed ${seed} --path ${path}${only ? ` --only ${only.join(",")}` : ""}${kinds ? ` --kinds ${kinds.join(",")}` : ""}`,
   ].join("\n\n");

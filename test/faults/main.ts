@@ -1,6 +1,7 @@
 // Runs the fault campaign from a shell; see tools/faultRuns.mjs.
 import { parseArgs } from "node:util";
 import { campaign, describeFailure } from "./campaign.ts";
+import { kindNames } from "./programs.ts";
 import { features } from "./ways.ts";
 
 /** The number of runs from which on every rare state must be reached. */
@@ -12,6 +13,7 @@ const { values } = parseArgs({
     seed: { type: "string" },
     path: { type: "string" },
     only: { type: "string" },
+    kinds: { type: "string" },
   },
 });
 const number = (name: "runs" | "seed", standard: number): number => {
@@ -21,9 +23,14 @@ const number = (name: "runs" | "seed", standard: number): number => {
 };
 const seed = number("seed", Date.now() % 2 ** 31);
 const runs = values.path === undefined ? number("runs", 200) : 1;
-const only = values.only?.split(",").filter(Boolean);
-const unknown = only?.filter((name) => !features.some((feature) => feature === name)) ?? [];
-if (unknown.length > 0) throw new Error(`--only takes some of ${features.join(",")}; got ${unknown.join(",")}`);
+const some = (name: "only" | "kinds", allowed: readonly string[]): readonly string[] | undefined => {
+  const given = values[name]?.split(",").filter(Boolean);
+  const unknown = given?.filter((one) => !allowed.includes(one)) ?? [];
+  if (unknown.length > 0) throw new Error(`--${name} takes some of ${allowed.join(",")}; got ${unknown.join(",")}`);
+  return given;
+};
+const only = some("only", features);
+const kinds = some("kinds", kindNames);
 void make();
 
 async function make(): Promise<void> {
@@ -38,6 +45,7 @@ async function make(): Promise<void> {
     runs,
     seed,
     only,
+    kinds,
     path: values.path,
     played: ({ states: seen, ...played }) => {
       for (const [name, value] of Object.entries(played)) sum[name as keyof typeof sum] += Number(value);
@@ -52,9 +60,9 @@ async function make(): Promise<void> {
   );
   for (const [state, count] of [...states].sort(([, a], [, b]) => b - a)) console.log(`${count} runs: ${state}`);
   if (failure) {
-    console.log(`\n${describeFailure({ seed, only }, failure)}`);
+    console.log(`\n${describeFailure({ seed, only, kinds }, failure)}`);
     process.exitCode = 1;
-  } else if (made >= enough && only === undefined && missed.length > 0) {
+  } else if (made >= enough && (only ?? kinds) === undefined && missed.length > 0) {
     console.log(`\nNo run came by these, so that they were not tested:\n${missed.join("\n")}`);
     process.exitCode = 1;
   }

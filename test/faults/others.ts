@@ -1,5 +1,6 @@
 // Another client, which changes the same objects without the program: it interferes with Machines, and deletes leftovers.
 import { addToken } from "../../service/store/tokens.ts";
+import { fleetTag } from "../../provider/machines/create.ts";
 import type { Kept } from "../support/modelStack.ts";
 import type { Simulation } from "../support/simulation.ts";
 import type { Interference } from "./faultPlans.ts";
@@ -63,13 +64,24 @@ export class OtherClient {
         `SELECT a.name FROM ${table} x JOIN apps a ON a.id = x.app WHERE x.id = ?`,
         id,
       )?.name ?? "";
+    const membersOf = (app: string, fleet: string): string[] =>
+      context.store
+        .all<{ id: string }>(
+          `SELECT m.id FROM machines m JOIN apps a ON a.id = m.app
+          WHERE a.name = ? AND m.metadata ->> '${fleetTag}' = ? AND m.destroyed_at IS NULL AND m.state <> 'destroying'`,
+          ...[app, fleet],
+        )
+        .map(({ id }) => id);
     const deleted: string[] = [];
-    const isMachine = (line: string) => line.startsWith("Machine ");
+    const isMachine = (line: string) => /^(Machine|Fleet) /.test(line);
     for (const line of [...lines].sort((a, b) => Number(isMachine(b)) - Number(isMachine(a)))) {
       // A volume is released a moment after its Machine is gone.
       if (!isMachine(line) && deleted.some(isMachine)) await this.#simulation.wait(detachMs);
       const [type = "", id = ""] = line.split(" ");
       const [holder = "", name = "", more = ""] = id.split("/");
+      for (const member of type === "Fleet" ? membersOf(holder, name) : [])
+        await this.#ask("DELETE", `/v1/apps/${holder}/machines/${member}?force=true`);
+      if (type === "Fleet") deleted.push(line);
       const path =
         type === "Machine"
           ? `/v1/apps/${appOf("machines", id)}/machines/${id}?force=true`

@@ -468,9 +468,8 @@ const weights: Readonly<Record<string, number>> = {
   IpAssignment: 4,
 };
 
-const kind: fc.Arbitrary<string> = fc.oneof(
-  ...kindNames.map((name) => ({ arbitrary: fc.constant(name), weight: weights[name] ?? 1 })),
-);
+const oneOf = (kindsDrawn: readonly string[]): fc.Arbitrary<string> =>
+  fc.oneof(...kindsDrawn.map((name) => ({ arbitrary: fc.constant(name), weight: weights[name] ?? 1 })));
 
 const life = fc.array(fc.oneof({ arbitrary: fc.nat(13), weight: 6 }, { arbitrary: fc.constant(null), weight: 1 }), {
   minLength: versions,
@@ -486,25 +485,27 @@ const renames = inVersions(
   ),
 );
 
-const slot: fc.Arbitrary<Slot> = fc
-  .record({
-    kind,
-    pick: fc.nat(11),
-    life,
-    isGuarded: onceIn(3, fc.constant(true as const)),
-    renames: onceIn(2, renames),
-    option: onceIn(6, fc.constantFrom("protect" as const, "retain", "strict", "first")),
-  })
-  .map(withoutUndefined);
+const slotOf = (kindsDrawn: readonly string[]): fc.Arbitrary<Slot> =>
+  fc
+    .record({
+      kind: oneOf(kindsDrawn),
+      pick: fc.nat(11),
+      life,
+      isGuarded: onceIn(3, fc.constant(true as const)),
+      renames: onceIn(2, renames),
+      option: onceIn(6, fc.constantFrom("protect" as const, "retain", "strict", "first")),
+    })
+    .map(withoutUndefined);
 
 function withoutUndefined<T extends object>(values: T): { [K in keyof T]: Exclude<T[K], undefined> } {
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as never;
 }
 
-/** Programs. */
-export const designArbitrary: fc.Arbitrary<Design> = fc
-  .record({
-    slots: fc.array(slot, { minLength: 1, maxLength: 8, size: "max" }),
-    apps: onceIn(3, inVersions(fc.constantFrom(false, false, true))),
-  })
-  .map(withoutUndefined);
+/** Programs of these kinds of resources. */
+export const designArbitrary = (kindsDrawn: readonly string[] = kindNames): fc.Arbitrary<Design> =>
+  fc
+    .record({
+      slots: fc.array(slotOf(kindsDrawn), { minLength: 1, maxLength: 8, size: "max" }),
+      apps: onceIn(3, inVersions(fc.constantFrom(false, false, true))),
+    })
+    .map(withoutUndefined);

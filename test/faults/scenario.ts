@@ -36,11 +36,14 @@ const phase: fc.Arbitrary<Phase> = fc.oneof(
   fc.record({ ...what, trouble: troubleArbitrary, way: wayArbitrary(false) }),
 );
 
-/** Random runs with only these parts. */
-export const scenarioArbitrary = (only: readonly string[] = features): fc.Arbitrary<Scenario> =>
+/** Random runs with only these parts and kinds of resources. */
+export const scenarioArbitrary = (
+  only: readonly string[] = features,
+  kinds?: readonly string[],
+): fc.Arbitrary<Scenario> =>
   fc
     .record({
-      design: designArbitrary,
+      design: designArbitrary(kinds),
       phases: fc.array(phase, { minLength: 1, maxLength: 6, size: "max" }),
       parallel: fc.constantFrom(1, 4),
     })

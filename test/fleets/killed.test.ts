@@ -121,3 +121,20 @@ describe.each(Object.entries(cases))(
     });
   },
 );
+
+test("F18: a create that was killed in a run of the fleet alone is continued by the next run", async () => {
+  await withSimulation("alone", async (simulation) => {
+    const stack = emptyStack();
+    expect(failures((await runUp(simulation, stack, undefined)) as never)).toEqual([]);
+    // The run sees no other resource of the state, so it does not know the id of the state.
+    for (const request of [4, 6]) {
+      const process = simulation.start({ death: { request, when: "after" } });
+      const targets = { targets: ["web"] };
+      expect(await process.run(() => up(stack, [app, fleet("2")], process, targets))).toBe("died");
+    }
+    expect(liveMachines(simulation).length).toBeGreaterThan(0);
+    expect(failures((await runUp(simulation, stack, fleet("2"))) as never)).toEqual([]);
+    expect(liveMachines(simulation)).toHaveLength(3);
+    expect(stack.resources.map(({ name }) => name).sort()).toEqual(["shop", "web"]);
+  });
+});
