@@ -166,7 +166,8 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("a preview of %s checks with
     for (const [body, message] of allOr(answers, answers.slice(1, 2))) expect(await refused(body)).toMatch(message);
   });
 
-  test("each distinct question is asked once, and a service that does not answer is one warning", async () => {
+  // test/core/connection.test.ts shows the same in process.
+  thoroughTest("each distinct question is asked once, and a service that does not answer is one warning", async () => {
     stack.program(
       program('for (const name of ["a", "b", "c"]) new machines.Volume(name, { app: "taken", region: "ams" });'),
     );

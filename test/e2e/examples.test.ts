@@ -8,8 +8,9 @@ import { findRuntime } from "../support/runtimes.ts";
 import { counts, Stack } from "../support/stack.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
-// volumes.test.ts and database.test.ts show the same of these two, besides their own steps.
-const names = readdirSync("examples").filter((name) => isThorough || !["volumes", "database"].includes(name));
+// These have tests of their own, which show the same besides their own steps.
+const elsewhere: readonly string[] = ["volumes", "database", "policy", "promotion"];
+const names = readdirSync("examples").filter((name) => isThorough || !elsewhere.includes(name));
 
 // One of them runs with both bindings, because it has every resource and every function.
 describe.each([

@@ -209,7 +209,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("nothing is lost over severa
         { env: renamed, args: [] },
         { env: { ...renamed, ...homes() }, args: ["--stack", "dev"] },
       ];
-      for (const { env, args } of runs) {
+      for (const { env, args } of allOr(runs, runs.slice(0, 2))) {
         const { code, output } = await run(env, "up", "--yes", "--skip-preview", ...args);
         expect(code, output).not.toBe(0);
         expect(output).toMatch(/is guarded: the program still declares it.*undo-replacement.*set allowDataLoss: true/);

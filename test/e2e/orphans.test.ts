@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { makeApp, makeMachine, makeVolume, send } from "../support/around.ts";
 import { family, kill } from "../support/processes.ts";
-import { bindingsOr, counts, Stack } from "../support/stack.ts";
+import { bindings, bindingsOr, counts, Stack } from "../support/stack.ts";
 import { isWrite, startService, type TestService } from "../support/startService.ts";
-import { isThorough } from "../support/extent.mts";
+import { allOr, isThorough } from "../support/extent.mts";
 import { thoroughTest } from "../support/thorough.ts";
 import type { ReportJson } from "../cli/command.ts";
 
@@ -312,7 +312,8 @@ const blog = new machines.App("blog", { name: "left-blog" }, { provider: here })
   });
 });
 
-describe.each(bindingsOr("pulumi-machines"))("F45: two backends with a stack of the same name on %s", (binding) => {
+// In process, test/cli/deletion.test.ts and test/plugin/state.test.ts show the same.
+describe.each(allOr(bindings, []))("F45: two backends with a stack of the same name on %s", (binding) => {
   let service: TestService;
   let stacks: readonly [Stack, Stack];
   const app = "shared-shop";

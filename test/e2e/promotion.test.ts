@@ -202,7 +202,8 @@ describe("promotion", () => {
     expect(output).toMatch(/\nNot promoted: a policy is violated\. Nothing has changed\.\n$/);
   });
 
-  test("it deletes or replaces nothing that contains data", async () => {
+  // test/cli/plan.test.ts has every type that contains data.
+  thoroughTest("it deletes or replaces nothing that contains data", async () => {
     const program = stack.read();
     // Staging already runs the release of dev: another one is needed to promote anything.
     await stack.ok("config", "set", "checkout", "modern", "--stack", "dev");
