@@ -7,6 +7,7 @@ import { pathId } from "../core/ids.ts";
 import { PartialStateError } from "../core/partialState.ts";
 import { defineResource, type Call } from "../core/resource.ts";
 import { ownerTag, stackTag } from "../machines/create.ts";
+import { fleetOf, liveMachines } from "../machines/live.ts";
 import type { Config } from "../machines/settings.ts";
 import { regionsProblem, roomWarning } from "../shared/region.ts";
 import { inputs, outputs, wantedOf, type FleetInputs, type Template } from "./inputs.ts";
@@ -14,8 +15,6 @@ import {
   adopt,
   differencesOf,
   fleetMachines,
-  fleetOf,
-  fleetTagged,
   lacksMemoryLimit,
   membersOf,
   phaseOf,
@@ -183,8 +182,8 @@ export const fleet = defineResource({
   outputs,
   id: pathId("app", "name"),
   list: {
-    objects: async ({ api }, appName) => {
-      const machines = await fleetTagged(api, appName);
+    objects: async (pass, appName) => {
+      const machines = (await liveMachines(pass, appName)).filter((one) => fleetOf(one) !== undefined);
       const firsts = new Map(machines.map((machine) => [fleetOf(machine) ?? "", machine]));
       return [...firsts].map(([name, { createdAt, config }]) => ({
         parts: { app: appName, name },

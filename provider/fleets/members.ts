@@ -5,6 +5,7 @@ import { MachinesError } from "../client/errors.ts";
 import { orUndefined } from "../client/existence.ts";
 import { hasCrashed, isDestroyed, versionOf, type Machine, type MachineKey } from "../client/wait.ts";
 import { fleetTag, ownerTag, stackTag } from "../machines/create.ts";
+import { fleetOf } from "../machines/live.ts";
 import { differingFields, fromService, sameMetadata, sameVersion, type Config } from "../machines/settings.ts";
 import type { Call } from "../core/resource.ts";
 import { withoutUndefined } from "../core/values.ts";
@@ -59,9 +60,6 @@ export interface Found extends Member {
 
 const metadataOf = ({ config, incompleteConfig }: Machine): Readonly<Record<string, string>> =>
   (config ?? incompleteConfig)?.metadata ?? {};
-
-/** The name of the fleet that a Machine belongs to. */
-export const fleetOf = (machine: Machine): string | undefined => metadataOf(machine)[fleetTag];
 
 /** Whether the host of a Machine cannot be reached, so that nothing can be done with it now. */
 export const isLost = ({ config, hostStatus }: Machine): boolean =>

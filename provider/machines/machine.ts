@@ -10,7 +10,8 @@ import { pathId } from "../core/ids.ts";
 import { defineResource, type Call, type Resource, type Values } from "../core/resource.ts";
 import { UNKNOWN } from "../core/values.ts";
 import { bareId } from "../../api/names.ts";
-import { createOnce, fleetTag } from "./create.ts";
+import { createOnce } from "./create.ts";
+import { fleetOf, liveMachines } from "./live.ts";
 import { inputs, outputs, toLive } from "./inputs.ts";
 import { configFields, toService, type Config } from "./settings.ts";
 import { keepMemory, memoryOf } from "./memory.ts";
@@ -45,10 +46,10 @@ export const machine: Resource = defineResource({
   outputs,
   id: machineId,
   list: {
-    objects: async ({ api }, appName) =>
-      (await api.machines.list({ appName }))
+    objects: async (pass, appName) =>
+      (await liveMachines(pass, appName))
         // Those of a fleet belong to the fleet.
-        .filter((live) => !isDestroyed(live) && live.config?.metadata?.[fleetTag] === undefined)
+        .filter((live) => fleetOf(live) === undefined)
         .map(({ id, name, createdAt, config }) => ({
           parts: { app: appName, machineId: id },
           name,

@@ -10,6 +10,7 @@ import { pathId } from "../core/ids.ts";
 import { behaviour, computed, defineResource } from "../core/resource.ts";
 import { bareId } from "../../api/names.ts";
 import { isLeaving } from "../apps/app.ts";
+import { fleetOf, liveMachines } from "../machines/live.ts";
 import { guest } from "../machines/settings.ts";
 import { regionProblem } from "../shared/region.ts";
 import { begin, bringToSize, restart, takeFinalSnapshot, unseenGrowth, type Growth } from "./steps.ts";
@@ -123,12 +124,16 @@ export const volume = defineResource({
   outputs,
   id: pathId("app", "volumeId"),
   list: {
-    objects: async (pass, appName) =>
-      (await liveVolumes(pass, appName)).map(({ id, name, createdAt }) => ({
-        parts: { app: appName, volumeId: id },
-        name,
-        createdAt,
-      })),
+    objects: async (pass, appName) => {
+      const volumes = await liveVolumes(pass, appName);
+      const isMounted = volumes.some(({ attachedMachineId }) => attachedMachineId);
+      const machines = isMounted ? await liveMachines(pass, appName) : [];
+      // Those that a Machine of a fleet mounts belong to the fleet.
+      const ofFleets = new Set(machines.filter((one) => fleetOf(one) !== undefined).map(({ id }) => id));
+      return volumes
+        .filter(({ attachedMachineId }) => !ofFleets.has(attachedMachineId ?? ""))
+        .map(({ id, name, createdAt }) => ({ parts: { app: appName, volumeId: id }, name, createdAt }));
+    },
     exists: async (api, { app = "", volumeId = "" }) => {
       const live = await orUndefined(() => api.volumes.get({ appName: app, volumeId }));
       return live !== undefined && !isLeaving(live.state);

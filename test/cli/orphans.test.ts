@@ -98,6 +98,24 @@ const asResource = (line: string, index: number): Exported => {
   return { type, name: `r${index}`, id };
 };
 
+test("the Machines and the mounted volumes of a fleet are the fleet's, and a volume that it has left is reported", async () => {
+  await makeApp(service, "shop");
+  const volumes = [await makeVolume(service, "shop", "ams"), await makeVolume(service, "shop", "ams")];
+  const metadata = { "pulumi-fleet": "web" };
+  await makeMachine(service, "shop", {
+    name: "web-ams-1",
+    config: { ...image, metadata, mounts: [{ volume: volumes[0], path: "/data" }] },
+  });
+  const state = (lines: readonly string[]) => exportOf("plugin", lines.map(asResource));
+  expect(ids((await look(state(["App shop", "Fleet shop/web"]))).report.orphans)).toEqual([
+    `Volume shop/${String(volumes[1])}`,
+  ]);
+  expect(ids((await look(state(["App shop"]))).report.orphans)).toEqual([
+    "Fleet shop/web",
+    `Volume shop/${String(volumes[1])}`,
+  ]);
+});
+
 describe.each(shapes)("a state of the %s binding", (shape) => {
   test("every kind of object is reported if no resource manages it, and not reported if one does", async () => {
     const { roots, inside, timed } = await everything();
