@@ -50,7 +50,7 @@ export function describe(step: Step): string {
     case "relabel":
       return `change ${step.name} in place`;
     case "await":
-      return `wait for ${step.name}`;
+      return `start ${step.name} if it is stopped, and wait until it passes`;
     case "expose":
       return `let traffic reach ${step.name}`;
     case "destroy":
