@@ -92,30 +92,34 @@ describe.each(bindingsOr("pulumi-machines"))("invalid configuration on %s", (bin
     expect(output).toMatch(/apps\.get: .*answered 200 with something that is not JSON.*<!doctype html>/);
   });
 
-  test("a token sent to another computer unencrypted causes one warning per run, and is never shown", async () => {
-    const token = "unencrypted-canary";
-    // This address is reserved for documentation.
-    const env = { MACHINES_ENDPOINT: "http://192.0.2.1:4280", MACHINES_TOKEN: token };
-    const away = async (...args: string[]) => {
-      const hurried = { ...env, MACHINES_RETRIES: "0", MACHINES_REQUEST_TIMEOUT_SECONDS: "1" };
-      const { output } = await stack.run(args, { env: hurried });
-      expect(output).not.toContain(token);
-      return output.slice(output.indexOf("Diagnostics:"));
-    };
-    const warning = /the token from MACHINES_TOKEN goes to http:\/\/192\.0\.2\.1:4280 unencrypted/g;
-    const two = 'new machines.App("shop");\nnew machines.App("other");';
-    stack.program(program(`${two}\nmachines.getRegionsOutput();`));
-    try {
-      expect((await away("preview")).match(warning)).toHaveLength(1);
-      stack.program(program(two));
-      const { code, output } = await up(service.url);
-      expect([code, output]).toEqual([0, expect.not.stringContaining("unencrypted")]);
-      expect((await away("refresh", "--yes", "--skip-preview")).match(warning)).toHaveLength(1);
-    } finally {
-      stack.program(app);
-      await run(["destroy", "--yes", "--skip-preview"], service.url);
-    }
-  });
+  // test/client/config.test.ts has the endpoints for which there is a warning.
+  thoroughTest(
+    "a token sent to another computer unencrypted causes one warning per run, and is never shown",
+    async () => {
+      const token = "unencrypted-canary";
+      // This address is reserved for documentation.
+      const env = { MACHINES_ENDPOINT: "http://192.0.2.1:4280", MACHINES_TOKEN: token };
+      const away = async (...args: string[]) => {
+        const hurried = { ...env, MACHINES_RETRIES: "0", MACHINES_REQUEST_TIMEOUT_SECONDS: "1" };
+        const { output } = await stack.run(args, { env: hurried });
+        expect(output).not.toContain(token);
+        return output.slice(output.indexOf("Diagnostics:"));
+      };
+      const warning = /the token from MACHINES_TOKEN goes to http:\/\/192\.0\.2\.1:4280 unencrypted/g;
+      const two = 'new machines.App("shop");\nnew machines.App("other");';
+      stack.program(program(`${two}\nmachines.getRegionsOutput();`));
+      try {
+        expect((await away("preview")).match(warning)).toHaveLength(1);
+        stack.program(program(two));
+        const { code, output } = await up(service.url);
+        expect([code, output]).toEqual([0, expect.not.stringContaining("unencrypted")]);
+        expect((await away("refresh", "--yes", "--skip-preview")).match(warning)).toHaveLength(1);
+      } finally {
+        stack.program(app);
+        await run(["destroy", "--yes", "--skip-preview"], service.url);
+      }
+    },
+  );
 
   thoroughTest("a trailing /v1 is accepted, a path is a prefix", async () => {
     expect((await up(`${service.url}/v1/`)).code).toBe(0);

@@ -32,7 +32,7 @@ describe.each(bindings)("the configuration of a stack of %s", (binding) => {
   const [dynamicTest, pluginTest] = isPlugin ? [thoroughTest, test] : [test, thoroughTest];
 
   // In process for both: test/core/connection.test.ts.
-  pluginTest(
+  thoroughTest(
     "a preview without changes fails with an unknown organization, one of others, and a wrong token",
     async () => {
       stack.program('import * as machines from "pulumi-machines";\nnew machines.App("same");\n');

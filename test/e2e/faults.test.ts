@@ -82,44 +82,50 @@ describe.each(bindingsOr("pulumi-machines"))("faults on %s", (binding) => {
     },
   );
 
-  test("F21: a token revoked during a run is not retried and not shown; with a new one the next up continues", async () => {
-    const { context, faults } = service.service;
-    const token = "mcs_c4n4ry-revoked-in-the-middle";
-    const grant = { slug: "personal", readOnly: false, expiresAt: null };
-    const id = await context.store.write(() => addToken(context.store, token, grant, context.clock.now()));
-    await stack.set({ "machines:token": token });
-    declare("first");
-    stack.program(
-      `${stack.read().replace('new machines.Machine("first"', 'const first = new machines.Machine("first"')}
+  // test/faults/networkLimits.test.ts shows the same in process.
+  thoroughTest(
+    "F21: a token revoked during a run is not retried and not shown; with a new one the next up continues",
+    async () => {
+      const { context, faults } = service.service;
+      const token = "mcs_c4n4ry-revoked-in-the-middle";
+      const grant = { slug: "personal", readOnly: false, expiresAt: null };
+      const id = await context.store.write(() => addToken(context.store, token, grant, context.clock.now()));
+      await stack.set({ "machines:token": token });
+      declare("first");
+      stack.program(
+        `${stack.read().replace('new machines.Machine("first"', 'const first = new machines.Machine("first"')}
 new machines.Machine("second", { app: app.id, config: { image: "registry.example.com/a:1" } }, { dependsOn: first });`,
-    );
-    // Held until the service no longer caches the token either.
-    const { opened, open } = gate();
-    service.fail({ operation: "machines.create", when: "after", until: () => opened });
-    const [since, met] = [service.service.audit.last, faults.met];
-    const up = stack.run(["up", "--yes", "--skip-preview"]);
-    await expect.poll(() => faults.met).toBe(met + 1);
-    await context.store.write(() => revokeTokens(context.store, id));
-    context.clock.advance(1000);
-    open();
-    const { code, output } = await up;
-    expect(code).not.toBe(0);
-    expect(output).toMatch(/answered 401: .*The token from machines:token is not known to the service, or has expired/);
-    expect(output).not.toContain(token);
-    const refused = asked(since).filter(({ status }) => status === 401);
-    const repeated = refused.filter(
-      (one, i) => refused.findIndex(({ operation }) => operation === one.operation) !== i,
-    );
-    expect(repeated, "asked again with a refused token").toEqual([]);
-    const { first } = stack.state();
-    expect((await machines()).map(({ id }) => `faulty-shop/${id}`)).toContain(first?.id);
+      );
+      // Held until the service no longer caches the token either.
+      const { opened, open } = gate();
+      service.fail({ operation: "machines.create", when: "after", until: () => opened });
+      const [since, met] = [service.service.audit.last, faults.met];
+      const up = stack.run(["up", "--yes", "--skip-preview"]);
+      await expect.poll(() => faults.met).toBe(met + 1);
+      await context.store.write(() => revokeTokens(context.store, id));
+      context.clock.advance(1000);
+      open();
+      const { code, output } = await up;
+      expect(code).not.toBe(0);
+      expect(output).toMatch(
+        /answered 401: .*The token from machines:token is not known to the service, or has expired/,
+      );
+      expect(output).not.toContain(token);
+      const refused = asked(since).filter(({ status }) => status === 401);
+      const repeated = refused.filter(
+        (one, i) => refused.findIndex(({ operation }) => operation === one.operation) !== i,
+      );
+      expect(repeated, "asked again with a refused token").toEqual([]);
+      const { first } = stack.state();
+      expect((await machines()).map(({ id }) => `faulty-shop/${id}`)).toContain(first?.id);
 
-    await stack.set({ "machines:token": service.token });
-    const resumed = counts(await stack.up());
-    expect(resumed.created, "what was not made").toBe(1);
-    expect(stack.state()["first"]?.id).toBe(first?.id);
-    await expectSettled(service, stack);
-  });
+      await stack.set({ "machines:token": service.token });
+      const resumed = counts(await stack.up());
+      expect(resumed.created, "what was not made").toBe(1);
+      expect(stack.state()["first"]?.id).toBe(first?.id);
+      await expectSettled(service, stack);
+    },
+  );
 
   test("destroy leaves nothing", () => expectEmptied(service, stack));
 });

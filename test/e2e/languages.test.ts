@@ -4,7 +4,7 @@ import { send } from "../support/around.ts";
 import { findRuntime } from "../support/runtimes.ts";
 import { counts, Stack } from "../support/stack.ts";
 import { isWrite, startService, type TestService } from "../support/startService.ts";
-import { thoroughTest } from "../support/thorough.ts";
+import { allOr } from "../support/extent.mts";
 
 /** The stack configuration that the programs read: the programs stay unchanged, and Go compiles its program once. */
 const settings = { image: "registry.example.com/shop:1.0.0", greeting: "hello", sizeGb: "1", memoryMb: "256" };
@@ -118,10 +118,16 @@ interface Live {
   readonly config: { readonly image: string; readonly env: Readonly<Record<string, string>> };
 }
 
-describe.each([
-  { language: "python", program: python },
-  { language: "go", program: go },
-])("a program in $language", async ({ language, program }) => {
+// The example in Go and the check of its SDK show the same for Go.
+describe.each(
+  allOr(
+    [
+      { language: "python", program: python },
+      { language: "go", program: go },
+    ],
+    [{ language: "python", program: python }],
+  ),
+)("a program in $language", async ({ language, program }) => {
   const { runtime, reason } = await findRuntime(`runtime: ${language}`, inject("installed"));
   if (runtime === undefined) {
     test.skip(`not run: ${reason}`);
@@ -148,9 +154,6 @@ describe.each([
     );
   const outputs = async () => JSON.parse((await stack.run(["stack", "output", "--json"])).stdout) as unknown;
   const live = () => send<Live>(service, "GET", path);
-  // After the create the engine compares states, whatever the language; the example in Go proves that a second up changes
-  // nothing.
-  const oncePerEngine = language === "python" ? test : thoroughTest;
 
   test("up creates the declared resources, and keeps the secret", async () => {
     expect(counts(await stack.up())).toEqual({ created: 6 });
@@ -166,11 +169,11 @@ describe.each([
     expect(state).not.toContain("hush-hush");
   });
 
-  oncePerEngine("a second preview shows no changes", async () => {
+  test("a second preview shows no changes", async () => {
     expect(await stack.preview()).toEqual({ seen: expect.objectContaining({ op: "read" }) });
   });
 
-  oncePerEngine("another image, another greeting and a larger volume are updates of only these", async () => {
+  test("another image, another greeting and a larger volume are updates of only these", async () => {
     const before = await live();
     await set({ image: "registry.example.com/shop:2.0.0", greeting: "hi", sizeGb: "2" });
     const { data, web } = await stack.preview();
@@ -184,7 +187,7 @@ describe.each([
     expect(await stack.ok("stack", "export")).not.toContain("hush-hush");
   });
 
-  oncePerEngine("refresh shows an outside change, and nothing else", async () => {
+  test("refresh shows an outside change, and nothing else", async () => {
     const { config } = await live();
     await send(service, "POST", path, { config: { ...config, env: { ...config.env, GREETING: "edited" } } });
     await send(service, "GET", `${path}/wait?state=started`);

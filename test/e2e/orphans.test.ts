@@ -277,7 +277,8 @@ const blog = new machines.App("blog", { name: "left-blog" }, { provider: here })
     expect(err).toMatch(/^pulumi-machines: `pulumi stack export` failed: no stack named 'none' found\n$/);
   });
 
-  test("if the state is lost, everything is reported", async () => {
+  // test/cli/orphans.test.ts shows the same in process.
+  thoroughTest("if the state is lost, everything is reported", async () => {
     const held = Object.values(stack.state()).map(({ id }) => id);
     await stack.ok("stack", "init", "fresh");
     for (const [key, value] of [

@@ -71,7 +71,7 @@ describe("promotion", () => {
   });
   afterAll(() => all.close());
 
-  test("a dry run shows the changes, and changes nothing", async () => {
+  thoroughTest("a dry run shows the changes, and changes nothing", async () => {
     const before = configuration("staging");
     const output = await done(npm("promote", "dev", "staging", "--dry-run", "--verbose"));
     expect(output).toContain(`image     none\n        ->  ${image("1.0.0")}@${digest("a")}`);
@@ -105,10 +105,46 @@ describe("promotion", () => {
     expect(await done(npm("status", "dev"))).toMatch(/^dev .* 1 healthy\n$/m);
   });
 
-  test("a release goes from dev to prod by its digest, also when its tag is moved", async () => {
+  test("a release goes from dev to staging by its digest", async () => {
     const first = await done(npm("promote", "dev", "staging", "--yes", "--by", "alice"));
     expect(first).toMatch(/^ {2}created {3}Fleet web$[^]*^staging has no release before this one to go back to\.$/m);
     expect(first, "without --verbose").not.toContain("Previewing update");
+  });
+
+  test("what staging does not run healthy now is not promoted, and nothing is changed", async () => {
+    const id = await power("staging", "stop");
+    const before = configuration("prod");
+    const output = await refused(npm("promote", "staging", "prod", "--yes"));
+    // Before the preview, which would print what changes.
+    expect(output).toBe(
+      `Machine web-ams-1 (${id}) of a fleet is stopped\n` +
+        "Not promoted: staging does not run its release healthy. " +
+        "Repair it, for example with `pulumi up --refresh --stack staging`. Then promote again. Nothing has changed.\n",
+    );
+    expect(configuration("prod")).toBe(before);
+    expect(await stack.ok("stack", "output", "--json", "--stack", "prod")).toBe("{}\n");
+    await power("staging", "start");
+  });
+
+  test("a policy violation blocks it", async () => {
+    const file = join(stack.dir, "policy.prod.json");
+    const text = readFileSync(file, "utf8");
+    if (isThorough) {
+      writeFileSync(file, text.replace('"images-pinned": "mandatory"', '"images-pinned": "mandatroy"'));
+      expect(await refused(npm("promote", "staging", "prod", "--yes"))).toMatch(
+        /"mandatroy" is not a valid enforcement level; the levels are advisory, mandatory, remediate and disabled\nNot promoted/,
+      );
+    }
+    writeFileSync(file, text.replace('"maxMemoryMb": 2048', '"maxMemoryMb": 512'));
+    const output = await refused(npm("promote", "staging", "prod", "--yes"));
+    writeFileSync(file, text);
+    expect(output).toMatch(
+      /^allowed-machine-sizes, Fleet web: [^]*config\.guest\.memoryMb is 1024; 512 MiB are allowed/m,
+    );
+    expect(output).toMatch(/\nNot promoted: a policy is violated\. Nothing has changed\.\n$/);
+  });
+
+  test("a release goes from staging to prod by its digest, also when its tag is moved", async () => {
     await list("1.0.0", digest("b"));
     const output = await done(npm("promote", "staging", "prod", "--yes", "--by", "bob"));
     // What changes, the judgement of the policies, the steps, and what it came to: nothing else of the engine's output.
@@ -147,6 +183,7 @@ describe("promotion", () => {
     expect(drifted).toMatch(/^staging .* not healthy +1$/m);
     expect(drifted).toContain(`staging: Machine web-ams-1 (${id}) of a fleet is stopped`);
     await power("staging", "uncordon");
+    await power("staging", "start");
   });
 
   test("without the passphrase, there is one sentence and no table", async () => {
@@ -159,47 +196,11 @@ describe("promotion", () => {
     });
   });
 
-  test("what staging does not run healthy now is not promoted, and nothing is changed", async () => {
-    await list("1.1.0", digest("c"));
-    await stack.ok("config", "set", "image", image("1.1.0"), "--stack", "dev");
-    await stack.ok("up", "--yes", "--skip-preview", "--stack", "dev");
-    // The fleet starts the Machine that was stopped above.
-    await done(npm("promote", "dev", "staging", "--yes"));
-    const id = await power("staging", "stop");
-    const before = configuration("prod");
-    const output = await refused(npm("promote", "staging", "prod", "--yes"));
-    // Before the preview, which would print what changes.
-    expect(output).toBe(
-      `Machine web-ams-1 (${id}) of a fleet is stopped\n` +
-        "Not promoted: staging does not run its release healthy. " +
-        "Repair it, for example with `pulumi up --refresh --stack staging`. Then promote again. Nothing has changed.\n",
-    );
-    expect(configuration("prod")).toBe(before);
-    expect(await releaseOf("prod")).toMatchObject({ digest: digest("a") });
-    await power("staging", "start");
-    // The first stack has no source.
+  test("nothing is promoted to the stack where releases begin", async () => {
     const toDev = { command: "node_modules/.bin/pulumi-machines", plain: true };
     expect(await refused(stack.run(["promote", "staging", "dev", "--yes"], toDev))).toContain(
       "dev is where releases begin, so nothing is promoted to it. To go back: npx pulumi-machines promote staging --rollback\n",
     );
-  });
-
-  test("a policy violation blocks it", async () => {
-    const file = join(stack.dir, "policy.prod.json");
-    const text = readFileSync(file, "utf8");
-    if (isThorough) {
-      writeFileSync(file, text.replace('"images-pinned": "mandatory"', '"images-pinned": "mandatroy"'));
-      expect(await refused(npm("promote", "staging", "prod", "--yes"))).toMatch(
-        /"mandatroy" is not a valid enforcement level; the levels are advisory, mandatory, remediate and disabled\nNot promoted/,
-      );
-    }
-    writeFileSync(file, text.replace('"maxMemoryMb": 2048', '"maxMemoryMb": 512'));
-    const output = await refused(npm("promote", "staging", "prod", "--yes"));
-    writeFileSync(file, text);
-    expect(output).toMatch(
-      /^allowed-machine-sizes, Fleet web: [^]*config\.guest\.memoryMb is 1024; 512 MiB are allowed/m,
-    );
-    expect(output).toMatch(/\nNot promoted: a policy is violated\. Nothing has changed\.\n$/);
   });
 
   // test/cli/plan.test.ts has every type that contains data.
