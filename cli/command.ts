@@ -58,7 +58,7 @@ function declare(around: Surroundings): Command {
 }
 
 function addOrphans(program: Command, { streams, end }: Surroundings): void {
-  add(program, "orphans", "find objects that the service has and no state knows, and delete those that you name")
+  add(program, "orphans", "find objects of the service that no stack manages, and delete those that you name")
     .option("-s, --stack <name>", "stack of the project to compare with (default: the selected one)")
     .option("--state <file>", "compare with an export of `pulumi stack export` instead; - for standard input")
     .option("--also <file>", "export of another stack, whose resources are no orphans; may be repeated", collect)
@@ -82,7 +82,7 @@ function addUndoReplacement(program: Command, { streams, end }: Surroundings): v
   add(
     program,
     "undo-replacement",
-    "make the original of a replaced resource the resource's own again; reads and asks before",
+    "undo a replacement: the resource keeps its original object; asks before it changes the state",
   )
     .argument("[resources...]", "name, URN, or id of the original (default: all that hold data, and Apps)")
     .option("-s, --stack <name>", "stack of the project (default: the selected one)")
@@ -94,7 +94,7 @@ function addUndoReplacement(program: Command, { streams, end }: Surroundings): v
 }
 
 function addPromote(program: Command, { streams, end }: Surroundings): void {
-  add(program, "promote", "have a stack run the release of another one, by its digest; shows, previews and asks before")
+  add(program, "promote", "deploy the release of one stack to another, by its digest; shows a preview and asks first")
     .usage("[options] <from> <to>\n       pulumi-machines promote [options] --rollback <stack>")
     .argument("[stacks...]", "stack to promote from, and stack to promote to; with --rollback the latter alone")
     .option("--rollback", "go back to the release the stack ran before")
@@ -120,7 +120,7 @@ function addPromote(program: Command, { streams, end }: Surroundings): void {
 function addEnvironment(program: Command, { streams, end }: Surroundings): void {
   const environment = program
     .command("environment")
-    .description("stacks for a while, for example one for each pull request")
+    .description("create, list and delete temporary stacks, for example one for each pull request")
     .helpCommand("help [command]", "print the help of a command");
   add(environment, "list", "list them: when each was created and updated, when it expires, and how much of it exists")
     .option("--json", "print a JSON object")
@@ -150,7 +150,7 @@ function addEnvironment(program: Command, { streams, end }: Surroundings): void 
 }
 
 function addStatus(program: Command, { streams, end }: Surroundings): void {
-  add(program, "status", "the releases of the project's stacks: release, age, health and, if asked, drift")
+  add(program, "status", "show the release of each stack of the project: age, health and, if asked, drift")
     .argument("[stacks...]", "stacks to show (default: all)")
     .option("--drift", "compare with the service, too")
     .option("--json", "print a JSON object")

@@ -32,13 +32,13 @@ const next = {
   npm run demo              again: everything is unchanged
   edit examples/quickstart/index.ts, then npm run demo -- preview
   npm run demo -- refresh   compares the stack with what the service has
-  npm run demo -- destroy   deletes what the program made
+  npm run demo -- destroy   deletes all resources of the stack
   npm run -s service -- ls --data ${path.relative(process.cwd(), data)}   lists what the service holds
   npm run demo -- stop      stops the service`,
-  preview: "To make it so: npm run demo",
+  preview: "To apply these changes: npm run demo",
   refresh: "To bring back what differs: npm run demo",
   destroy:
-    "The stack and the service are still there: npm run demo makes everything anew, npm run demo -- stop stops the service.",
+    "The stack and the service are still there: npm run demo creates everything again, npm run demo -- stop stops the service.",
 };
 
 await main(async () => {
