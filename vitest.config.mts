@@ -33,7 +33,7 @@ export default defineConfig({
         test: {
           name: "unit",
           include: ["test/**/*.test.ts"],
-          exclude: ["test/{e2e,upgrade}/**"],
+          exclude: ["test/{e2e,upgrade,runtime}/**"],
           maxWorkers,
           setupFiles: ["test/support/newRun.ts"],
           // What a file imports is loaded once for all of them, which saves a third of the time.
@@ -65,6 +65,19 @@ export default defineConfig({
           maxWorkers,
           setupFiles: ["test/support/newRun.ts"],
           isolate: false,
+          testTimeout: wholeTest,
+          hookTimeout: wholeTest,
+          expect: { poll: { timeout: hang } },
+        },
+      },
+      {
+        // Real containers, on an engine that is found or started for the run.
+        test: {
+          name: "engine",
+          include: ["test/runtime/**/*.test.ts"],
+          globalSetup: ["test/runtime/globalSetup.ts"],
+          setupFiles: ["test/support/newRun.ts"],
+          maxWorkers: 2,
           testTimeout: wholeTest,
           hookTimeout: wholeTest,
           expect: { poll: { timeout: hang } },

@@ -28,6 +28,8 @@ export interface Context {
   /** Turns of the event loop for long work. */
   readonly turns: FairTurns;
   readonly runtime: Runtime;
+  /** Identifies the data of this service (store/dataId.ts). */
+  readonly dataId: string;
   readonly postgres: PostgresEngine;
   /** Encrypts the values that the store must not contain in plain text. */
   readonly vault: Vault;

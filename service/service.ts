@@ -12,7 +12,7 @@ import * as clusters from "./lifecycle/clusters.ts";
 import { delayProfiles, type DelayProfile, type Delays } from "./time/delays.ts";
 import { timerHandlers } from "./lifecycle/timerHandlers.ts";
 import { Timers } from "./time/timers.ts";
-import { checked, exited, findMachine, runtimeEvent, subjectOf } from "./lifecycle/machines.ts";
+import { checked, exited, findMachine, runtimeEvent, subjectOf, unprepared } from "./lifecycle/machines.ts";
 import { Waits } from "./time/waits.ts";
 import { Metrics } from "./http/metrics.ts";
 import { addMetaRoutes } from "./http/metaRoutes.ts";
@@ -23,6 +23,7 @@ import { capacityOf, nearest, regions, type Capacity, type Region } from "./runt
 import type { Runtime, RuntimeFactory, RuntimeHost } from "./runtime/runtime.ts";
 import { SimulatedRuntime } from "./runtime/simulated.ts";
 import { requireWhole, Store, StoreError, storeFile } from "./store/database.ts";
+import { dataIdOf } from "./store/dataId.ts";
 import { lockData } from "./store/lock.ts";
 import { Mark } from "./store/mark.ts";
 import { BoundedCache, RowCache } from "./store/rowCache.ts";
@@ -133,6 +134,7 @@ export function createService(options: ServiceOptions = {}): Service {
     });
     addMetaRoutes(app, { context, metrics, folder, strict, closing: () => closing !== undefined });
     context.timers.arm();
+    context.runtime.recover?.();
     let closing: Promise<void> | undefined;
     const end = async (): Promise<void> => {
       context.waits.close();
@@ -140,6 +142,7 @@ export function createService(options: ServiceOptions = {}): Service {
       await app.close();
       clearTimeout(giveUp);
       context.timers.disarm();
+      await context.runtime.close?.();
       store.close();
       mark?.close();
       lock?.release();
@@ -187,22 +190,32 @@ function createContext(
     region.code,
     { ...region, capacity: capacityOf(options.capacity?.[region.code] ?? region.capacity) },
   ]);
+  let dataId: string | undefined;
   const host: RuntimeHost = {
     clock,
     delays: typeof delays === "string" ? delayProfiles[delays] : delays,
     timers,
     events: {
       prepared: (machine) => report(() => runtimeEvent(context, machine, "prepared")),
+      unprepared: (machine, reason) => report(() => unprepared(context, machine, reason)),
       started: (machine) => report(() => runtimeEvent(context, machine, "started")),
       suspended: (machine) => report(() => runtimeEvent(context, machine, "suspended")),
       destroyed: (machine) => report(() => runtimeEvent(context, machine, "destroyed")),
       exited: (machine, exit) => report(() => exited(context, machine, exit)),
-      checked: (machine, status) => report(() => checked(context, machine, status)),
+      checked: (machine, status, results) => report(() => checked(context, machine, status, results)),
     },
     subject: (id) => {
       const machine = findMachine(context, id);
-      return machine && subjectOf(context, machine);
+      return machine?.destroyed_at === null ? subjectOf(context, machine) : undefined;
     },
+    ids: () => store.all<{ id: string }>("SELECT id FROM machines WHERE destroyed_at IS NULL").map(({ id }) => id),
+    settled: async () => {
+      await store.unsettled;
+    },
+    get dataId() {
+      return (dataId ??= dataIdOf(folder, random));
+    },
+    log,
   };
   // A runtime reports during a change (the simulated one does, with its timers) or at any other time.
   const report = (change: () => void): void => {
@@ -238,6 +251,9 @@ function createContext(
     waits,
     turns: new FairTurns(),
     runtime: (options.runtime ?? simulated)(host),
+    get dataId() {
+      return host.dataId;
+    },
     postgres: (options.postgres ?? simulatedPostgres)(engineHost),
     vault: openVault(folder, random, store.get(sealedAnything) !== undefined),
     regions: new Map(withCapacity),

@@ -1,17 +1,18 @@
-// npm test [-- vitest arguments]: the checks, then every test. With `unit` or `e2e` first, only those tests; with `all`,
+// npm test [-- vitest arguments]: the checks, then every test. With `unit`, `e2e` or `engine` first, only those tests; with `all`,
 // everything instead of the samples (test/support/extent.mts).
 import fs from "node:fs";
 import path from "node:path";
+import { forgetLeftOut, leftOut } from "./lib/leftOut.mjs";
 import { bin, cache, inRoot } from "./lib/paths.mjs";
 import { foreground, main, say } from "./lib/process.mjs";
 import { setup } from "./setup/index.mjs";
 
 await main(async () => {
   const [first, ...rest] = process.argv.slice(2);
-  const project = first === "unit" || first === "e2e" ? first : undefined;
+  const project = first === "unit" || first === "e2e" || first === "engine" ? first : undefined;
   const isThorough = first === "all";
   const args = isThorough ? rest : project === undefined ? process.argv.slice(2) : ["--project", project, ...rest];
-  const found = await setup({ pulumi: project !== "unit" });
+  const found = await setup({ pulumi: project === undefined || project === "e2e" });
   const env = isThorough ? { ...found.env, PULUMI_MACHINES_TEST_ALL: "1" } : found.env;
 
   const checks =
@@ -21,10 +22,12 @@ await main(async () => {
   const results = path.join(cache, "tests.json");
   fs.mkdirSync(cache, { recursive: true });
   fs.rmSync(results, { force: true });
+  forgetLeftOut();
   const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${results}`];
   const tests = await foreground(path.join(bin, "vitest"), ["run", ...reporters, ...args], { cwd: inRoot("."), env });
   if (checks !== 0)
     say("\nThe checks failed; what they found is above the tests. `npm run fix` repairs what a program can repair.");
+  if (leftOut() !== "") console.log(leftOut());
   console.log(summary(results));
   return tests || checks;
 });

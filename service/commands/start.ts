@@ -5,7 +5,7 @@ import { delayProfiles } from "../time/delays.ts";
 import { findRunning, startLocal, stopLocal } from "../local/daemon.ts";
 import { parseListen } from "../local/listen.ts";
 import { keyWarning } from "../local/certificate.ts";
-import { dataFolder, settled, type LocalOptions } from "../local/options.ts";
+import { dataFolder, runtimeNames, settled, type LocalOptions } from "../local/options.ts";
 import { Problem } from "../local/problem.ts";
 import { report, serve } from "../local/serve.ts";
 import { rateLimitProfiles } from "../http/rateLimits.ts";
@@ -28,11 +28,11 @@ interface Flags {
   readonly json?: true;
 }
 
-function printReady({ url, pid, data, admin }: Running, json: boolean): void {
+function printReady({ url, pid, data, runtime = "simulated", admin }: Running, json: boolean): void {
   const docs = `${url}/docs`;
-  if (json) return printJson({ url, pid, data, ...(admin === undefined ? {} : { admin }), docs });
+  if (json) return printJson({ url, pid, data, runtime, ...(admin === undefined ? {} : { admin }), docs });
   const listener = admin === undefined ? "" : `, admin listener ${admin}`;
-  print(`machines-service is ready at ${url} (pid ${pid}, data ${data}${listener})`);
+  print(`machines-service is ready at ${url} (pid ${pid}, data ${data}, runtime ${runtime}${listener})`);
   print(`every operation, with examples: ${docs}`);
 }
 
@@ -109,13 +109,19 @@ export function addStart(program: Command): void {
       rateLimitProfiles,
     ),
     new Option("--regions <file>", "JSON file with the regions"),
+    new Option(
+      "--runtime <runtime>",
+      "what runs the Machines: a simulation, or containers of Docker (default: simulated)",
+    )
+      .choices(runtimeNames)
+      .env("MACHINES_RUNTIME"),
     new Option("--strict", "refuse unknown fields and check the service's own answers"),
     new Option("--allow-host <names...>", "host names to accept in addition to localhost").argParser(names),
     new Option("--allow-remote", "serve plain HTTP at an address other computers can reach"),
     new Option("--admin <address>", "address of the admin listener, for tests; none when left out"),
     new Option("--json", "print a JSON object"),
   ];
-  for (const option of options) command.addOption(fromEnvironment(option));
+  for (const option of options) command.addOption(option.envVar === undefined ? fromEnvironment(option) : option);
   command.addOption(new Option("--report", "report to the process that started this one").hideHelp()).action(start);
   program
     .command("status")

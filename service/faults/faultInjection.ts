@@ -8,7 +8,7 @@ import { rfc3339 } from "../time/clock.ts";
 import { findMachine } from "../lifecycle/machines.ts";
 import { refuse, type Refusal } from "../refusal.ts";
 import { noHost, noCapacityOnHost } from "../rules/placement.ts";
-import { imageRef, withMetadata } from "../rules/machineAnswer.ts";
+import { listedImageRef, withMetadata } from "../rules/machineAnswer.ts";
 import type { EventRow, VersionRow } from "../store/rows.ts";
 import { touch, type Context } from "../context.ts";
 
@@ -182,7 +182,7 @@ function asOf(context: Context, machine: unknown, versions: number): unknown {
     version: then.version,
     instance_id: then.version,
     ...(last ? { state: last.status, updated_at: rfc3339(last.timestamp) } : {}),
-    image_ref: imageRef(context, config.image),
+    image_ref: listedImageRef(context, config.image),
     ...(isObject(now) ? { config: { ...config, ...("metadata" in now ? { metadata: now["metadata"] } : {}) } } : {}),
     ...(Array.isArray(events) && last
       ? { events: events.filter((event) => isObject(event) && String(event["id"]) <= last.id) }

@@ -24,7 +24,18 @@ import { Refusal, refuse } from "../refusal.ts";
 import { machineOf } from "../rules/find.ts";
 import { rules } from "../rules/index.ts";
 import { guard, leaseStanding, type LeaseStanding } from "../rules/leases.ts";
-import { Deferred, Pieces, Reply, Text, textOfChunks, type Caller, type Chunk, type Input } from "../rules/rule.ts";
+import {
+  Deferred,
+  ImageNeeded,
+  Pieces,
+  Reply,
+  Text,
+  textOfChunks,
+  type Caller,
+  type Chunk,
+  type Input,
+} from "../rules/rule.ts";
+import type { FoundImage } from "../runtime/runtime.ts";
 import { badStatus } from "../validation/validationMessages.ts";
 import { sqliteCode } from "../store/database.ts";
 import type { Tokens } from "../store/tokens.ts";
@@ -234,6 +245,7 @@ async function handle(
   });
   const early = met(options, row, request, "before");
   if (early && (await injectBefore(early, faulted()))) return reply;
+  const images = new Map<string, FoundImage>();
   const input = {
     context,
     caller: request.caller,
@@ -241,6 +253,7 @@ async function handle(
     query: valid.query,
     body: valid.body,
     nonce: nonceOf(request),
+    images,
     onGone: (leave: () => void) => void reply.raw.once("close", leave),
   } as Input;
   if (input.caller.readOnly && row.method !== "GET" && !mayRead.has(row.id)) throw refuse(403, "unauthorized");
@@ -250,14 +263,16 @@ async function handle(
     // It may have read changes of other requests that are not durable yet.
     if (store.unsettled) await store.unsettled;
   } else {
-    answer = await store.write(() => {
-      if (row.lease === "guarded") {
-        const machine = machineOf(input);
-        request.lease = leaseStanding(context, machine, input.nonce);
-        guard(context, machine, input.nonce);
-      }
-      return rule(input);
-    });
+    const change = (): Promise<unknown> =>
+      store.write(() => {
+        if (row.lease === "guarded") {
+          const machine = machineOf(input);
+          request.lease = leaseStanding(context, machine, input.nonce);
+          guard(context, machine, input.nonce);
+        }
+        return rule(input);
+      });
+    answer = await withImages(context, images, change);
   }
   if (answer instanceof Deferred) answer = await answer.find();
   const { status = row.status, headers, body } = answer instanceof Reply ? answer : { headers: {}, body: answer };
@@ -273,6 +288,21 @@ async function handle(
   reply.status(outgoing.status).headers(outgoing.headers);
   if (outgoing.text === undefined) return reply.send();
   return reply.header("content-type", json).send(outgoing.text);
+}
+
+/** Makes a change; as often as it needs an image, the runtime looks for that one first, outside of any transaction. */
+async function withImages(
+  { runtime }: Pick<Context, "runtime">,
+  images: Map<string, FoundImage>,
+  change: () => Promise<unknown>,
+): Promise<unknown> {
+  try {
+    return await change();
+  } catch (error) {
+    if (!(error instanceof ImageNeeded) || !runtime.findImage) throw error;
+    images.set(error.image, await runtime.findImage(error.image));
+    return withImages({ runtime }, images, change);
+  }
 }
 
 /** Operations that use POST but only read. */

@@ -1,9 +1,9 @@
 // The lifecycle of Machines: entering a state is an event, and the state decides what follows.
 import type { MachineConfig } from "../../api/machineConfig.ts";
-import { parseDuration } from "../../api/schema.ts";
 import { machineColumns, type EventRow, type MachineExtras, type MachineRow } from "../store/rows.ts";
 import { touch, touchAnswer, type Context } from "../context.ts";
-import type { About, Exit, StopRequest, Subject } from "../runtime/runtime.ts";
+import type { About, CheckResult, Exit, StopRequest, Subject } from "../runtime/runtime.ts";
+import { stopRequest } from "../runtime/stopRequest.ts";
 import { releaseSet, secretsOf } from "../store/secretValues.ts";
 import { StoredConfig } from "../store/storedConfig.ts";
 import { rfc3339 } from "../time/clock.ts";
@@ -56,6 +56,14 @@ export const storedConfig = (
 export const configOf = (context: Context, machine: Pick<MachineRow, "id" | "version">): Readonly<MachineConfig> =>
   storedConfig(context, machine).parsed;
 
+interface ResolvedImage {
+  readonly registry: string;
+  readonly repository: string;
+  readonly digest: string;
+}
+
+const imageOf = ({ image_ref }: MachineRow): ResolvedImage => JSON.parse(image_ref) as ResolvedImage;
+
 /** A Machine in the form of the runtime. Expensive members are computed on access. */
 export function subjectOf(context: Context, machine: MachineRow): Subject {
   const { id, name, region, version, private_ip, state, memory_limit_mb } = machine;
@@ -64,6 +72,16 @@ export function subjectOf(context: Context, machine: MachineRow): Subject {
     ...{ id, name, region, version, state },
     privateIp: private_ip,
     memoryLimitMb: memory_limit_mb ?? undefined,
+    get network() {
+      const sql = "SELECT o.slug || '/' || a.network AS name FROM apps a JOIN orgs o ON o.id = a.org WHERE a.id = ?";
+      return context.store.get<{ name: string }>(sql, machine.app)?.name ?? "";
+    },
+    get repository() {
+      return `${imageOf(machine).registry}/${imageOf(machine).repository}`;
+    },
+    get digest() {
+      return imageOf(machine).digest;
+    },
     get app() {
       // The name of an App that is being removed has a suffix (removal.ts).
       return (
@@ -76,12 +94,6 @@ export function subjectOf(context: Context, machine: MachineRow): Subject {
     },
     secrets: () => secretsOf(context, machine),
   };
-}
-
-/** The default way to stop a Machine (docs/interface.md#limits: five seconds, at most 300). */
-export function stopRequest({ signal = "SIGINT", timeout }: MachineConfig["stop_config"] = {}): StopRequest {
-  const lasts = timeout === undefined ? undefined : parseDuration(timeout);
-  return { signal, timeoutMs: Math.min(lasts === undefined ? 5000 : lasts / 1e6, 300_000) };
 }
 
 /** Changes a Machine's row and its `updated_at`. */
@@ -126,7 +138,7 @@ export function enter(context: Context, from: MachineRow, state: MachineState, c
   const checks =
     state === "started" || from.state !== "started"
       ? {}
-      : { checks: "warning" as const, checked_at: context.clock.now() };
+      : { checks: "warning" as const, check_results: null, checked_at: context.clock.now() };
   const machine = changeMachine(context, from, { ...checks, ...cause.changes, state });
   record(context, machine, cause, true);
   const step = steps[state];
@@ -171,6 +183,17 @@ export function runtimeEvent(context: Context, about: About, event: RuntimeEvent
   // A destroyed Machine needs no secrets.
   const changes = become === "destroyed" ? { destroyed_at: context.clock.now(), secret_set: null } : {};
   enter(context, machine, become, { type: step.event, source: "flyd", changes });
+}
+
+/** A Machine could not be prepared: it has failed, and the event says why. */
+export function unprepared(context: Context, about: About, reason: string): void {
+  const machine = current(context, about);
+  const step = machine && steps[machine.state];
+  if (!step || step.on !== "prepared") return; // the report is late
+  // ASSUMED: a Machine that could not be prepared is `failed`, and its last exit has code 127 and the reason.
+  const exit: Exit = { code: 127, signal: 0, oom: false, requested: false, error: reason };
+  const request = exitRequest(context, machine, exit, false);
+  enter(context, machine, "failed", { type: "exit", source: "flyd", request });
 }
 
 /** States in which the main process is expected to run. */
@@ -257,10 +280,16 @@ function cleanUp(context: Context, machine: MachineRow): void {
 }
 
 /** The checks have a result. */
-export function checked(context: Context, about: About, checks: "passing" | "critical"): void {
+export function checked(
+  context: Context,
+  about: About,
+  checks: CheckResult["status"],
+  results?: Readonly<Record<string, CheckResult>>,
+): void {
   const { id } = about;
   if (current(context, about)?.state !== "started") return;
-  context.store.update("machines", "id", id, { checks, checked_at: context.clock.now() });
+  const check_results = results === undefined ? null : JSON.stringify(results);
+  context.store.update("machines", "id", id, { checks, check_results, checked_at: context.clock.now() });
   touch(context, id);
 }
 
@@ -275,7 +304,7 @@ function exitRequest(context: Context, machine: MachineRow, exit: Exit, restarti
       requested_stop: exit.requested,
       restarting,
       exited_at: rfc3339(context.clock.now()),
-      error: "",
+      error: exit.error ?? "",
     },
     restart_count: machine.restarts,
   };

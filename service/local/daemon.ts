@@ -70,7 +70,8 @@ async function lockStart(folder: string): Promise<Held> {
 // The background process outlives its parent, so it only gets the environment variables that it needs:
 // otherwise the secrets of a deployment would stay readable in it.
 function minimalEnvironment(): NodeJS.ProcessEnv {
-  const passed = ["PATH", "HOME", "TZ", "NODE_COMPILE_CACHE", "NODE_EXTRA_CA_CERTS", commandVariable];
+  const engine = ["MACHINES_RUNTIME", "DOCKER_HOST", "DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY", "DOCKER_CONFIG"];
+  const passed = ["PATH", "HOME", "TZ", "NODE_COMPILE_CACHE", "NODE_EXTRA_CA_CERTS", commandVariable, ...engine];
   return Object.fromEntries(
     passed.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])),
   );

@@ -4,6 +4,12 @@ import { dataVariable, usualFolder } from "../ownCommand.ts";
 import type { DelayProfile } from "../time/delays.ts";
 import type { RateLimitProfile } from "../http/rateLimits.ts";
 
+/** The runtimes to choose from. */
+export const runtimeNames = ["simulated", "docker"] as const;
+
+/** Name of a runtime. */
+export type RuntimeName = (typeof runtimeNames)[number];
+
 /** Selects a service, and says how to start it if it is not running. */
 export interface LocalOptions {
   /** Folder of the data. Default: `MACHINES_SERVICE_DATA` or `~/.machines-service`. */
@@ -19,6 +25,8 @@ export interface LocalOptions {
   readonly rateLimits?: RateLimitProfile;
   /** File with the regions (local/regionsFile.ts). */
   readonly regions?: string;
+  /** What runs the Machines: a simulation (the default), or containers of a Docker engine. */
+  readonly runtime?: RuntimeName;
   readonly strict?: boolean;
   /** Host names to accept in addition to those of this computer. */
   readonly allowHosts?: readonly string[];
@@ -35,6 +43,7 @@ const flags: { readonly [K in keyof Required<LocalOptions>]: string } = {
   delays: "--delays",
   rateLimits: "--rate-limits",
   regions: "--regions",
+  runtime: "--runtime",
   strict: "--strict",
   allowHosts: "--allow-host",
   allowRemote: "--allow-remote",

@@ -30,6 +30,11 @@ export async function serve(options: LocalOptions & { readonly listen: string })
       `${options.listen} can be reached from other computers, and the service speaks plain HTTP; add --tls-cert and --tls-key, or --allow-remote if that is what you want`,
     );
   }
+  // Loaded only when it is used: it has many modules.
+  const docker = options.runtime === "docker" ? await import("../runtime/docker/index.ts") : undefined;
+  const runtime = await docker?.dockerRuntime().catch((error: unknown) => {
+    throw error instanceof docker.EngineError ? new Problem(error.message) : error;
+  });
   const log = new Log(folder);
   const service = createService({
     data: folder,
@@ -37,6 +42,7 @@ export async function serve(options: LocalOptions & { readonly listen: string })
     delays: options.delays ?? "believable",
     rateLimits: options.rateLimits ?? "off",
     strict: options.strict ?? false,
+    ...(runtime ? { runtime } : {}),
     ...(options.regions === undefined ? {} : readRegions(options.regions)),
     ...(tls ? { tls } : {}),
     allowHosts: options.allowHosts ?? (address.loopback ? [] : "any"),
@@ -67,7 +73,8 @@ export async function serve(options: LocalOptions & { readonly listen: string })
   }
   const bound = service.app.server.address() as AddressInfo;
   const url = `${tls ? "https" : "http"}://${hostInUrl(address.host)}:${bound.port}`;
-  const who = { url, pid: process.pid, data: folder, ...(admin ? { admin: admin.url } : {}) };
+  const runtimeName = service.context.runtime.name;
+  const who = { url, pid: process.pid, data: folder, runtime: runtimeName, ...(admin ? { admin: admin.url } : {}) };
   const running: Running = { ...who, ...(tls ? { certificate: tls.cert } : {}) };
   writeRunning(folder, running);
   service.app.log.info(who, "ready");

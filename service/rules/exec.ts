@@ -113,7 +113,9 @@ export const exec: InsideRules = {
     const most = Math.max(configured, config.guest?.max_memory_mb ?? configured);
     // ASSUMED: a memory limit may be up to the Machine's memory, or the maximum in its configuration; more is 400.
     if (body.limit_mb > most) throw refuse(400, `invalid limit_mb, got ${body.limit_mb}, cannot exceed ${most}`);
-    return memoryAnswer(input, subjectOf(context, changeMachine(context, machine, { memory_limit_mb: body.limit_mb })));
+    const limited = subjectOf(context, changeMachine(context, machine, { memory_limit_mb: body.limit_mb }));
+    context.runtime.limitMemory(limited);
+    return memoryAnswer(input, limited);
   },
 
   reclaimMemory(input) {

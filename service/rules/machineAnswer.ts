@@ -5,8 +5,10 @@ import { findMachine, storedConfig } from "../lifecycle/machines.ts";
 import { rfc3339 } from "../time/clock.ts";
 import type { EventRow, LeaseRow, MachineRow } from "../store/rows.ts";
 import type { Context } from "../context.ts";
-import { parseImage, referenceOf } from "./images.ts";
-import type { Chunk } from "./rule.ts";
+import { checksOf } from "../runtime/checks.ts";
+import type { CheckResult } from "../runtime/runtime.ts";
+import { parseImage, referenceOf, type Image } from "./images.ts";
+import { ImageNeeded, type Chunk, type Images } from "./rule.ts";
 
 // ASSUMED: Machines have no host here: `host_status` is always `ok`, and `lsvd` has no effect.
 // ASSUMED: a Machine shows its latest ten events; …/events has all kept ones.
@@ -106,36 +108,45 @@ const namesChecks = '"checks":';
 function checksText(text: string, machine: MachineRow): string {
   if (!text.includes(namesChecks)) return "[]"; // parsing a long configuration is slow
   const config = JSON.parse(text) as MachineConfig;
-  const services = (config.services ?? []).flatMap(({ internal_port, checks }) =>
-    (checks ?? []).map(({ type, port }) => `${type ?? "tcp"}-${port ?? internal_port}`),
-  );
-  const names = [
-    ...services.map((name, i) => `servicecheck-${String(i).padStart(2, "0")}-${name}`),
-    ...Object.keys(config.checks ?? {}),
-  ];
-  const result = { status: machine.checks, output: findings[machine.checks], updated_at: rfc3339(machine.checked_at) };
-  return JSON.stringify(names.map((name) => ({ name, ...result })));
+  const common: CheckResult = { status: machine.checks, output: findings[machine.checks] };
+  const results = JSON.parse(machine.check_results ?? "{}") as Readonly<Record<string, CheckResult>>;
+  const updated_at = rfc3339(machine.checked_at);
+  return JSON.stringify(checksOf(config).map(({ name }) => ({ name, ...(results[name] ?? common), updated_at })));
+}
+
+/** The image of a new version: as the runtime has found it, or from the table of images. */
+export function imageRef(context: Pick<Context, "store" | "runtime">, image: string, images: Images): object {
+  if (!context.runtime.findImage) return listedImageRef(context, image);
+  const found = images.get(image);
+  if (!found) throw new ImageNeeded(image);
+  return refOf(parseImage(image), found.digest, found.labels);
 }
 
 /**
- * The resolved image of a reference. No registry is contacted: the table of images has the digests of tags.
+ * An image as the table of images knows it; no registry is contacted.
  * ASSUMED: an image that is not in the table and whose reference has no digest gets a hash of its reference.
  */
-export function imageRef({ store }: Pick<Context, "store">, image: string): object {
+export function listedImageRef({ store }: Pick<Context, "store">, image: string): object {
   const { registry, repository, tag, digest } = parseImage(image);
   const listed = store.get<{ digest: string; labels: string }>(
     "SELECT digest, labels FROM images WHERE reference = ?",
     referenceOf({ registry, repository, tag: tag ?? "", digest: tag === undefined ? digest : undefined }),
   );
   const labels = listed ? (JSON.parse(listed.labels) as Record<string, string>) : {};
-  return {
-    registry,
-    repository,
-    ...(tag === undefined ? {} : { tag }),
-    digest: digest ?? listed?.digest ?? `sha256:${hash("sha256", image)}`,
-    ...(Object.keys(labels).length > 0 ? { labels } : {}),
-  };
+  return refOf({ registry, repository, tag }, digest ?? listed?.digest ?? `sha256:${hash("sha256", image)}`, labels);
 }
+
+const refOf = (
+  { registry, repository, tag }: Omit<Image, "digest">,
+  digest: string,
+  labels: Readonly<Record<string, string>>,
+): object => ({
+  registry,
+  repository,
+  ...(tag === undefined ? {} : { tag }),
+  digest,
+  ...(Object.keys(labels).length > 0 ? { labels } : {}),
+});
 
 const spelled = { off: false, stop: true, suspend: "suspend" } as const;
 

@@ -38,15 +38,15 @@ import {
 } from "./placement.ts";
 import { regionOf } from "./platform.ts";
 import { power } from "./power.ts";
-import { Pieces, Reply, Text, textOfChunks, type Chunk, type Input, type Rules } from "./rule.ts";
+import { Pieces, Reply, Text, textOfChunks, type Chunk, type Images, type Input, type Rules } from "./rule.ts";
 import { wait } from "./wait.ts";
 
 /** The columns of a Machine's row that a new version changes. */
-function versionColumns(context: Context, { config, metadataText }: Accepted) {
+function versionColumns(context: Context, { config, metadataText }: Accepted, images: Images) {
   const { image, guest, standbys } = config;
   return {
     version: context.ids.ulid(context.clock.now()),
-    image_ref: JSON.stringify(imageRef(context, image)),
+    image_ref: JSON.stringify(imageRef(context, image, images)),
     brief: JSON.stringify({ image, guest }),
     standby: standbys === undefined ? 0 : 1,
     cpu_kind: sizeOf(config).kind,
@@ -216,13 +216,14 @@ function create(input: Input<typeof rows.create>): Text {
     region: region.code,
     state: "created",
     private_ip: context.ids.privateIp(),
-    ...versionColumns(context, accepted),
+    ...versionColumns(context, accepted, input.images),
     cordoned: body.skip_service_registration ? 1 : 0,
     launch: body.skip_launch ? 0 : 1,
     restarts: 0,
     retried_from: now,
     secret_set: body.skip_secrets ? null : currentSet(context, app),
     checks: "warning",
+    check_results: null,
     checked_at: now,
     created_at: now,
     updated_at: now,
@@ -259,7 +260,7 @@ function update(input: Input<typeof rows.update>): Text {
   // ASSUMED: `skip_service_registration` cordons the Machine. An update without it changes no cordon.
   const cordoned = body.skip_service_registration ? 1 : old.cordoned;
   const changes = {
-    ...versionColumns(context, accepted),
+    ...versionColumns(context, accepted, input.images),
     cordoned,
     launch: body.skip_launch ? 0 : 1,
     secret_set: body.skip_secrets ? null : currentSet(context, app),

@@ -2,10 +2,11 @@
 import type { MachineConfig } from "../../api/machineConfig.ts";
 import type { machines } from "../../api/machines.ts";
 import { parseDuration } from "../../api/schema.ts";
-import { configOf, operate, stopRequest, type Cause } from "../lifecycle/machines.ts";
+import { configOf, operate, type Cause } from "../lifecycle/machines.ts";
 import type { PowerOperation } from "../states/machineStates.ts";
 import { refuse } from "../refusal.ts";
 import type { StopRequest } from "../runtime/runtime.ts";
+import { stopRequest } from "../runtime/stopRequest.ts";
 import type { MachineRow } from "../store/rows.ts";
 import { liveMachineOf, machineOf } from "./find.ts";
 import type { Input, Rules } from "./rule.ts";

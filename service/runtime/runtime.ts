@@ -16,6 +16,12 @@ export interface Subject {
   readonly privateIp: string;
   readonly state: string;
   readonly config: MachineConfig;
+  /** The name by which the image is known, without tag and digest: `registry/repository`. */
+  readonly repository: string;
+  /** The digest of the image, found when the version was created. */
+  readonly digest: string;
+  /** Name of the network that the App's Machines share with those of the organization's Apps on the same network. */
+  readonly network: string;
   /** Memory limit in MB that was set at run time; undefined when the configured one applies. */
   readonly memoryLimitMb: number | undefined;
   /** The App's secrets by name; decrypted on each call. */
@@ -30,6 +36,20 @@ export interface Exit {
   readonly oom: boolean;
   /** Whether it exited on request. */
   readonly requested: boolean;
+  /** Why it could not be started, as a sentence; undefined if it was. */
+  readonly error?: string;
+}
+
+/** An image that a runtime has found. */
+export interface FoundImage {
+  readonly digest: string;
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+/** The result of one check. */
+export interface CheckResult {
+  readonly status: "passing" | "warning" | "critical";
+  readonly output: string;
 }
 
 /** A request to stop a process. */
@@ -81,12 +101,15 @@ export type About = Pick<Subject, "id" | "version">;
 export interface RuntimeEvents {
   /** The image is available, so the Machine can be started. */
   prepared(machine: About): void;
+  /** The image could not be fetched, or the Machine could not be prepared for another reason: a sentence. */
+  unprepared(machine: About, reason: string): void;
   started(machine: About): void;
   /** The main process has exited. */
   exited(machine: About, exit: Exit): void;
   suspended(machine: About): void;
   destroyed(machine: About): void;
-  checked(machine: About, status: "passing" | "critical"): void;
+  /** All checks have this result; with `results`, each has its own, by its name (checks.ts). */
+  checked(machine: About, status: CheckResult["status"], results?: Readonly<Record<string, CheckResult>>): void;
 }
 
 /**
@@ -95,10 +118,17 @@ export interface RuntimeEvents {
  * recover that state when it is created.
  */
 export interface Runtime {
+  /** Name of the runtime, for people. */
+  readonly name: string;
   /** The reason why this runtime cannot run a configuration, as the field and a sentence; undefined when it can. */
   problem(config: MachineConfig): { readonly field: string; readonly message: string } | undefined;
   /** Whether a host has capacity for a Machine with this configuration, in addition to the region's capacity. */
   hasRoom(config: MachineConfig): boolean;
+  /**
+   * Finds an image before a version is created from it. Throws a Refusal if there is none. If omitted, the table of images has the
+   * digests.
+   */
+  findImage?(image: string): Promise<FoundImage>;
   /** Prepares a new Machine or a new version for its start; reports `prepared`. */
   create(machine: Subject): void;
   /** Reports `started`, or `exited` if it never became ready; later `checked` and `exited`. */
@@ -114,12 +144,18 @@ export interface Runtime {
   /** Runs a command; undefined if it did not exit in time. */
   exec(machine: Subject, command: Command): Promise<Outcome | undefined>;
   processes(machine: Subject): Promise<readonly Process[]>;
+  /** Applies a Machine's new memory limit. */
+  limitMemory(machine: Subject): void;
   /** The memory of the Machine and its limit. */
   memory(machine: Subject): Promise<Memory>;
   /** Reclaims memory and returns the number of MB. */
   reclaim(machine: Subject, amountMb: number): Promise<number>;
   /** A timer that the runtime set through its host is due. */
   due?(kind: RuntimeTimer, id: string): void;
+  /** Compares what runs with the store, after a start of the service, and continues from there. */
+  recover?(): void;
+  /** Ends the work of the runtime. Machines continue to run if they are outside of this process. */
+  close?(): Promise<void>;
 }
 
 /** Timers of runtimes. They are stored, so that they survive a restart. */
@@ -131,9 +167,22 @@ export interface RuntimeHost {
   readonly delays: Delays;
   readonly timers: Timers;
   readonly events: RuntimeEvents;
-  /** The current state of a Machine. */
+  /** The current state of a Machine; undefined once it is destroyed. */
   subject(id: string): Subject | undefined;
+  /** Ids of all Machines that are not destroyed. */
+  ids(): readonly string[];
+  /** Resolves once the changes that a call of the runtime belongs to are durable. */
+  settled(): Promise<void>;
+  /** Identifies the data of this service among those of other services; it never changes. */
+  readonly dataId: string;
+  readonly log: Log;
 }
 
-/** Creates the runtime of a service. */
+/** Receives log lines. */
+export interface Log {
+  info(details: object, message: string): void;
+  warn(details: object, message: string): void;
+}
+
+/** Creates the runtime of a service. It may use its host from the first call on, and not before. */
 export type RuntimeFactory = (host: RuntimeHost) => Runtime;

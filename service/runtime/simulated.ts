@@ -21,6 +21,7 @@ const memoryOf = (config: MachineConfig): number => sizeOf(config).memoryMb;
 
 /** A runtime that runs nothing. */
 export class SimulatedRuntime implements Runtime {
+  readonly name = "simulated";
   readonly #host: RuntimeHost;
 
   constructor(host: RuntimeHost) {
@@ -91,6 +92,8 @@ export class SimulatedRuntime implements Runtime {
       },
     ]);
   }
+
+  limitMemory(): void {}
 
   memory({ config, memoryLimitMb }: Subject): Promise<Memory> {
     const configured = memoryOf(config);

@@ -1,38 +1,19 @@
 // The commands a simulated Machine understands: echo, env, cat, hostname, sleep, true, false, exit N, and `sh -c` with one
 // of them. Other commands end with 127, as in a shell.
-import { sizeOf } from "../../api/machineConfig.ts";
+import { environmentOf } from "./environment.ts";
 import type { Clock } from "../time/clock.ts";
 import { commandIn, exitCodeOf } from "./shellWords.ts";
 import type { Command, Outcome, Subject } from "./runtime.ts";
 
 const outcome = (exitCode: number, stdout = "", stderr = ""): Outcome => ({ stdout, stderr, exitCode, exitSignal: 0 });
 
-/** The environment of a Machine's processes. */
-export function environmentOf({
-  app,
-  id,
-  region,
-  privateIp,
-  version,
-  config,
-  secrets,
-}: Subject): Record<string, string> {
-  return {
-    FLY_APP_NAME: app,
-    FLY_MACHINE_ID: id,
-    FLY_ALLOC_ID: id,
-    FLY_REGION: region,
-    FLY_PRIVATE_IP: privateIp,
-    FLY_MACHINE_VERSION: version,
-    FLY_IMAGE_REF: config.image,
-    FLY_VM_MEMORY_MB: String(sizeOf(config).memoryMb),
-    HOSTNAME: config.dns?.hostname ?? id,
-    HOME: "/root",
-    PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-    ...secrets(),
-    ...config.env,
-  };
-}
+/** The environment of a simulated Machine's processes. */
+export const simulatedEnvironment = (machine: Subject): Record<string, string> => ({
+  HOSTNAME: machine.config.dns?.hostname ?? machine.id,
+  HOME: "/root",
+  PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+  ...environmentOf(machine),
+});
 
 /** Contents of a file of the configuration; undefined when there is none at that path. */
 function fileAt({ config, secrets }: Subject, path: string): Buffer | undefined {
@@ -53,11 +34,11 @@ const commands: Readonly<Record<string, Run>> = {
   env: (machine) =>
     outcome(
       0,
-      Object.entries(environmentOf(machine))
+      Object.entries(simulatedEnvironment(machine))
         .map(([name, value]) => `${name}=${value}\n`)
         .join(""),
     ),
-  hostname: (machine) => outcome(0, `${environmentOf(machine)["HOSTNAME"]}\n`),
+  hostname: (machine) => outcome(0, `${simulatedEnvironment(machine)["HOSTNAME"]}\n`),
   true: () => outcome(0),
   false: () => outcome(1),
   exit(_machine, [text]) {

@@ -11,6 +11,8 @@ export interface Running {
   readonly url: string;
   readonly pid: number;
   readonly data: string;
+  /** What runs its Machines; undefined of services before there was a choice. */
+  readonly runtime?: string;
   /** URL of its admin listener, if it has one. */
   readonly admin?: string;
   /** Its certificate in PEM; only with HTTPS. */

@@ -49,6 +49,8 @@ export interface MachineRow {
   /** The App's secrets at the time of this version (store/secretValues.ts); null without any. */
   readonly secret_set: number | null;
   readonly checks: "passing" | "warning" | "critical";
+  /** JSON: the result of each check by its name; null if all have the same. */
+  readonly check_results: string | null;
   readonly checked_at: number;
   readonly created_at: number;
   readonly updated_at: number;
@@ -65,7 +67,7 @@ export interface MachineExtras {
 
 /** The columns of a {@link MachineRow}. */
 export const machineColumns = `id, app, name, region, state, version, private_ip, cordoned, launch, restarts, retried_from,
-  cpu_kind, memory_limit_mb, secret_set, checks, checked_at, created_at, updated_at, destroyed_at, image_ref, metadata`;
+  cpu_kind, memory_limit_mb, secret_set, checks, check_results, checked_at, created_at, updated_at, destroyed_at, image_ref, metadata`;
 
 /** A version of a Machine. */
 export interface VersionRow {

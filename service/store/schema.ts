@@ -327,4 +327,8 @@ export const migrations: readonly string[] = [
   DROP TABLE timers;
   ALTER TABLE new_timers RENAME TO timers;
   `,
+  `
+  -- The result of each check, for runtimes that make them.
+  ALTER TABLE machines ADD COLUMN check_results TEXT;
+  `,
 ];

@@ -12,6 +12,7 @@ function byHand(more: Partial<Runtime> = {}) {
   const factory: RuntimeFactory = (given) => {
     host = given;
     return {
+      name: "by hand",
       problem: () => undefined,
       hasRoom: () => true,
       create: note("create"),
@@ -22,6 +23,7 @@ function byHand(more: Partial<Runtime> = {}) {
       signal: note("signal"),
       exec: () => new Promise(() => {}),
       processes: () => Promise.resolve([]),
+      limitMemory: note("limitMemory"),
       memory: () => Promise.resolve({ limitMb: 256, availableMb: 0 }),
       reclaim: () => Promise.resolve(0),
       ...more,

@@ -25,6 +25,7 @@ const everyOption = {
   delays: "none",
   rateLimits: "documented",
   regions: "/regions.json",
+  runtime: "docker",
   strict: true,
   allowHosts: ["one", "two"],
   allowRemote: true,
@@ -37,7 +38,8 @@ test("start describes every option and its variable", async () => {
   expect(new Set(options).size).toBe(Object.keys(everyOption).length);
   for (const option of [...options, "--json"]) {
     expect(out).toContain(`${option} `);
-    expect(out).toContain(`MACHINES_SERVICE_${option.slice(2).replace(/-/g, "_").toUpperCase()}`);
+    const prefix = option === "--runtime" ? "MACHINES_" : "MACHINES_SERVICE_";
+    expect(out).toContain(`${prefix}${option.slice(2).replace(/-/g, "_").toUpperCase()}`);
   }
 });
 
@@ -46,11 +48,11 @@ test("in the foreground it prints its address, logs to stderr, and exits with 0 
   const { url, pid, token, end } = await foreground(data);
   expect((await caller(url, token)("GET", "/platform/regions")).status).toBe(200);
   expect(await command(["status", "--json", "--data", data])).toMatchObject({
-    out: `${JSON.stringify({ url, pid, data, docs: `${url}/docs` })}\n`,
+    out: `${JSON.stringify({ url, pid, data, runtime: "simulated", docs: `${url}/docs` })}\n`,
   });
   process.kill(pid, "SIGINT");
   const { code, out, err } = await end;
-  expect([code, JSON.parse(out)]).toEqual([0, { url, pid, data, docs: `${url}/docs` }]);
+  expect([code, JSON.parse(out)]).toEqual([0, { url, pid, data, runtime: "simulated", docs: `${url}/docs` }]);
   expect(err.split("\n").map((line) => /"msg":"(\w+)"/.exec(line)?.[1])).toEqual(
     expect.arrayContaining(["ready", "request", "closing"]),
   );

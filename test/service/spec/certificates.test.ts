@@ -528,7 +528,7 @@ test("the list shows the certificates of every hostname", async () => {
 
 test("the list has pages of 25, or of a limit up to 500", async () => {
   const app = await withApp();
-  const all = Array.from({ length: 30 }, (_, i) => `h${i}.example.com`);
+  const all = Array.from({ length: 30 }, (_, i) => `h${String(i).padStart(2, "0")}.example.com`);
   for (const hostname of all) await acme(app, hostname);
   const walk = (limit: string) =>
     pages(async (cursor) => {

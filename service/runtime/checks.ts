@@ -1,0 +1,24 @@
+// The checks of a Machine by name (docs/interface.md#machine).
+import type { MachineConfig } from "../../api/machineConfig.ts";
+
+type Check = NonNullable<NonNullable<MachineConfig["services"]>[number]["checks"]>[number];
+
+/** A check with its name in answers and its port. */
+export interface NamedCheck {
+  readonly name: string;
+  readonly type: "tcp" | "http";
+  /** Undefined if neither the check nor its service has one. */
+  readonly port: number | undefined;
+  readonly check: Check;
+}
+
+/** All checks of a configuration: those of its services, then its own. */
+export function checksOf({ services = [], checks = {} }: MachineConfig): NamedCheck[] {
+  const named = ({ type = "tcp", port }: Check, check: Check) => ({ type, port, check });
+  const ofServices = services
+    .flatMap(({ internal_port, checks: own = [] }) =>
+      own.map((check) => named({ ...check, port: check.port ?? internal_port }, check)),
+    )
+    .map((one, i) => ({ name: `servicecheck-${String(i).padStart(2, "0")}-${one.type}-${one.port}`, ...one }));
+  return [...ofServices, ...Object.entries(checks).map(([name, check]) => ({ name, ...named(check, check) }))];
+}

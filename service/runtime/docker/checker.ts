@@ -1,0 +1,66 @@
+// Repeats the checks of one started Machine, and reports their results.
+import { checksOf, type NamedCheck } from "../checks.ts";
+import type { CheckResult, RuntimeEvents, Subject } from "../runtime.ts";
+import { millisecondsOf, probe } from "./probe.ts";
+
+// ASSUMED: a check that says nothing else is repeated every ten seconds.
+const usualInterval = 10_000;
+// ASSUMED: until a check passes for the first time, it is repeated at least every half second: an update waits for it.
+const firstInterval = 500;
+
+const notYet: CheckResult = { status: "warning", output: "the check has not run yet" };
+const worst = ["critical", "warning", "passing"] as const;
+
+/** The checks of a Machine while it runs. */
+export class Checker {
+  readonly version: string;
+  readonly #machine: Subject;
+  readonly #events: RuntimeEvents;
+  readonly #results: Record<string, CheckResult>;
+  readonly #timers = new Set<NodeJS.Timeout>();
+  #ended = false;
+
+  /** Begins at once; `portOf` gives the published port of a Machine's port. */
+  constructor(machine: Subject, events: RuntimeEvents, portOf: (port: number) => number | undefined) {
+    this.#machine = machine;
+    this.version = machine.version;
+    this.#events = events;
+    const checks = checksOf(machine.config);
+    this.#results = Object.fromEntries(checks.map(({ name }) => [name, notYet]));
+    for (const check of checks)
+      this.#after(millisecondsOf(check.check.grace_period, 0), () => void this.#run(check, portOf, false));
+  }
+
+  end(): void {
+    this.#ended = true;
+    for (const timer of this.#timers) clearTimeout(timer);
+  }
+
+  async #run(named: NamedCheck, portOf: (port: number) => number | undefined, hasPassed: boolean): Promise<void> {
+    const port = named.port === undefined ? undefined : portOf(named.port);
+    const result: CheckResult =
+      port === undefined ? { status: "critical", output: "the check has no port" } : await probe(named, port);
+    if (this.#ended) return;
+    this.#report(named.name, result);
+    const passed = hasPassed || result.status === "passing";
+    const interval = millisecondsOf(named.check.interval, usualInterval);
+    this.#after(passed ? interval : Math.min(interval, firstInterval), () => void this.#run(named, portOf, passed));
+  }
+
+  #report(name: string, result: CheckResult): void {
+    const before = this.#results[name];
+    if (before?.status === result.status && before.output === result.output) return;
+    this.#results[name] = result;
+    const statuses = Object.values(this.#results).map(({ status }) => status);
+    const status = worst.find((one) => statuses.includes(one)) ?? "passing";
+    this.#events.checked(this.#machine, status, this.#results);
+  }
+
+  #after(ms: number, then: () => void): void {
+    const timer = setTimeout(() => {
+      this.#timers.delete(timer);
+      then();
+    }, ms);
+    this.#timers.add(timer);
+  }
+}

@@ -1,0 +1,96 @@
+// A Machine's version as a container: what the engine is asked to create.
+import { pack } from "tar-stream";
+import type Dockerode from "dockerode";
+import { sizeOf, type MachineConfig } from "../../../api/machineConfig.ts";
+import { checksOf } from "../checks.ts";
+import { environmentOf } from "../environment.ts";
+import type { Subject } from "../runtime.ts";
+import type { Engine } from "./engine.ts";
+
+/** The labels by which the runtime recognizes what it created. */
+export const labels = {
+  data: "machines-service.data",
+  machine: "machines-service.machine",
+  version: "machines-service.version",
+  app: "machines-service.app",
+  volume: "machines-service.volume",
+  network: "machines-service.network",
+} as const;
+
+const mib = 2 ** 20;
+
+/** The ports of a Machine that the proxy and the checks connect to, as engines write them: `8080/tcp`. */
+export function portsOf(config: MachineConfig): string[] {
+  const services = (config.services ?? []).map(({ protocol, internal_port }) => `${internal_port}/${protocol}`);
+  const checks = checksOf(config).flatMap(({ port }) => (port === undefined ? [] : [`${port}/tcp`]));
+  return [...new Set([...services, ...checks])];
+}
+
+/** Memory and swap in bytes for a limit in MB. */
+export const memoryLimits = (config: MachineConfig, limitMb: number | undefined) => {
+  const Memory = (limitMb ?? sizeOf(config).memoryMb) * mib;
+  return { Memory, MemorySwap: Memory + (config.init?.swap_size_mb ?? 0) * mib };
+};
+
+/** The names by which the Machines of a network find each other. */
+export const namesOf = ({ id, app, region, config }: Subject): string[] =>
+  config.dns?.skip_registration ? [] : [`${id}.vm.${app}.internal`, `${region}.${app}.internal`, `${app}.internal`];
+
+/**
+ * The request to create a container.
+ * ASSUMED: a Machine has at most as many CPUs as the engine; a shared CPU counts as a whole one.
+ */
+export function containerOptions(
+  engine: Engine,
+  machine: Subject,
+  { dataId, image, network }: { readonly dataId: string; readonly image: string; readonly network: string },
+): Dockerode.ContainerCreateOptions {
+  const { id, app, version, config, memoryLimitMb } = machine;
+  const { init = {}, dns = {}, stop_config: stop = {} } = config;
+  const ports = portsOf(config);
+  const entrypoint = init.exec ?? init.entrypoint;
+  return {
+    Image: image,
+    Hostname: dns.hostname ?? id,
+    ...(dns.hostname_fqdn === undefined ? {} : { Domainname: dns.hostname_fqdn }),
+    Env: Object.entries(environmentOf(machine)).map(([name, value]) => `${name}=${value}`),
+    ...(entrypoint === undefined ? {} : { Entrypoint: [...entrypoint] }),
+    // The image's arguments belong to its own entrypoint.
+    ...(init.cmd !== undefined || entrypoint !== undefined ? { Cmd: init.exec ? [] : [...(init.cmd ?? [])] } : {}),
+    Tty: init.tty ?? false,
+    StopSignal: stop.signal ?? "SIGINT",
+    Labels: { [labels.data]: dataId, [labels.machine]: id, [labels.version]: version, [labels.app]: app },
+    ExposedPorts: Object.fromEntries(ports.map((port) => [port, {}])),
+    HostConfig: {
+      ...memoryLimits(config, memoryLimitMb),
+      NanoCpus: Math.min(sizeOf(config).cpus, engine.cpus) * 1e9,
+      ...(engine.hasInit ? { Init: true } : {}),
+      RestartPolicy: { Name: "no" },
+      // Only this computer can reach a Machine's ports.
+      PortBindings: Object.fromEntries(ports.map((port) => [port, [{ HostIp: "127.0.0.1", HostPort: "" }]])),
+      LogConfig: { Type: "json-file", Config: { "max-size": "10m", "max-file": "3" } },
+      ...(dns.nameservers ? { Dns: [...dns.nameservers] } : {}),
+      ...(dns.searches ? { DnsSearch: [...dns.searches] } : {}),
+      ...(dns.options
+        ? { DnsOptions: dns.options.map(({ name, value }) => (value === undefined ? name : `${name}:${value}`)) }
+        : {}),
+      NetworkMode: network,
+    },
+    NetworkingConfig: { EndpointsConfig: { [network]: { Aliases: namesOf(machine) } } },
+  };
+}
+
+/** The files of a configuration as a tar archive; undefined if there are none. */
+export async function filesOf({ config, secrets }: Subject): Promise<Buffer | undefined> {
+  if (!config.files?.length) return undefined;
+  const values = new Map(Object.entries(secrets()));
+  const archive = pack();
+  for (const { guest_path, raw_value, secret_name, mode } of config.files) {
+    const base64 = raw_value ?? (secret_name === undefined ? "" : (values.get(secret_name) ?? ""));
+    archive.entry({ name: guest_path.replace(/^\/+/, ""), mode: mode ?? 0o644 }, Buffer.from(base64, "base64"));
+  }
+  archive.finalize();
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of archive) chunks.push(chunk as Uint8Array);
+  return Buffer.concat(chunks);
+}

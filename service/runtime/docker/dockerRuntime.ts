@@ -1,0 +1,510 @@
+// The Docker runtime: each Machine is a container. A call only says that a Machine has changed. The runtime then compares the state
+// that the store wants with the container that the engine has, does the next step and reports it. It continues in the same way
+// after the service or the engine was killed.
+import { once } from "node:events";
+import { PassThrough } from "node:stream";
+import type Dockerode from "dockerode";
+import { sizeOf, type MachineConfig } from "../../../api/machineConfig.ts";
+import type { SignalName } from "../../../api/signals.ts";
+import type {
+  Command,
+  Exit,
+  FoundImage,
+  Memory,
+  Outcome,
+  Process,
+  Runtime,
+  RuntimeHost,
+  StopRequest,
+  Subject,
+} from "../runtime.ts";
+import { Checker } from "./checker.ts";
+import { containerOptions, filesOf, labels, memoryLimits } from "./container.ts";
+import { allowing, engineGone, isAnswered, reasonOf, type Engine } from "./engine.ts";
+import { fetchImage, findImage } from "./images.ts";
+import { Networks } from "./networks.ts";
+import { stopRequest } from "../stopRequest.ts";
+import { unsupported } from "./unsupported.ts";
+
+type Inspected = Dockerode.ContainerInspectInfo;
+
+/** Pauses between two attempts while the engine does not answer. */
+const pauses = { first: 200, longest: 5000 };
+const mib = 2 ** 20;
+
+interface Work {
+  /** A change came while a step was running. */
+  again: boolean;
+  /** Resolves a pause early. */
+  wake: () => void;
+}
+
+/** How a running process is being stopped. */
+interface Stopping {
+  readonly container: string;
+  readonly timer: NodeJS.Timeout;
+  isLate: boolean;
+}
+
+/** Runs Machines as containers of an engine. */
+export class DockerRuntime implements Runtime {
+  readonly name = "docker";
+  readonly #engine: Engine;
+  readonly #host: RuntimeHost;
+  readonly #networks: Networks;
+  readonly #work = new Map<string, Work>();
+  readonly #requests = new Map<string, StopRequest>();
+  readonly #stopping = new Map<string, Stopping>();
+  readonly #checkers = new Map<string, Checker>();
+  readonly #closed = new AbortController();
+  #ended: Promise<void> | undefined;
+
+  constructor(engine: Engine, host: RuntimeHost) {
+    this.#engine = engine;
+    this.#host = host;
+    this.#networks = new Networks(engine, host);
+  }
+
+  get #docker(): Dockerode {
+    return this.#engine.docker;
+  }
+
+  problem(config: MachineConfig): { field: string; message: string } | undefined {
+    return unsupported(config);
+  }
+
+  hasRoom(config: MachineConfig): boolean {
+    return sizeOf(config).memoryMb <= this.#engine.memoryMb;
+  }
+
+  findImage(image: string): Promise<FoundImage> {
+    return findImage(this.#engine, image);
+  }
+
+  create({ id }: Subject): void {
+    this.#changed(id);
+  }
+
+  start({ id }: Subject): void {
+    this.#changed(id);
+  }
+
+  stop({ id }: Subject, request: StopRequest): void {
+    this.#requests.set(id, request);
+    this.#changed(id);
+  }
+
+  suspend({ id }: Subject): void {
+    this.#changed(id);
+  }
+
+  destroy({ id }: Subject): void {
+    this.#changed(id);
+  }
+
+  limitMemory({ id }: Subject): void {
+    this.#changed(id);
+  }
+
+  signal({ id }: Subject, signal: SignalName): void {
+    const send = async (): Promise<void> => {
+      const container = await this.#newest(id);
+      if (container) await this.#docker.getContainer(container.Id).kill({ signal });
+    };
+    send().catch((error: unknown) => this.#host.log.warn({ machine: id, reason: reasonOf(error) }, "a signal is lost"));
+  }
+
+  async exec(machine: Subject, { words, stdin, timeoutMs, signal }: Command): Promise<Outcome | undefined> {
+    const container = await this.#running(machine);
+    const exec = await container.exec({
+      Cmd: [...words],
+      AttachStdin: true,
+      AttachStdout: true,
+      AttachStderr: true,
+    });
+    const stream = await exec.start({ hijack: true, stdin: true });
+    const [stdout, stderr] = [new Collected(), new Collected()];
+    this.#docker.modem.demuxStream(stream, stdout, stderr);
+    stream.end(stdin);
+    // ASSUMED: a command that does not end in time continues to run: engines have no request to end it.
+    const timer = setTimeout(() => stream.destroy(), timeoutMs);
+    const leave = (): void => void stream.destroy();
+    signal.addEventListener("abort", leave);
+    try {
+      await once(stream, "close").catch(() => {});
+      const { Running, ExitCode } = await exec.inspect();
+      if (Running) return undefined;
+      const code = ExitCode ?? 0;
+      return { stdout: stdout.text, stderr: stderr.text, exitCode: code, exitSignal: code > 128 ? code - 128 : 0 };
+    } finally {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", leave);
+    }
+  }
+
+  async processes(machine: Subject): Promise<readonly Process[]> {
+    const container = await this.#running(machine);
+    const { Titles, Processes } = (await container.top({ ps_args: "-o pid,pcpu,rss,time,args" })) as {
+      readonly Titles: readonly string[];
+      readonly Processes: readonly (readonly string[])[];
+    };
+    const at = (title: string): number => Titles.findIndex((one) => one.includes(title));
+    return Processes.map((fields) => ({
+      pid: Number(fields[at("PID")]),
+      command: fields[at("COMMAND")] ?? "",
+      directory: "",
+      cpu: Math.round(Number(fields[at("CPU")])),
+      rss: Number(fields[at("RSS")]) * 1024,
+      rtime: 0,
+      stime: secondsOf(fields[at("TIME")] ?? ""),
+      // ASSUMED: an engine does not say where a process listens.
+      listen_sockets: [],
+    }));
+  }
+
+  async memory({ config, memoryLimitMb }: Subject): Promise<Memory> {
+    const configured = sizeOf(config).memoryMb;
+    const limitMb = memoryLimitMb ?? configured;
+    return { limitMb, availableMb: Math.max(configured, config.guest?.max_memory_mb ?? configured) - limitMb };
+  }
+
+  // ASSUMED: engines have no request to reclaim memory; the kernel does so by itself at the limit.
+  reclaim(): Promise<number> {
+    return Promise.resolve(0);
+  }
+
+  recover(): void {
+    this.#ended = this.#watch();
+  }
+
+  async close(): Promise<void> {
+    this.#closed.abort();
+    for (const checker of this.#checkers.values()) checker.end();
+    for (const { timer } of this.#stopping.values()) clearTimeout(timer);
+    for (const { wake } of this.#work.values()) wake();
+    await this.#ended;
+  }
+
+  /** Follows the events of the engine. After each connection, it looks at everything, because events may have been missed. */
+  async #watch(): Promise<void> {
+    const { signal } = this.#closed;
+    let pause = pauses.first;
+    while (!signal.aborted) {
+      try {
+        const events = await this.#docker.getEvents({
+          filters: {
+            type: ["container"],
+            event: ["die", "oom", "destroy"],
+            label: [`${labels.data}=${this.#host.dataId}`],
+          },
+          abortSignal: signal,
+        } as Dockerode.GetEventsOptions);
+        pause = pauses.first;
+        await this.#lookAtAll();
+        for await (const line of lines(events)) {
+          const { Actor } = JSON.parse(line) as { readonly Actor?: { readonly Attributes?: Record<string, string> } };
+          const id = Actor?.Attributes?.[labels.machine];
+          if (id !== undefined) this.#changed(id);
+        }
+      } catch (error) {
+        if (signal.aborted) return;
+        this.#host.log.warn({ reason: reasonOf(error) }, "the container engine does not answer");
+      }
+      await this.#pause(pause, () => {});
+      pause = Math.min(pause * 2, pauses.longest);
+    }
+  }
+
+  /** Looks at every Machine, and at every container of this service. */
+  async #lookAtAll(): Promise<void> {
+    const containers = await this.#docker.listContainers({ all: true, filters: this.#mine() });
+    const ids = containers.flatMap(({ Labels }) => Labels[labels.machine] ?? []);
+    for (const id of new Set([...ids, ...this.#host.ids()])) this.#changed(id);
+    await this.#networks.removeUnused();
+  }
+
+  readonly #mine = (id?: string): { label: string[] } => ({
+    label: [`${labels.data}=${this.#host.dataId}`, ...(id === undefined ? [] : [`${labels.machine}=${id}`])],
+  });
+
+  /** A Machine or its container has changed. Steps of one Machine never overlap. */
+  #changed(id: string): void {
+    if (this.#closed.signal.aborted) return;
+    const working = this.#work.get(id);
+    if (working) {
+      working.again = true;
+      working.wake();
+      return;
+    }
+    const work: Work = { again: true, wake: () => {} };
+    this.#work.set(id, work);
+    void this.#continue(id, work).finally(() => this.#work.delete(id));
+  }
+
+  async #continue(id: string, work: Work): Promise<void> {
+    let pause = pauses.first;
+    while (work.again && !this.#closed.signal.aborted) {
+      work.again = false;
+      try {
+        // The call came inside a transaction, which may still be undone.
+        await new Promise(setImmediate);
+        await this.#host.settled();
+        const before = this.#host.subject(id)?.state;
+        await this.#step(id);
+        // A report may have moved the Machine into a state that needs another step.
+        if (this.#host.subject(id)?.state !== before) work.again = true;
+        pause = pauses.first;
+      } catch (error) {
+        if (this.#closed.signal.aborted) return;
+        this.#host.log.warn({ machine: id, reason: reasonOf(error) }, "the container engine refused or did not answer");
+        work.again = true;
+        await this.#pause(pause, (wake) => (work.wake = wake));
+        pause = Math.min(pause * 2, pauses.longest);
+      }
+    }
+  }
+
+  #pause(ms: number, early: (wake: () => void) => void): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      const wake = (): void => {
+        clearTimeout(timer);
+        resolve();
+      };
+      early(wake);
+      this.#closed.signal.addEventListener("abort", wake, { once: true });
+    });
+  }
+
+  /** Does what the state of a Machine needs now, and reports it. */
+  async #step(id: string): Promise<void> {
+    const machine = this.#host.subject(id);
+    if (machine?.state !== "started") this.#endChecks(id);
+    if (!machine) return this.#remove(id);
+    const { events } = this.#host;
+    const container = await this.#newest(id, machine.version);
+    const state = container?.State;
+    switch (machine.state) {
+      case "created":
+      case "replacing":
+        return this.#prepare(machine);
+      case "starting":
+        return this.#launch(machine, container);
+      case "started":
+        if (!container || !state?.Running) return events.exited(machine, exitOf(container));
+        if (state.Paused) await this.#docker.getContainer(container.Id).unpause();
+        await this.#limit(machine, container);
+        return this.#check(machine, container);
+      case "stopping":
+      case "restarting":
+        return this.#end(machine, container);
+      case "suspending":
+        if (!container || !state?.Running) return events.exited(machine, exitOf(container));
+        if (!state.Paused) await this.#docker.getContainer(container.Id).pause();
+        return events.suspended(machine);
+      case "destroying":
+        await this.#remove(id);
+        return events.destroyed(machine);
+      case "stopped":
+      case "failed":
+        // It was started by a run of the service that was killed.
+        if (container && state?.Running) await this.#kill(container);
+    }
+  }
+
+  /** Ends the container of the version before, fetches the image, and creates the container. */
+  async #prepare(machine: Subject): Promise<void> {
+    const old = (await this.#all(machine.id)).find(({ State }) => State.Running);
+    if (old && old.Config.Labels[labels.version] !== machine.version) {
+      // It continues when the engine reports that the old container has ended.
+      return this.#halt(machine.id, old, { ...stopRequest(machine.config.stop_config), signal: signalOf(old) });
+    }
+    try {
+      if (!(await this.#newest(machine.id, machine.version))) await this.#create(machine);
+    } catch (error) {
+      if (!isAnswered(error) && isConnectionError(error)) throw error;
+      return this.#host.events.unprepared(machine, reasonOf(error));
+    }
+    this.#host.events.prepared(machine);
+  }
+
+  async #create(machine: Subject): Promise<void> {
+    const image = await fetchImage(this.#engine, machine);
+    const network = await this.#networks.ensure(machine.network);
+    const container = await this.#docker.createContainer(
+      containerOptions(this.#engine, machine, { dataId: this.#host.dataId, image, network }),
+    );
+    const files = await filesOf(machine);
+    if (files) await container.putArchive(files, { path: "/" });
+    await this.#removePast(machine.id);
+  }
+
+  /** Starts the container, or a new one if the Machine has run before: its root file system is fresh. */
+  async #launch(machine: Subject, container: Inspected | undefined): Promise<void> {
+    const { events } = this.#host;
+    this.#forgetStop(machine.id);
+    if (container?.State.Paused) {
+      await this.#docker.getContainer(container.Id).unpause();
+      return events.started(machine);
+    }
+    if (container?.State.Running) return events.started(machine);
+    const persist = machine.config.rootfs?.persist ?? machine.config.guest?.persist_rootfs ?? "never";
+    const isUsed = container !== undefined && container.State.Status !== "created";
+    try {
+      if (!container || (isUsed && persist === "never")) await this.#create(machine);
+      const fresh = await this.#newest(machine.id, machine.version);
+      if (!fresh) return;
+      await allowing([304], this.#docker.getContainer(fresh.Id).start());
+    } catch (error) {
+      if (!isAnswered(error) && isConnectionError(error)) throw error;
+      return events.exited(machine, { code: 127, signal: 0, oom: false, requested: false, error: reasonOf(error) });
+    }
+    events.started(machine);
+  }
+
+  /** Asks the process to end, kills it when it is late, and reports its exit. */
+  async #end(machine: Subject, container: Inspected | undefined): Promise<void> {
+    if (!container?.State.Running) {
+      this.#forgetStop(machine.id);
+      return this.#host.events.exited(machine, { ...exitOf(container), requested: true });
+    }
+    await this.#halt(machine.id, container, this.#requests.get(machine.id) ?? stopRequest(machine.config.stop_config));
+  }
+
+  /** One step of stopping a container: the signal first, and later, when its time is over, the kill. */
+  async #halt(id: string, container: Inspected, { signal, timeoutMs }: StopRequest): Promise<void> {
+    const stopping = this.#stopping.get(id);
+    if (stopping?.container === container.Id) {
+      if (stopping.isLate) await this.#kill(container);
+      return;
+    }
+    if (container.State.Paused) await this.#docker.getContainer(container.Id).unpause();
+    const begun: Stopping = {
+      container: container.Id,
+      isLate: false,
+      timer: setTimeout(() => {
+        begun.isLate = true;
+        this.#changed(id);
+      }, timeoutMs),
+    };
+    this.#stopping.set(id, begun);
+    await allowing([404, 409], this.#docker.getContainer(container.Id).kill({ signal }));
+  }
+
+  async #kill({ Id, State }: Inspected): Promise<void> {
+    if (State.Paused) await allowing([404, 409], this.#docker.getContainer(Id).unpause());
+    await allowing([404, 409], this.#docker.getContainer(Id).kill({ signal: "SIGKILL" }));
+  }
+
+  #forgetStop(id: string): void {
+    clearTimeout(this.#stopping.get(id)?.timer);
+    this.#stopping.delete(id);
+    this.#requests.delete(id);
+  }
+
+  async #limit(machine: Subject, { Id, HostConfig }: Inspected): Promise<void> {
+    const limits = memoryLimits(machine.config, machine.memoryLimitMb);
+    if (HostConfig.Memory !== limits.Memory) await this.#docker.getContainer(Id).update(limits);
+  }
+
+  #check(machine: Subject, { NetworkSettings }: Inspected): void {
+    const before = this.#checkers.get(machine.id);
+    if (before?.version === machine.version) return;
+    before?.end();
+    const portOf = (port: number): number | undefined =>
+      Number(NetworkSettings.Ports[`${port}/tcp`]?.[0]?.HostPort) || undefined;
+    this.#checkers.set(machine.id, new Checker(machine, this.#host.events, portOf));
+  }
+
+  #endChecks(id: string): void {
+    this.#checkers.get(id)?.end();
+    this.#checkers.delete(id);
+  }
+
+  /** Removes what belongs to a Machine. */
+  async #remove(id: string): Promise<void> {
+    this.#forgetStop(id);
+    for (const { Id } of await this.#docker.listContainers({ all: true, filters: this.#mine(id) }))
+      await allowing([404, 409], this.#docker.getContainer(Id).remove({ force: true, v: true }));
+    await this.#networks.removeUnused();
+  }
+
+  /** Keeps the newest container of a Machine and the one before, whose logs may still be wanted. */
+  async #removePast(id: string): Promise<void> {
+    for (const { Id } of (await this.#all(id)).slice(2))
+      await allowing([404, 409], this.#docker.getContainer(Id).remove({ force: true, v: true }));
+  }
+
+  /** The containers of a Machine, newest first. */
+  async #all(id: string): Promise<Inspected[]> {
+    const listed = await this.#docker.listContainers({ all: true, filters: this.#mine(id) });
+    const inspected = await Promise.all(
+      listed.map(({ Id }) => allowing([404], this.#docker.getContainer(Id).inspect())),
+    );
+    return inspected
+      .filter((one) => one !== undefined)
+      .sort((a, b) => (a.Created < b.Created ? 1 : a.Created > b.Created ? -1 : 0));
+  }
+
+  async #newest(id: string, version?: string): Promise<Inspected | undefined> {
+    const all = await this.#all(id);
+    return all.find(({ Config }) => version === undefined || Config.Labels[labels.version] === version);
+  }
+
+  async #running({ id, version }: Subject): Promise<Dockerode.Container> {
+    try {
+      const container = await this.#newest(id, version);
+      if (container) return this.#docker.getContainer(container.Id);
+    } catch (error) {
+      if (!isAnswered(error)) throw engineGone(error);
+      throw error;
+    }
+    throw new Error(`Machine ${id} has no container`);
+  }
+}
+
+/** Whether a request did not reach the engine. */
+const isConnectionError = (error: unknown): boolean =>
+  error instanceof Error && "code" in error && /^E[A-Z]+$/.test(String(error.code));
+
+/** How the process of a container ended. */
+function exitOf(container: Inspected | undefined): Exit {
+  // The container was removed by someone else.
+  if (!container) return { code: 137, signal: 9, oom: false, requested: false };
+  const { ExitCode: code, OOMKilled: oom } = container.State;
+  return { code, signal: code > 128 && code < 160 ? code - 128 : 0, oom, requested: false };
+}
+
+const signalOf = ({ Config }: Inspected): SignalName =>
+  ((Config as { StopSignal?: string }).StopSignal ?? "SIGINT") as SignalName;
+
+/** Seconds of a time as ps prints it: `01:02:03`. */
+const secondsOf = (time: string): number => time.split(":").reduce((sum, part) => sum * 60 + Number(part), 0);
+
+/** A stream that keeps the text written to it. ASSUMED: the first mebibyte of a command's output is returned. */
+class Collected extends PassThrough {
+  readonly #chunks: Buffer[] = [];
+  #length = 0;
+
+  constructor() {
+    super();
+    this.on("data", (chunk: Buffer) => {
+      if (this.#length < mib) this.#chunks.push(chunk.subarray(0, mib - this.#length));
+      this.#length += chunk.length;
+    });
+  }
+
+  get text(): string {
+    return Buffer.concat(this.#chunks).toString();
+  }
+}
+
+/** The lines of a stream. */
+async function* lines(stream: NodeJS.ReadableStream): AsyncGenerator<string> {
+  let rest = "";
+  for await (const chunk of stream) {
+    const parts = `${rest}${chunk.toString()}`.split("\n");
+    rest = parts.pop() ?? "";
+    yield* parts.filter((line) => line !== "");
+  }
+}

@@ -1,0 +1,88 @@
+// The connection to a container engine: Docker, or another one with its API.
+import Dockerode from "dockerode";
+import { Refusal } from "../../refusal.ts";
+
+/** A connected engine, and what it has. */
+export interface Engine {
+  readonly docker: Dockerode;
+  /** Name and version, for people. */
+  readonly title: string;
+  readonly cpus: number;
+  readonly memoryMb: number;
+  /** Whether it can run an init process in a container, which forwards signals and ends orphans. */
+  readonly hasInit: boolean;
+}
+
+/** An engine that cannot be used; the message says why and what to do. */
+export class EngineError extends Error {
+  override readonly name = "EngineError";
+}
+
+interface Info {
+  readonly Name?: string;
+  readonly ServerVersion?: string;
+  readonly NCPU?: number;
+  readonly MemTotal?: number;
+  readonly InitBinary?: string;
+}
+
+/**
+ * Connects to the engine of `DOCKER_HOST` (also `DOCKER_CERT_PATH` and `DOCKER_TLS_VERIFY`), or to `/var/run/docker.sock`.
+ * @throws EngineError if none answers.
+ */
+export async function connectEngine(): Promise<Engine> {
+  const docker = new Dockerode();
+  try {
+    const info = (await docker.info()) as Info;
+    return {
+      docker,
+      title: `${info.Name ?? "container engine"}, version ${info.ServerVersion ?? "unknown"}`,
+      cpus: info.NCPU ?? 1,
+      memoryMb: Math.floor((info.MemTotal ?? 0) / 2 ** 20),
+      hasInit: (info.InitBinary ?? "") !== "",
+    };
+  } catch (error) {
+    const at = process.env["DOCKER_HOST"] || "/var/run/docker.sock";
+    throw new EngineError(
+      `no container engine answers at ${at} (${reasonOf(error)}). Start Docker, set DOCKER_HOST, or use --runtime simulated.`,
+    );
+  }
+}
+
+interface EngineAnswer {
+  readonly statusCode?: number;
+  readonly code?: string;
+  readonly json?: { readonly message?: string } | undefined;
+}
+
+const answerOf = (error: unknown): EngineAnswer => (typeof error === "object" && error !== null ? error : {});
+
+/** The status of an engine's answer; undefined if it did not answer. */
+export const statusOf = (error: unknown): number | undefined => answerOf(error).statusCode;
+
+/** What the engine said, or the code of the connection error. */
+export function reasonOf(error: unknown): string {
+  const { json, code } = answerOf(error);
+  return (json?.message ?? code ?? (error instanceof Error ? error.message : "unknown error")).trim();
+}
+
+/** Whether the engine answered; if not, it may be stopped, and the same request may succeed later. */
+export const isAnswered = (error: unknown): boolean => statusOf(error) !== undefined;
+
+/** The refusal of a request that needs the engine while it does not answer. */
+export const engineGone = (error: unknown): Refusal =>
+  new Refusal(
+    503,
+    { error: `unavailable: the container engine does not answer (${reasonOf(error)}); nothing was changed` },
+    { "retry-after": "2" },
+  );
+
+/** Runs a request of the engine, and ignores these statuses. */
+export async function allowing<T>(statuses: readonly number[], request: Promise<T>): Promise<T | undefined> {
+  try {
+    return await request;
+  } catch (error) {
+    if (statuses.includes(statusOf(error) ?? 0)) return undefined;
+    throw error;
+  }
+}

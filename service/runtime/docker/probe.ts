@@ -1,0 +1,80 @@
+// Makes one check of a Machine, over a port that the engine publishes on this computer.
+import { request as httpRequest } from "node:http";
+import { request as httpsRequest } from "node:https";
+import { connect } from "node:net";
+import { parseDuration } from "../../../api/schema.ts";
+import type { NamedCheck } from "../checks.ts";
+import type { CheckResult } from "../runtime.ts";
+
+/** Milliseconds of a duration such as `15s`. */
+export const millisecondsOf = (text: string | undefined, otherwise: number): number =>
+  text === undefined ? otherwise : (parseDuration(text) ?? otherwise * 1e6) / 1e6;
+
+// ASSUMED: a check that says nothing else has two seconds.
+const usualTimeout = 2000;
+// The engine accepts connections for a port where nothing listens, and closes them at once.
+const acceptedMs = 100;
+
+const passing = (output: string): CheckResult => ({ status: "passing", output });
+const critical = (output: string): CheckResult => ({ status: "critical", output });
+
+/** The result of a check on a published port. */
+export const probe = (named: NamedCheck, port: number): Promise<CheckResult> =>
+  named.type === "http" ? probeHttp(named, port) : probeTcp(named, port);
+
+function probeTcp({ check }: NamedCheck, port: number): Promise<CheckResult> {
+  return new Promise((resolve) => {
+    const socket = connect({ host: "127.0.0.1", port });
+    const end = (result: CheckResult): void => {
+      clearTimeout(timer);
+      socket.destroy();
+      resolve(result);
+    };
+    const timeout = millisecondsOf(check.timeout, usualTimeout);
+    let timer = setTimeout(() => end(critical("no connection in time")), timeout);
+    socket.on("connect", () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => end(passing("Success")), Math.min(timeout, acceptedMs));
+    });
+    socket.on("data", () => end(passing("Success")));
+    for (const event of ["error", "close"] as const) socket.on(event, () => end(critical("connection refused")));
+  });
+}
+
+function probeHttp({ check }: NamedCheck, port: number): Promise<CheckResult> {
+  const { method = "GET", path = "/", protocol = "http", headers = [], tls_server_name, tls_skip_verify } = check;
+  const timeout = millisecondsOf(check.timeout, usualTimeout);
+  return new Promise((resolve) => {
+    const send = protocol === "https" ? httpsRequest : httpRequest;
+    const request = send(
+      {
+        host: "127.0.0.1",
+        port,
+        method,
+        path,
+        headers: Object.fromEntries(headers.map(({ name, values }) => [name, values])),
+        agent: false,
+        ...(protocol === "https"
+          ? { rejectUnauthorized: !tls_skip_verify, ...(tls_server_name ? { servername: tls_server_name } : {}) }
+          : {}),
+      },
+      (response) => {
+        response.resume();
+        const { statusCode = 0, statusMessage = "" } = response;
+        const output = `${statusCode} ${statusMessage}`.trim();
+        // ASSUMED: an answer from 200 to 299 passes; a redirect is not followed.
+        end(statusCode >= 200 && statusCode < 300 ? passing(output) : critical(output));
+      },
+    );
+    const end = (result: CheckResult): void => {
+      clearTimeout(timer);
+      request.destroy();
+      resolve(result);
+    };
+    const timer = setTimeout(() => end(critical("no answer in time")), timeout);
+    request.on("error", (error: NodeJS.ErrnoException) =>
+      end(critical(["ECONNREFUSED", "ECONNRESET"].includes(error.code ?? "") ? "connection refused" : error.message)),
+    );
+    request.end();
+  });
+}

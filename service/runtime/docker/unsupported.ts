@@ -1,0 +1,59 @@
+// What a configuration asks for and containers cannot do. It is refused by name, and not ignored.
+import type { MachineConfig } from "../../../api/machineConfig.ts";
+
+const reasons: readonly {
+  readonly field: string;
+  readonly asked: (config: MachineConfig) => unknown;
+  readonly why: string;
+}[] = [
+  { field: "config.containers", asked: ({ containers }) => containers?.length, why: "runs one container per Machine" },
+  { field: "config.mounts", asked: ({ mounts }) => mounts?.length, why: "does not mount volumes yet" },
+  { field: "config.processes", asked: ({ processes }) => processes?.length, why: "runs one process per Machine" },
+  { field: "config.volumes", asked: ({ volumes }) => volumes?.length, why: "mounts only volumes of the App" },
+  { field: "config.guest.gpus", asked: ({ guest }) => guest?.gpus, why: "has no GPUs" },
+  { field: "config.guest.gpu_kind", asked: ({ guest }) => guest?.gpu_kind, why: "has no GPUs" },
+  {
+    field: "config.guest.host_dedication_id",
+    asked: ({ guest }) => guest?.host_dedication_id,
+    why: "has no dedicated hosts",
+  },
+  {
+    field: "config.guest.required_host_features",
+    asked: ({ guest }) => guest?.required_host_features?.length,
+    why: "has one host without named features",
+  },
+  {
+    field: "config.guest.kernel_args",
+    asked: ({ guest }) => guest?.kernel_args?.length,
+    why: "shares the kernel of the engine",
+  },
+  {
+    field: "config.init.kernel_args",
+    asked: ({ init }) => init?.kernel_args?.length,
+    why: "shares the kernel of the engine",
+  },
+  {
+    field: "config.files",
+    asked: ({ files }) => files?.some(({ image_config }) => image_config !== undefined),
+    why: "cannot write the configuration of an image into a file",
+  },
+  { field: "config.statics", asked: ({ statics }) => statics?.length, why: "does not serve files by itself" },
+  { field: "config.rootfs.size_gb", asked: ({ rootfs }) => rootfs?.size_gb, why: "cannot limit the root file system" },
+  { field: "config.cache_drive", asked: ({ cache_drive }) => cache_drive, why: "has no drives for caches" },
+  {
+    field: "config.dns.dns_forward_rules",
+    asked: ({ dns }) => dns?.dns_forward_rules?.length,
+    why: "cannot forward single domains",
+  },
+  {
+    field: "config.restart.policy",
+    asked: ({ restart }) => restart?.policy === "spot-price",
+    why: "has no spot prices",
+  },
+];
+
+/** The first field that the runtime cannot honour, and why; undefined if there is none. */
+export function unsupported(config: MachineConfig): { readonly field: string; readonly message: string } | undefined {
+  const found = reasons.find(({ asked }) => asked(config));
+  return found && { field: found.field, message: `the docker runtime ${found.why}` };
+}

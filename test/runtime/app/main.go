@@ -1,0 +1,147 @@
+// The program of the tests' image. By its own name it is a web server; by others, a few commands of a shell.
+//
+// The server listens on 8080 and behaves as MACHINES_SIMULATE asks, in the words of the simulated runtime:
+// crash, exit:<code>, oom, deaf, checks:critical.
+package main
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func main() {
+	args := os.Args[1:]
+	switch filepath.Base(os.Args[0]) {
+	case "echo":
+		fmt.Println(strings.Join(args, " "))
+	case "env":
+		fmt.Println(strings.Join(os.Environ(), "\n"))
+	case "true":
+	case "false":
+		os.Exit(1)
+	case "sleep":
+		seconds, _ := strconv.ParseFloat(args[0], 64)
+		time.Sleep(time.Duration(seconds * float64(time.Second)))
+	case "exit":
+		os.Exit(number(args[0]))
+	case "cat":
+		cat(args)
+	case "lookup":
+		lookup(args[0])
+	case "get":
+		get(args[0])
+	default:
+		serve()
+	}
+}
+
+func number(text string) int {
+	value, err := strconv.Atoi(text)
+	if err != nil {
+		return 2
+	}
+	return value
+}
+
+func cat(paths []string) {
+	if len(paths) == 0 {
+		io.Copy(os.Stdout, os.Stdin)
+	}
+	failed := false
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "cat: %s: No such file or directory\n", path)
+			failed = true
+		}
+		os.Stdout.Write(text)
+	}
+	if failed {
+		os.Exit(1)
+	}
+}
+
+func lookup(host string) {
+	addresses, err := net.LookupHost(host)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	fmt.Println(strings.Join(addresses, " "))
+}
+
+func get(url string) {
+	client := http.Client{Timeout: 5 * time.Second}
+	answer, err := client.Get(url)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	io.Copy(os.Stdout, answer.Body)
+}
+
+func serve() {
+	behaviours := map[string]string{}
+	for _, text := range strings.Split(os.Getenv("MACHINES_SIMULATE"), ",") {
+		name, value, _ := strings.Cut(strings.TrimSpace(text), ":")
+		behaviours[name] = value
+	}
+	if _, crash := behaviours["crash"]; crash {
+		fmt.Println("crashing")
+		os.Exit(1)
+	}
+	if code, exits := behaviours["exit"]; exits {
+		time.AfterFunc(300*time.Millisecond, func() { os.Exit(number(code)) })
+	}
+	if _, oom := behaviours["oom"]; oom {
+		time.AfterFunc(300*time.Millisecond, func() {
+			var all [][]byte
+			for {
+				block := make([]byte, 1<<24)
+				for i := range block {
+					block[i] = 1
+				}
+				all = append(all, block)
+			}
+		})
+	}
+	if _, deaf := behaviours["deaf"]; deaf {
+		signal.Ignore(syscall.SIGINT, syscall.SIGTERM)
+	}
+	status := http.StatusOK
+	if behaviours["checks"] == "critical" {
+		status = http.StatusInternalServerError
+	}
+	fmt.Println("listening on 8080")
+	http.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(status)
+		fmt.Fprintf(w, "%s of %s\n", os.Getenv("FLY_MACHINE_ID"), os.Getenv("FLY_APP_NAME"))
+	})
+	// A file of the Machine: read, or written from the body.
+	http.HandleFunc("/file/", func(w http.ResponseWriter, r *http.Request) {
+		path := strings.TrimPrefix(r.URL.Path, "/file")
+		if r.Method == http.MethodPut {
+			text, _ := io.ReadAll(r.Body)
+			if err := os.WriteFile(path, text, 0o644); err != nil {
+				http.Error(w, err.Error(), http.StatusInternalServerError)
+			}
+			return
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusNotFound)
+			return
+		}
+		w.Write(text)
+	})
+	fmt.Println(http.ListenAndServe(":8080", nil))
+}

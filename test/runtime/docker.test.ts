@@ -1,0 +1,184 @@
+// What only containers show: images, refusals, networks, and what remains after the service or the engine was killed.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { command } from "../service/command.ts";
+import { afterThisTest } from "../support/leftovers.ts";
+import { image } from "./image.ts";
+import { docker, hasEngine, withRuntime } from "./runtimes.ts";
+
+const containersOf = (dataId: string) =>
+  docker.listContainers({ all: true, filters: { label: [`machines-service.data=${dataId}`] } });
+
+describe.runIf(hasEngine)("the docker runtime", () => {
+  test("an image is found when a Machine is created, with its digest and labels", async () => {
+    const app = await withRuntime("docker");
+    const { Id } = await docker.getImage(image).inspect();
+    const id = await app.create();
+    expect((await app.get(id)).image_ref).toEqual({
+      registry: "docker.io",
+      repository: "machines-test/app",
+      tag: "1",
+      digest: Id,
+      labels: { "test.image": "app" },
+    });
+    // By its digest, as a promotion names it.
+    await app.reaches(await app.create({ image: `machines-test/app@${Id}` }), "started");
+  });
+
+  test("an image that does not exist is refused, and nothing is created", async () => {
+    const app = await withRuntime("docker");
+    const config = { image: "127.0.0.1:9/no-such-image:1" };
+    const answer = await app.call("POST", app.machines, { config });
+    expect(answer.status).toBe(400);
+    expect(answer.body.error).toMatch(
+      /^invalid config\.image, got "127\.0\.0\.1:9\/no-such-image:1", neither the engine nor the registry has it \(.+\)$/,
+    );
+    expect((await app.call("GET", app.machines)).body).toEqual([]);
+  });
+
+  test("what containers cannot do is refused by name", async () => {
+    const app = await withRuntime("docker");
+    const refused = async (config: object) =>
+      (await app.call("POST", app.machines, { config: { image, ...config } })).body.error;
+    expect(await refused({ guest: { gpus: 1 } })).toBe("invalid config.guest.gpus, the docker runtime has no GPUs");
+    expect(await refused({ init: { kernel_args: ["quiet"] } })).toBe(
+      "invalid config.init.kernel_args, the docker runtime shares the kernel of the engine",
+    );
+  });
+
+  test("a program that the image does not have ends the Machine with 127", async () => {
+    const app = await withRuntime("docker");
+    const id = await app.create({ init: { exec: ["/no-such-program"] }, restart: { policy: "no" } });
+    await expect.poll(() => app.exit(id)).toMatchObject({ exit_code: 127, restarting: false });
+  });
+
+  test("Machines find each other by name inside a network, and not in another one", async () => {
+    const app = await withRuntime("docker");
+    await app.call("POST", "/apps", { name: "other", org_slug: "personal", network: "apart" });
+    const ids = [await app.create(), await app.create()];
+    const { body: apart } = await app.call("POST", "/apps/other/machines", { config: { image } });
+    for (const id of ids) await app.reaches(id, "started");
+    await expect
+      .poll(async () => (await app.call("GET", `/apps/other/machines/${apart.id}`)).body.state)
+      .toBe("started");
+    const [id = "", other = ""] = ids;
+    expect((await app.exec(id, "get", `http://${other}.vm.web.internal:8080/`)).stdout).toBe(`${other} of web\n`);
+    expect((await app.exec(id, "lookup", "web.internal")).stdout.trim().split(" ")).toHaveLength(2);
+    const address = (await app.exec(other, "lookup", `${other}.vm.web.internal`)).stdout.trim();
+    const outside = async (...words: string[]) =>
+      (await app.call("POST", `/apps/other/machines/${apart.id}/exec`, { command: words })).body.exit_code;
+    expect(await outside("lookup", "web.internal")).toBe(1);
+    expect(await outside("get", `http://${address}:8080/`)).toBe(1);
+  });
+
+  test("ports are published on this computer alone, and secrets are in no label", async () => {
+    const app = await withRuntime("docker");
+    await app.call("POST", "/apps/web/secrets/PASSWORD", { value: "hush-hush" });
+    await app.reaches(await app.create({ services: [{ protocol: "tcp", internal_port: 8080 }] }), "started");
+    const [container] = await containersOf(app.dataId());
+    expect(container?.Ports).toEqual([expect.objectContaining({ IP: "127.0.0.1", PrivatePort: 8080 })]);
+    expect(JSON.stringify(container?.Labels)).not.toContain("hush-hush");
+  });
+
+  test("each start has a fresh root file system, unless the configuration keeps it", async () => {
+    const app = await withRuntime("docker");
+    const written = async (config: object): Promise<number> => {
+      const id = await app.create({ init: { exec: ["/app"] }, ...config });
+      await app.reaches(id, "started");
+      const [container] = (await containersOf(app.dataId())).filter(
+        ({ Labels }) => Labels["machines-service.machine"] === id,
+      );
+      const archive = Buffer.from(
+        // A tar archive with an empty file `/mark`.
+        `${"mark".padEnd(100, "\0")}0000644\0${"0000000\0".repeat(2)}${"00000000000\0".repeat(2)}`.padEnd(148, "\0"),
+      );
+      const header = Buffer.concat([archive.subarray(0, 148), Buffer.alloc(512 - 148)]);
+      header.fill(32, 148, 156);
+      header[156] = 48;
+      const sum = header.reduce((total, byte) => total + byte, 0);
+      header.write(`${sum.toString(8).padStart(6, "0")}\0 `, 148);
+      await docker
+        .getContainer(container?.Id ?? "")
+        .putArchive(Buffer.concat([header, Buffer.alloc(1024)]), { path: "/" });
+      await app.post(id, "stop");
+      await app.reaches(id, "stopped");
+      await app.post(id, "start");
+      await app.reaches(id, "started");
+      return (await app.exec(id, "cat", "/mark")).exit_code;
+    };
+    expect(await written({})).toBe(1);
+    expect(await written({ rootfs: { persist: "always" } })).toBe(0);
+  });
+
+  test("a container that someone else removes or kills is reported, and the Machine starts again", async () => {
+    const app = await withRuntime("docker");
+    const id = await app.create({ restart: { policy: "always" } });
+    for (let round = 0; round < 2; round++) {
+      await app.reaches(id, "started");
+      const [container] = await containersOf(app.dataId());
+      await docker.getContainer(container?.Id ?? "").remove({ force: true });
+      await expect
+        .poll(async () =>
+          (await containersOf(app.dataId())).some(({ Id, State }) => Id !== container?.Id && State === "running"),
+        )
+        .toBe(true);
+    }
+    await app.reaches(id, "started");
+    expect(await app.exit(id)).toMatchObject({ exit_code: 137, requested_stop: false });
+  });
+
+  test("Machines run on while the service is down, and it continues with them and removes what has no Machine", async () => {
+    const data = mkdtempSync(join(tmpdir(), "machines-docker-"));
+    afterThisTest(() => rmSync(data, { recursive: true, force: true }));
+    const first = await withRuntime("docker", { data });
+    const [kept, gone] = [await first.create(), await first.create()];
+    await first.reaches(kept, "started");
+    await first.reaches(gone, "started");
+    const before = (await first.get(kept)).events.length;
+    await first.close();
+    const containers = await containersOf(first.dataId());
+    expect(containers.map(({ State }) => State)).toEqual(["running", "running"]);
+    const ofGone = containers.find(({ Labels }) => Labels["machines-service.machine"] === gone);
+    await docker.getContainer(ofGone?.Id ?? "").kill();
+    // The container of a Machine that the store does not have.
+    await docker.createContainer({
+      Image: image,
+      Labels: { "machines-service.data": first.dataId(), "machines-service.machine": "4d8990000000" },
+    });
+    const second = await withRuntime("docker", { data });
+    await expect.poll(async () => (await second.exit(gone))?.exit_code).toBe(137);
+    await second.reaches(gone, "started");
+    expect(await second.get(kept)).toMatchObject({ state: "started", events: { length: before } });
+    const machinesOf = async () =>
+      new Set((await containersOf(first.dataId())).map(({ Labels }) => Labels["machines-service.machine"]));
+    await expect.poll(machinesOf).toEqual(new Set([kept, gone]));
+  });
+
+  test("two services on one engine do not touch each other's containers", async () => {
+    const [one, other] = [await withRuntime("docker"), await withRuntime("docker")];
+    const id = await one.create();
+    await one.reaches(id, "started");
+    await other.reaches(await other.create(), "started");
+    await other.call("DELETE", "/apps/web?force=true");
+    await expect.poll(async () => (await containersOf(other.dataId())).length).toBe(0);
+    expect(await one.state(id)).toBe("started");
+    expect(await containersOf(one.dataId())).toHaveLength(1);
+  });
+
+  test("the command says which runtime it has, and without an engine why it does not start", async () => {
+    const data = mkdtempSync(join(tmpdir(), "machines-docker-"));
+    afterThisTest(async () => {
+      await command(["stop", "--data", data]);
+      rmSync(data, { recursive: true, force: true });
+    });
+    const arguments_ = ["start", "--detach", "--data", data, "--listen", "127.0.0.1:0", "--runtime", "docker"];
+    expect(await command(arguments_, { ...process.env, DOCKER_HOST: `unix://${data}/none.sock` })).toMatchObject({
+      code: 1,
+      err: `machines-service: no container engine answers at unix://${data}/none.sock (ENOENT). Start Docker, set DOCKER_HOST, or use --runtime simulated.\n`,
+    });
+    expect((await command(arguments_)).out).toContain(", runtime docker)");
+    expect((await command(["status", "--data", data])).out).toContain(", runtime docker)");
+  });
+});

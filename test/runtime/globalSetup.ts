@@ -1,0 +1,69 @@
+// Once per run: an engine, and the image of the tests, made from a program that is compiled here.
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import Dockerode from "dockerode";
+import { pack } from "tar-stream";
+import type { TestProject } from "vitest/node";
+import { provideEngine } from "../../tools/setup/engine.mjs";
+import { goEnvironment, goProblem } from "../../tools/setup/sdkGenerator.mjs";
+import { leaveOut } from "../../tools/lib/leftOut.mjs";
+import { commands, image } from "./image.ts";
+
+declare module "vitest" {
+  interface ProvidedContext {
+    /** The address of the engine; undefined if there is none. */
+    engine: string | undefined;
+  }
+}
+
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const noGo = await goProblem(process.env);
+  const engine = noGo === undefined ? await provideEngine() : { reason: noGo };
+  if (engine.host === undefined) {
+    leaveOut("the Docker runtime", engine.reason ?? "no engine");
+    project.provide("engine", undefined);
+    return async () => {};
+  }
+  const stop = engine.stop;
+  try {
+    process.env["DOCKER_HOST"] = engine.host;
+    await importImage(new Dockerode());
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  project.provide("engine", engine.host);
+  return stop;
+}
+
+/** An image with the program under the names of its commands. */
+async function importImage(docker: Dockerode): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), "pulumi-machines-app-"));
+  try {
+    const env = { ...process.env, ...goEnvironment({ GOOS: "", GOARCH: "", GOFLAGS: "" }), CGO_ENABLED: "0" };
+    execFileSync("go", ["build", "-trimpath", "-ldflags=-s -w", "-o", join(folder, "app"), "."], {
+      cwd: "test/runtime/app",
+      env,
+      stdio: "pipe",
+    });
+    const archive = pack();
+    archive.entry({ name: "app", mode: 0o755 }, readFileSync(join(folder, "app")));
+    for (const name of commands) archive.entry({ name: `bin/${name}`, type: "symlink", linkname: "/app" });
+    archive.entry({ name: "tmp", type: "directory", mode: 0o1777 });
+    archive.finalize();
+    const chunks: Uint8Array[] = [];
+    for await (const chunk of archive) chunks.push(chunk as Uint8Array);
+    const [repo, tag] = image.split(":");
+    const changes = ['ENTRYPOINT ["/app"]', "ENV PATH=/bin", "LABEL test.image=app"];
+    // Its types know neither buffers nor these options, and that it returns a promise.
+    const importing: unknown = docker.importImage(Buffer.concat(chunks) as never, { repo, tag, changes } as never);
+    const progress = (await importing) as NodeJS.ReadableStream;
+    await new Promise<void>((resolve, reject) => {
+      docker.modem.followProgress(progress, (error) => (error ? reject(error) : resolve()));
+    });
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}

@@ -1,0 +1,7 @@
+// The image of the tests.
+
+/** Its name; only the engine has it. */
+export const image = "machines-test/app:1";
+
+/** The commands in it (app/main.go). */
+export const commands = ["echo", "env", "true", "false", "sleep", "exit", "cat", "lookup", "get"];
