@@ -77,7 +77,7 @@ export default defineConfig({
           include: ["test/runtime/**/*.test.ts"],
           globalSetup: ["test/runtime/globalSetup.ts"],
           setupFiles: ["test/support/newRun.ts"],
-          maxWorkers: 2,
+          maxWorkers,
           testTimeout: wholeTest,
           hookTimeout: wholeTest,
           expect: { poll: { timeout: hang } },

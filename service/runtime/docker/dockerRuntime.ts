@@ -238,7 +238,7 @@ export class DockerRuntime implements Runtime {
     }
     const work: Work = { again: true, wake: () => {} };
     this.#work.set(id, work);
-    void this.#continue(id, work).finally(() => this.#work.delete(id));
+    void this.#continue(id, work);
   }
 
   async #continue(id: string, work: Work): Promise<void> {
@@ -262,6 +262,8 @@ export class DockerRuntime implements Runtime {
         pause = Math.min(pause * 2, pauses.longest);
       }
     }
+    // At once after the last look at it: a later change begins again.
+    this.#work.delete(id);
   }
 
   #pause(ms: number, early: (wake: () => void) => void): Promise<void> {
