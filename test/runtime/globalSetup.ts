@@ -27,12 +27,17 @@ export default async function setup(project: TestProject): Promise<() => Promise
     return async () => {};
   }
   const stop = engine.stop;
+  const { DOCKER_HOST: before } = process.env;
   try {
     process.env["DOCKER_HOST"] = engine.host;
     await importImage(new Dockerode());
   } catch (error) {
     await stop();
     throw error;
+  } finally {
+    // The tests of other projects run in the same environment.
+    if (before === undefined) delete process.env["DOCKER_HOST"];
+    else process.env["DOCKER_HOST"] = before;
   }
   project.provide("engine", engine.host);
   return stop;

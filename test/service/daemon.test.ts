@@ -177,7 +177,10 @@ test.skipIf(process.platform !== "linux")(
     const environment = readFileSync(`/proc/${pid}/environ`, "utf8");
     expect(environment).not.toMatch(/canary|PULUMI/);
     const names = environment.split("\0").flatMap((line) => (line === "" ? [] : [line.split("=", 1)[0]]));
-    expect(["PATH", "HOME", "TZ", "NODE_COMPILE_CACHE", "NODE_EXTRA_CA_CERTS"]).toEqual(expect.arrayContaining(names));
+    const usual = ["PATH", "HOME", "TZ", "NODE_COMPILE_CACHE", "NODE_EXTRA_CA_CERTS"];
+    // What it needs to find the engine of a Docker runtime.
+    const engine = ["MACHINES_RUNTIME", "DOCKER_HOST", "DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY", "DOCKER_CONFIG"];
+    expect([...usual, ...engine]).toEqual(expect.arrayContaining(names));
     const session = readFileSync(`/proc/${pid}/stat`, "utf8")
       .replace(/^.*\) /, "")
       .split(" ")[3];
