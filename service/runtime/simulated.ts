@@ -3,6 +3,7 @@
 import { sizeOf, type MachineConfig } from "../../api/machineConfig.ts";
 import { signalNumbers, type SignalName } from "../../api/signals.ts";
 import { behaviourOf, type Behaviour } from "./behaviour.ts";
+import { memoryLimit } from "./memory.ts";
 import { run } from "./simulatedCommands.ts";
 import type { Command, Memory, Outcome, Process, Runtime, RuntimeHost, StopRequest, Subject } from "./runtime.ts";
 
@@ -95,13 +96,8 @@ export class SimulatedRuntime implements Runtime {
 
   limitMemory(): void {}
 
-  memory({ config, memoryLimitMb }: Subject): Promise<Memory> {
-    const configured = memoryOf(config);
-    const limitMb = memoryLimitMb ?? configured;
-    return Promise.resolve({
-      limitMb,
-      availableMb: Math.max(configured, config.guest?.max_memory_mb ?? configured) - limitMb,
-    });
+  memory(machine: Subject): Promise<Memory> {
+    return Promise.resolve(memoryLimit(machine));
   }
 
   reclaim({ config, memoryLimitMb }: Subject, amountMb: number): Promise<number> {

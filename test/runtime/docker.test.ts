@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { tarOf } from "../../service/runtime/docker/tar.ts";
 import { command } from "../service/command.ts";
 import { afterThisTest } from "../support/leftovers.ts";
 import { image } from "./image.ts";
@@ -90,18 +91,8 @@ describe.runIf(hasEngine)("the docker runtime", () => {
       const [container] = (await containersOf(app.dataId())).filter(
         ({ Labels }) => Labels["machines-service.machine"] === id,
       );
-      const archive = Buffer.from(
-        // A tar archive with an empty file `/mark`.
-        `${"mark".padEnd(100, "\0")}0000644\0${"0000000\0".repeat(2)}${"00000000000\0".repeat(2)}`.padEnd(148, "\0"),
-      );
-      const header = Buffer.concat([archive.subarray(0, 148), Buffer.alloc(512 - 148)]);
-      header.fill(32, 148, 156);
-      header[156] = 48;
-      const sum = header.reduce((total, byte) => total + byte, 0);
-      header.write(`${sum.toString(8).padStart(6, "0")}\0 `, 148);
-      await docker
-        .getContainer(container?.Id ?? "")
-        .putArchive(Buffer.concat([header, Buffer.alloc(1024)]), { path: "/" });
+      const archive = await tarOf([{ name: "mark", mode: 0o644 }]);
+      await docker.getContainer(container?.Id ?? "").putArchive(archive, { path: "/" });
       await app.post(id, "stop");
       await app.reaches(id, "stopped");
       await app.post(id, "start");

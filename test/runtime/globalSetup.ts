@@ -4,8 +4,8 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Dockerode from "dockerode";
-import { pack } from "tar-stream";
 import type { TestProject } from "vitest/node";
+import { tarOf } from "../../service/runtime/docker/tar.ts";
 import { provideEngine } from "../../tools/setup/engine.mjs";
 import { goEnvironment, goProblem } from "../../tools/setup/sdkGenerator.mjs";
 import { leaveOut } from "../../tools/lib/leftOut.mjs";
@@ -53,17 +53,15 @@ async function importImage(docker: Dockerode): Promise<void> {
       env,
       stdio: "pipe",
     });
-    const archive = pack();
-    archive.entry({ name: "app", mode: 0o755 }, readFileSync(join(folder, "app")));
-    for (const name of commands) archive.entry({ name: `bin/${name}`, type: "symlink", linkname: "/app" });
-    archive.entry({ name: "tmp", type: "directory", mode: 0o1777 });
-    archive.finalize();
-    const chunks: Uint8Array[] = [];
-    for await (const chunk of archive) chunks.push(chunk as Uint8Array);
+    const archive = await tarOf([
+      { name: "app", mode: 0o755, contents: readFileSync(join(folder, "app")) },
+      ...commands.map((name) => ({ name: `bin/${name}`, type: "symlink" as const, linkname: "/app" })),
+      { name: "tmp", type: "directory", mode: 0o1777 },
+    ]);
     const [repo, tag] = image.split(":");
     const changes = ['ENTRYPOINT ["/app"]', "ENV PATH=/bin", "LABEL test.image=app"];
     // Its types know neither buffers nor these options, and that it returns a promise.
-    const importing: unknown = docker.importImage(Buffer.concat(chunks) as never, { repo, tag, changes } as never);
+    const importing: unknown = docker.importImage(archive as never, { repo, tag, changes } as never);
     const progress = (await importing) as NodeJS.ReadableStream;
     await new Promise<void>((resolve, reject) => {
       docker.modem.followProgress(progress, (error) => (error ? reject(error) : resolve()));

@@ -1,11 +1,11 @@
 // A Machine's version as a container: what the engine is asked to create.
-import { pack } from "tar-stream";
 import type Dockerode from "dockerode";
 import { sizeOf, type MachineConfig } from "../../../api/machineConfig.ts";
 import { checksOf } from "../checks.ts";
 import { environmentOf } from "../environment.ts";
 import type { Subject } from "../runtime.ts";
 import type { Engine } from "./engine.ts";
+import { tarOf } from "./tar.ts";
 
 /** The labels by which the runtime recognizes what it created. */
 export const labels = {
@@ -84,13 +84,11 @@ export function containerOptions(
 export async function filesOf({ config, secrets }: Subject): Promise<Buffer | undefined> {
   if (!config.files?.length) return undefined;
   const values = new Map(Object.entries(secrets()));
-  const archive = pack();
-  for (const { guest_path, raw_value, secret_name, mode } of config.files) {
-    const base64 = raw_value ?? (secret_name === undefined ? "" : (values.get(secret_name) ?? ""));
-    archive.entry({ name: guest_path.replace(/^\/+/, ""), mode: mode ?? 0o644 }, Buffer.from(base64, "base64"));
-  }
-  archive.finalize();
-  const chunks: Uint8Array[] = [];
-  for await (const chunk of archive) chunks.push(chunk as Uint8Array);
-  return Buffer.concat(chunks);
+  return tarOf(
+    config.files.map(({ guest_path, raw_value, secret_name, mode }) => {
+      const base64 = raw_value ?? (secret_name === undefined ? "" : (values.get(secret_name) ?? ""));
+      const contents = Buffer.from(base64, "base64");
+      return { name: guest_path.replace(/^\/+/, ""), mode: mode ?? 0o644, contents };
+    }),
+  );
 }

@@ -3,6 +3,7 @@
 // after the service or the engine was killed.
 import { once } from "node:events";
 import { PassThrough } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
 import type Dockerode from "dockerode";
 import { sizeOf, type MachineConfig } from "../../../api/machineConfig.ts";
 import type { SignalName } from "../../../api/signals.ts";
@@ -20,9 +21,10 @@ import type {
 } from "../runtime.ts";
 import { Checker } from "./checker.ts";
 import { containerOptions, filesOf, labels, memoryLimits } from "./container.ts";
-import { allowing, engineGone, isAnswered, reasonOf, type Engine } from "./engine.ts";
+import { allowing, engineGone, isAnswered, isUnreachable, reasonOf, type Engine } from "./engine.ts";
 import { fetchImage, findImage } from "./images.ts";
 import { Networks } from "./networks.ts";
+import { memoryLimit } from "../memory.ts";
 import { stopRequest } from "../stopRequest.ts";
 import { unsupported } from "./unsupported.ts";
 
@@ -162,10 +164,8 @@ export class DockerRuntime implements Runtime {
     }));
   }
 
-  async memory({ config, memoryLimitMb }: Subject): Promise<Memory> {
-    const configured = sizeOf(config).memoryMb;
-    const limitMb = memoryLimitMb ?? configured;
-    return { limitMb, availableMb: Math.max(configured, config.guest?.max_memory_mb ?? configured) - limitMb };
+  memory(machine: Subject): Promise<Memory> {
+    return Promise.resolve(memoryLimit(machine));
   }
 
   // ASSUMED: engines have no request to reclaim memory; the kernel does so by itself at the limit.
@@ -210,7 +210,7 @@ export class DockerRuntime implements Runtime {
         if (signal.aborted) return;
         this.#host.log.warn({ reason: reasonOf(error) }, "the container engine does not answer");
       }
-      await this.#pause(pause, () => {});
+      await sleep(pause, undefined, { signal }).catch(() => {});
       pause = Math.min(pause * 2, pauses.longest);
     }
   }
@@ -258,24 +258,12 @@ export class DockerRuntime implements Runtime {
         if (this.#closed.signal.aborted) return;
         this.#host.log.warn({ machine: id, reason: reasonOf(error) }, "the container engine refused or did not answer");
         work.again = true;
-        await this.#pause(pause, (wake) => (work.wake = wake));
+        await pauseOf(pause, work);
         pause = Math.min(pause * 2, pauses.longest);
       }
     }
     // At once after the last look at it: a later change begins again.
     this.#work.delete(id);
-  }
-
-  #pause(ms: number, early: (wake: () => void) => void): Promise<void> {
-    return new Promise((resolve) => {
-      const timer = setTimeout(resolve, ms);
-      const wake = (): void => {
-        clearTimeout(timer);
-        resolve();
-      };
-      early(wake);
-      this.#closed.signal.addEventListener("abort", wake, { once: true });
-    });
   }
 
   /** Does what the state of a Machine needs now, and reports it. */
@@ -284,14 +272,15 @@ export class DockerRuntime implements Runtime {
     if (machine?.state !== "started") this.#endChecks(id);
     if (!machine) return this.#remove(id);
     const { events } = this.#host;
-    const container = await this.#newest(id, machine.version);
+    const all = await this.#all(id);
+    const container = ofVersion(all, machine.version);
     const state = container?.State;
     switch (machine.state) {
       case "created":
       case "replacing":
-        return this.#prepare(machine);
+        return this.#prepare(machine, all);
       case "starting":
-        return this.#launch(machine, container);
+        return this.#launch(machine, all);
       case "started":
         if (!container || !state?.Running) return events.exited(machine, exitOf(container));
         if (state.Paused) await this.#docker.getContainer(container.Id).unpause();
@@ -315,22 +304,23 @@ export class DockerRuntime implements Runtime {
   }
 
   /** Ends the container of the version before, fetches the image, and creates the container. */
-  async #prepare(machine: Subject): Promise<void> {
-    const old = (await this.#all(machine.id)).find(({ State }) => State.Running);
+  async #prepare(machine: Subject, all: readonly Inspected[]): Promise<void> {
+    const old = all.find(({ State }) => State.Running);
     if (old && old.Config.Labels[labels.version] !== machine.version) {
       // It continues when the engine reports that the old container has ended.
       return this.#halt(machine.id, old, { ...stopRequest(machine.config.stop_config), signal: signalOf(old) });
     }
     try {
-      if (!(await this.#newest(machine.id, machine.version))) await this.#create(machine);
+      if (!ofVersion(all, machine.version)) await this.#create(machine, all);
     } catch (error) {
-      if (!isAnswered(error) && isConnectionError(error)) throw error;
+      if (isUnreachable(error)) throw error;
       return this.#host.events.unprepared(machine, reasonOf(error));
     }
     this.#host.events.prepared(machine);
   }
 
-  async #create(machine: Subject): Promise<void> {
+  /** Creates a container. Of those before, it keeps the newest, whose logs may still be wanted. */
+  async #create(machine: Subject, before: readonly Inspected[]): Promise<Dockerode.Container> {
     const image = await fetchImage(this.#engine, machine);
     const network = await this.#networks.ensure(machine.network);
     const container = await this.#docker.createContainer(
@@ -338,12 +328,15 @@ export class DockerRuntime implements Runtime {
     );
     const files = await filesOf(machine);
     if (files) await container.putArchive(files, { path: "/" });
-    await this.#removePast(machine.id);
+    for (const { Id } of before.slice(1))
+      await allowing([404, 409], this.#docker.getContainer(Id).remove({ force: true, v: true }));
+    return container;
   }
 
   /** Starts the container, or a new one if the Machine has run before: its root file system is fresh. */
-  async #launch(machine: Subject, container: Inspected | undefined): Promise<void> {
+  async #launch(machine: Subject, all: readonly Inspected[]): Promise<void> {
     const { events } = this.#host;
+    const container = ofVersion(all, machine.version);
     this.#forgetStop(machine.id);
     if (container?.State.Paused) {
       await this.#docker.getContainer(container.Id).unpause();
@@ -351,14 +344,12 @@ export class DockerRuntime implements Runtime {
     }
     if (container?.State.Running) return events.started(machine);
     const persist = machine.config.rootfs?.persist ?? machine.config.guest?.persist_rootfs ?? "never";
-    const isUsed = container !== undefined && container.State.Status !== "created";
+    const canStart = container && (container.State.Status === "created" || persist !== "never");
     try {
-      if (!container || (isUsed && persist === "never")) await this.#create(machine);
-      const fresh = await this.#newest(machine.id, machine.version);
-      if (!fresh) return;
-      await allowing([304], this.#docker.getContainer(fresh.Id).start());
+      const fresh = canStart ? this.#docker.getContainer(container.Id) : await this.#create(machine, all);
+      await allowing([304], fresh.start());
     } catch (error) {
-      if (!isAnswered(error) && isConnectionError(error)) throw error;
+      if (isUnreachable(error)) throw error;
       return events.exited(machine, { code: 127, signal: 0, oom: false, requested: false, error: reasonOf(error) });
     }
     events.started(machine);
@@ -431,12 +422,6 @@ export class DockerRuntime implements Runtime {
     await this.#networks.removeUnused();
   }
 
-  /** Keeps the newest container of a Machine and the one before, whose logs may still be wanted. */
-  async #removePast(id: string): Promise<void> {
-    for (const { Id } of (await this.#all(id)).slice(2))
-      await allowing([404, 409], this.#docker.getContainer(Id).remove({ force: true, v: true }));
-  }
-
   /** The containers of a Machine, newest first. */
   async #all(id: string): Promise<Inspected[]> {
     const listed = await this.#docker.listContainers({ all: true, filters: this.#mine(id) });
@@ -450,7 +435,7 @@ export class DockerRuntime implements Runtime {
 
   async #newest(id: string, version?: string): Promise<Inspected | undefined> {
     const all = await this.#all(id);
-    return all.find(({ Config }) => version === undefined || Config.Labels[labels.version] === version);
+    return version === undefined ? all[0] : ofVersion(all, version);
   }
 
   async #running({ id, version }: Subject): Promise<Dockerode.Container> {
@@ -465,9 +450,19 @@ export class DockerRuntime implements Runtime {
   }
 }
 
-/** Whether a request did not reach the engine. */
-const isConnectionError = (error: unknown): boolean =>
-  error instanceof Error && "code" in error && /^E[A-Z]+$/.test(String(error.code));
+/** The newest container of a version. */
+const ofVersion = (all: readonly Inspected[], version: string): Inspected | undefined =>
+  all.find(({ Config }) => Config.Labels[labels.version] === version);
+
+/** Waits before the next attempt; a change ends the wait early. */
+const pauseOf = (ms: number, work: Work): Promise<void> =>
+  new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    work.wake = () => {
+      clearTimeout(timer);
+      resolve();
+    };
+  });
 
 /** How the process of a container ended. */
 function exitOf(container: Inspected | undefined): Exit {

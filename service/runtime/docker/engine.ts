@@ -5,8 +5,6 @@ import { Refusal } from "../../refusal.ts";
 /** A connected engine, and what it has. */
 export interface Engine {
   readonly docker: Dockerode;
-  /** Name and version, for people. */
-  readonly title: string;
   readonly cpus: number;
   readonly memoryMb: number;
   /** Whether it can run an init process in a container, which forwards signals and ends orphans. */
@@ -19,8 +17,6 @@ export class EngineError extends Error {
 }
 
 interface Info {
-  readonly Name?: string;
-  readonly ServerVersion?: string;
   readonly NCPU?: number;
   readonly MemTotal?: number;
   readonly InitBinary?: string;
@@ -36,7 +32,6 @@ export async function connectEngine(): Promise<Engine> {
     const info = (await docker.info()) as Info;
     return {
       docker,
-      title: `${info.Name ?? "container engine"}, version ${info.ServerVersion ?? "unknown"}`,
       cpus: info.NCPU ?? 1,
       memoryMb: Math.floor((info.MemTotal ?? 0) / 2 ** 20),
       hasInit: (info.InitBinary ?? "") !== "",
@@ -68,6 +63,10 @@ export function reasonOf(error: unknown): string {
 
 /** Whether the engine answered; if not, it may be stopped, and the same request may succeed later. */
 export const isAnswered = (error: unknown): boolean => statusOf(error) !== undefined;
+
+/** Whether a request did not reach the engine. */
+export const isUnreachable = (error: unknown): boolean =>
+  !isAnswered(error) && error instanceof Error && "code" in error && /^E[A-Z]+$/.test(String(error.code));
 
 /** The refusal of a request that needs the engine while it does not answer. */
 export const engineGone = (error: unknown): Refusal =>
