@@ -67,11 +67,12 @@ describe.runIf(hasEngine)("the docker runtime", () => {
     const [id = "", other = ""] = ids;
     expect((await app.exec(id, "get", `http://${other}.vm.web.internal:8080/`)).stdout).toBe(`${other} of web\n`);
     expect((await app.exec(id, "lookup", "web.internal")).stdout.trim().split(" ")).toHaveLength(2);
-    const address = (await app.exec(other, "lookup", `${other}.vm.web.internal`)).stdout.trim();
+    const address = (await app.exec(id, "lookup", `${other}.vm.web.internal`)).stdout.trim();
+    expect((await app.exec(id, "get", `http://${address}:8080/`)).stdout).toBe(`${other} of web\n`);
     const outside = async (...words: string[]) =>
-      (await app.call("POST", `/apps/other/machines/${apart.id}/exec`, { command: words })).body.exit_code;
-    expect(await outside("lookup", "web.internal")).toBe(1);
-    expect(await outside("get", `http://${address}:8080/`)).toBe(1);
+      (await app.call("POST", `/apps/other/machines/${apart.id}/exec`, { command: words })).body;
+    expect(await outside("lookup", "web.internal")).toMatchObject({ exit_code: 1 });
+    expect(await outside("get", `http://${address}:8080/`)).toMatchObject({ exit_code: 1, stdout: "" });
   });
 
   test("ports are published on this computer alone, and secrets are in no label", async () => {

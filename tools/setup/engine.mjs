@@ -56,7 +56,7 @@ async function startDaemon() {
   const host = `unix://${dir}/docker.sock`;
   const log = fs.openSync(path.join(dir, "log"), "w");
   const args = ["--host", host, "--data-root", `${dir}/data`, "--exec-root", `${dir}/exec`, "--pidfile", `${dir}/pid`];
-  const daemon = spawn("dockerd", args, { stdio: ["ignore", log, log] });
+  const daemon = spawn("dockerd", [...args, ...addresses()], { stdio: ["ignore", log, log] });
   const ended = new Promise((resolve) => {
     for (const event of ["exit", "error"]) daemon.once(event, resolve);
   });
@@ -72,4 +72,19 @@ async function startDaemon() {
   const reason = `the engine did not start:\n${tail(fs.readFileSync(path.join(dir, "log"), "utf8"), 5)}`;
   await stop();
   return { reason };
+}
+
+/**
+ * The daemon's addresses. Two daemons with the same ones would send packets to each other's containers, so these are in a range
+ * of 10.0.0.0/8 that no interface has.
+ */
+function addresses() {
+  const used = new Set(
+    Object.values(os.networkInterfaces())
+      .flat()
+      .map(({ address }) => address.split(".", 2).join(".")),
+  );
+  const free = Array.from({ length: 256 }, (_, second) => `10.${second}`).filter((range) => !used.has(range));
+  const range = free[Math.floor(Math.random() * free.length)];
+  return ["--bip", `${range}.0.1/24`, "--default-address-pool", `base=${range}.128.0/17,size=24`];
 }
