@@ -30,20 +30,38 @@ export function policyPack(name: string, args: PolicyPackArgs, config: PolicyPac
 function refuseUnknown(policies: Policies, names: readonly string[]): void {
   const call = AnalyzerService.configure as { requestDeserialize: (bytes: Buffer) => ConfigureAnalyzerRequest };
   const { requestDeserialize } = call;
-  const refuse = (message: string): never => {
-    console.error(message); // the engine prints this, but not the error itself
-    throw new TypeError(message);
-  };
   call.requestDeserialize = (bytes) => {
     const request = requestDeserialize(bytes);
-    for (const [name, config] of request.getPolicyconfigMap().entries()) {
-      if (!names.includes(name)) refuse(`the configuration of the pack has ${unknownName(name, names)}`);
-      const schema = policies.find((policy) => policy.name === name)?.configSchema;
-      if (schema === undefined) continue; // it may read any setting
-      const known = settingNames(schema.properties);
-      for (const setting of Object.keys(config.getProperties()?.toJavaScript() ?? {}))
-        if (!known.includes(setting)) refuse(`the configuration of ${name} has ${unknownName(setting, known)}`);
-    }
+    const problem = problemIn(request, policies, names);
+    // An error thrown here would reach the user without its message; the SDK answers with one that it meets itself.
+    if (problem !== undefined)
+      request.getPolicyconfigMap = () => {
+        throw withoutStack(problem);
+      };
     return request;
   };
+}
+
+/** The first unknown policy or setting in a configuration. */
+function problemIn(
+  request: ConfigureAnalyzerRequest,
+  policies: Policies,
+  names: readonly string[],
+): string | undefined {
+  for (const [name, config] of request.getPolicyconfigMap().entries()) {
+    if (!names.includes(name)) return `the configuration of the pack has ${unknownName(name, names)}`;
+    const schema = policies.find((policy) => policy.name === name)?.configSchema;
+    if (schema === undefined) continue; // it may read any setting
+    const known = settingNames(schema.properties);
+    for (const setting of Object.keys(config.getProperties()?.toJavaScript() ?? {}))
+      if (!known.includes(setting)) return `the configuration of ${name} has ${unknownName(setting, known)}`;
+  }
+  return undefined;
+}
+
+/** An error of which the SDK passes on the message alone: it quotes the stack. */
+function withoutStack(message: string): Error {
+  const error = new TypeError(message);
+  error.stack = message;
+  return error;
 }
