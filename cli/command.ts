@@ -105,7 +105,8 @@ function addPromote(program: Command, { streams, end }: Surroundings): void {
     .option("--verbose", "print all output of the preview and the update")
     .option("-y, --yes", "do not ask")
     .action(async (stacks: string[], options: PromoteOptions & Anywhere & { readonly rollback?: true }) => {
-      const { rollback: back, ...more } = enter(options);
+      const { rollback: back, ...given } = enter(options);
+      const more = { ...given, cwd: options.cwd };
       const [first = "", second, ...others] = stacks;
       if (first === "" || others.length > 0 || (back ? second !== undefined : second === undefined))
         throw new MachinesError(

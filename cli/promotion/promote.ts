@@ -6,11 +6,13 @@ import { quoted } from "../orphans/importFile.ts";
 import type { Streams } from "../orphans/orphans.ts";
 import { agreed, requireInteractiveTerminal, type Asking } from "../terminal.ts";
 import { configKeys } from "../../provider/client/config.ts";
-import { listStacks, setupProblem, SetupError, stackConfig } from "../pulumi.ts";
+import { setupProblem, SetupError, stackConfig } from "../pulumi.ts";
 import { paint } from "../style.ts";
+import { noWayBack, wrongDirection } from "./direction.ts";
 import { countsText, errorsIn, runEngine, stepText, violationsIn, type Ran } from "./engine.ts";
 import { complaints, healthOf } from "./health.ts";
 import { costsOf, destructive, runsMachines, stepsOf, usesImage } from "./plan.ts";
+import { unknownPolicies } from "./policyFiles.ts";
 import {
   asIfPinned,
   begin,
@@ -20,7 +22,6 @@ import {
   pin,
   reasonOf,
   runsNow,
-  stackBefore,
   standingOf,
   type ReleaseRecord,
   type Stack,
@@ -34,6 +35,8 @@ export interface PromoteOptions extends Asking {
   readonly policyPackConfig?: readonly string[];
   /** The user who promotes; by default the user of this computer. */
   readonly by?: string;
+  /** Folder that the user named, for commands to copy. */
+  readonly cwd?: string | undefined;
   /** Whether to print all output of the engine. */
   readonly verbose?: true;
 }
@@ -73,9 +76,9 @@ export async function promote(from: string, to: string, options: PromoteOptions,
     );
     return 0;
   }
-  const wrongWay = await wrongSource(source, target);
+  const wrongWay = await wrongDirection(project, source, target, rollbackCommand(from, options));
   if (wrongWay !== undefined) {
-    streams.err(`Not promoted: ${wrongWay}. Nothing has changed.`);
+    for (const line of wrongWay) streams.err(line);
     return 1;
   }
   // An interrupted promotion has pinned its release. If this is the same release, the command continues that promotion.
@@ -101,7 +104,7 @@ export async function promote(from: string, to: string, options: PromoteOptions,
   const undo =
     last === undefined
       ? `${to} has no release before this one to go back to.`
-      : `To go back to ${last.image}: npx pulumi-machines promote ${quoted(to)} --rollback`;
+      : `To go back to ${last.image}: ${rollbackCommand(to, options)}`;
   return carryOut(
     { to: target, from, current, wanted, meanwhile: before, after: before, title, undo },
     options,
@@ -139,18 +142,14 @@ const repairOf = (problems: readonly string[], stack: string): string =>
     ? `\`pulumi up\` alone does not start a Machine: set \`state: "started"\` in the program and run \`pulumi up --refresh --stack ${quoted(stack)}\`, or start it through the service.`
     : `Repair it, for example with \`pulumi up --refresh --stack ${quoted(stack)}\`.`;
 
-/**
- * Why a stack takes no releases from another one: its configuration `before`, as in the docs, names a different stack of
- * the project.
- */
-async function wrongSource(source: Stack, target: Stack): Promise<string | undefined> {
-  const before = await stackBefore(target);
-  if (before === undefined || bareId(before) === bareId(source.name)) return undefined;
-  // A program may use this key for something else.
-  const there = (await listStacks()).some(({ name }) => bareId(name) === bareId(before));
-  return there
-    ? `${target.name} takes its releases from ${before}, as \`before\` in its configuration says, and not from ${source.name}`
-    : undefined;
+/** The command that rolls a stack back, to be copied: it works in the same folder, and checks the same policies. */
+function rollbackCommand(stack: string, { cwd, policyPack = [], policyPackConfig = [] }: PromoteOptions): string {
+  const around = [
+    ...(cwd === undefined ? [] : ["--cwd", cwd]),
+    ...policyPack.flatMap((path) => ["--policy-pack", path]),
+    ...policyPackConfig.flatMap((file) => ["--policy-pack-config", file]),
+  ];
+  return ["npx", "pulumi-machines", "promote", stack, "--rollback", ...around].map(quoted).join(" ");
 }
 
 /** Rolls a stack back to its previous release. Exit codes as of {@link promote}. */
@@ -199,7 +198,7 @@ async function carryOut(move: Move, options: PromoteOptions, { out, err }: Strea
   const previewed = await asIfPinned(to, wanted, (configFile) =>
     runEngine((progress) => to.preview({ ...packs, configFile, ...progress }), print),
   );
-  const refusal = previewRefusal(previewed, move);
+  const refusal = previewRefusal(previewed, move, options, packs.policyPackConfigs);
   if (refusal) {
     for (const line of refusal) err(line);
     return 1;
@@ -241,7 +240,12 @@ async function carryOut(move: Move, options: PromoteOptions, { out, err }: Strea
 }
 
 /** Why a preview does not permit the promotion, in lines; undefined if it does. */
-function previewRefusal({ events, error }: Ran, { to, from, current, wanted }: Move): string[] | undefined {
+function previewRefusal(
+  { events, error }: Ran,
+  { to, from, current, wanted }: Move,
+  options: PromoteOptions,
+  policyFiles: readonly string[] = [],
+): readonly string[] | undefined {
   const violated = violationsIn(events).filter(({ isMandatory }) => isMandatory);
   if (error !== undefined && violated.length > 0) {
     // The engine ends the other policies, and mentions each of them.
@@ -257,17 +261,14 @@ function previewRefusal({ events, error }: Ran, { to, from, current, wanted }: M
     if (setup) throw setup;
     const errors = errorsIn(events);
     return [
-      ...(errors.length > 0 ? errors : [reasonOf(error, to)]),
+      ...(errors.length > 0 ? errors : [unknownPolicies(messageOf(error), policyFiles) ?? reasonOf(error, to)]),
       "Not promoted: the preview failed, for the reason above. Nothing has changed.",
     ];
   }
   const steps = stepsOf(events);
   if (!usesImage(steps, wanted.image)) {
     if (from !== undefined && current !== undefined && !readsOtherStack(events))
-      return [
-        `${to.name} is where releases begin, so nothing is promoted to it. To go back: npx pulumi-machines promote ${quoted(from)} --rollback`,
-        "Not promoted. Nothing has changed.",
-      ];
+      return noWayBack(to.name, rollbackCommand(from, options));
     return [
       `Not promoted: no Machine of ${to.name} would run ${wanted.image}. Its program must hand the first of the configuration ` +
         "releases to its Release, as pinned, and the image of that to its Machines. Nothing has changed.",

@@ -1,6 +1,10 @@
 // What a promotion reads from a preview.
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import { costsOf, destructive, stepsOf, usesImage, type PreviewStep } from "../../cli/promotion/plan.ts";
+import { unknownPolicies } from "../../cli/promotion/policyFiles.ts";
 import { reasonOf, type Stack } from "../../cli/promotion/stacks.ts";
 
 const step = (op: string, type: string, name: string, inputs: PreviewStep["after"] = {}): PreviewStep => ({
@@ -78,4 +82,21 @@ test.each([
   ],
 ])("a run that the engine did not begin is explained: %s", (says, reason) => {
   expect(reasonOf(new Error(`code: 255\nstderr: ${says}\n`), { name: "prod" } as Stack)).toBe(reason);
+});
+
+test("a policy that the pack does not know is named, where the engine only quotes the level that is left out", () => {
+  const folder = mkdtempSync(join(tmpdir(), "machines-policies-"));
+  const file = join(folder, "policy.json");
+  const entries = { budget: { monthly: 1 }, "image-pinned": { exceptions: [] }, "own-one": {}, other: "mandatory" };
+  try {
+    writeFileSync(file, JSON.stringify(entries));
+    const says = 'configuring policy pack "machines" at "packs": invalid enforcement level ""';
+    expect(unknownPolicies(says, [join(folder, "none"), file])).toBe(
+      `${file}: the pack does not know the policy "image-pinned"; did you mean "images-pinned"?\n` +
+        `${file}: the pack does not know the policy "own-one"; its name may be misspelt`,
+    );
+    expect(unknownPolicies("something else", [file])).toBeUndefined();
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });

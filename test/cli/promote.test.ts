@@ -52,9 +52,14 @@ async function running(more: object = {}) {
   return { release, answers: { "stack output": { release }, "stack export": JSON.parse(state) as object, ...more } };
 }
 
-async function promote(from: string, to: string, stacks: object): Promise<Ran & { asked: string }> {
+async function promote(
+  from: string,
+  to: string,
+  stacks: object,
+  ...options: readonly string[]
+): Promise<Ran & { asked: string }> {
   writeFileSync(join(folder, "stacks.json"), JSON.stringify(stacks));
-  const ran = await command(service, ["promote", from, to, "--yes"], {
+  const ran = await command(service, ["promote", from, to, "--yes", ...options], {
     cwd: folder,
     env: { PATH: `${folder}${delimiter}${process.env["PATH"] ?? ""}` },
   });
@@ -85,6 +90,21 @@ test("a stack that takes its releases from another one is not promoted to", asyn
     1,
     "",
     "Not promoted: prod takes its releases from staging, as `before` in its configuration says, and not from dev. Nothing has changed.\n",
+  ]);
+});
+
+test("a promotion against the direction is refused before its plan is shown, with a command to go back as it was given", async () => {
+  const { answers } = await running();
+  const before = (stack: string) => ({ config: { "shop:before": { value: stack, secret: false } } });
+  const stacks = { dev: {}, staging: before("dev"), prod: { ...answers, ...before("staging") } };
+  const packs = ["--policy-pack", "packs/machines", "--policy-pack-config", "policy.{stack}.json"];
+  const refused = await promote("prod", "dev", stacks, "-C", folder, ...packs);
+  expect([refused.code, refused.out, refused.err]).toEqual([
+    1,
+    "",
+    "dev is where releases begin, so nothing is promoted to it. To go back: npx pulumi-machines promote prod --rollback " +
+      `--cwd ${folder} --policy-pack packs/machines --policy-pack-config 'policy.{stack}.json'\n` +
+      "Not promoted. Nothing has changed.\n",
   ]);
 });
 

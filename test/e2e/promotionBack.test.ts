@@ -74,6 +74,9 @@ describe("promotion and back", () => {
     expect(await refused(npm("status", "staging"))).toContain("staging: a promotion to it was interrupted");
     const output = await done(npm("promote", "dev", "staging", "--yes", "--by", "erin"));
     expect(output).toContain("Going on with the promotion from dev to staging");
+    expect(output).toMatch(
+      /^To go back to .*: npx pulumi-machines promote staging --rollback --policy-pack \S+ --policy-pack-config 'policy\.\{stack\}\.json'$/m,
+    );
     expect(await releaseOf("staging")).toMatchObject({ digest: digest("c"), promotedBy: "dave" });
   });
 
