@@ -4,6 +4,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { docsUrl } from "../../api/docsUrl.ts";
 import { clientFor } from "../../provider/client/connect.ts";
 import { MachinesError, messageOf } from "../../provider/client/errors.ts";
+import { configuredOrganizationProblem } from "../../provider/core/organization.ts";
 import { processJournal } from "../../provider/core/journal.ts";
 import { didYouMean } from "../../api/didYouMean.ts";
 import { compare, comparedTypes, type Orphan } from "./compare.ts";
@@ -77,6 +78,9 @@ export async function orphans(options: Options, streams: Streams, cwd?: string):
         requireSomething(own, wanted, whatIs(state, place));
         const api = clientFor(place.config, err);
         clients.add(api);
+        // Its Apps could be read nevertheless, and nothing would belong to it.
+        const problem = await configuredOrganizationProblem(api);
+        if (problem !== undefined) throw new MachinesError("configuration", problem);
         findings.push(await lookInto(place, { api, state, places, own, besides, others, wanted, names, warn: err }));
       } catch (error) {
         if (!(error instanceof MachinesError)) throw error;

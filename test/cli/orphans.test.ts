@@ -98,6 +98,16 @@ const asResource = (line: string, index: number): Exported => {
   return { type, name: `r${index}`, id };
 };
 
+test("an organization that does not exist is reported, although the Apps of the state can be read", async () => {
+  await makeApp(service, "shop");
+  const found = await look(exportOf("plugin", [shop]), [], { env: { MACHINES_ORGANIZATION: "acmee" } });
+  expect([found.code, found.err, found.report]).toEqual([
+    2,
+    'Not compared: machines:organization: there is no organization "acmee"; the token is for personal\n',
+    {},
+  ]);
+});
+
 test("the Machines and the mounted volumes of a fleet are the fleet's, and a volume that it has left is reported", async () => {
   await makeApp(service, "shop");
   const volumes = [await makeVolume(service, "shop", "ams"), await makeVolume(service, "shop", "ams")];
