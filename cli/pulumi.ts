@@ -2,6 +2,7 @@
 import { execFile, type ExecFileException } from "node:child_process";
 import { isObject } from "../api/schema.ts";
 import { MachinesError } from "../provider/client/errors.ts";
+import { unknownKeys } from "../provider/core/configurationKeys.ts";
 
 /** A failure that no stack causes: something is missing on this computer. Its message is one sentence that says what to do. */
 export class SetupError extends MachinesError {
@@ -34,7 +35,10 @@ export async function listStacks(): Promise<readonly ListedStack[]> {
 export const exportStack = (stack: string | undefined, secrets: "sealed" | "clear" = "sealed"): Promise<string> =>
   pulumi(["stack", "export", ...(secrets === "clear" ? ["--show-secrets"] : [])], stack);
 
-/** The stack's configuration of the provider by key, without its namespace. Values are in plain text: never print them. */
+/**
+ * The stack's configuration of the provider by key, without its namespace. Values are in plain text: never print them.
+ * @throws MachinesError for a misspelt key, as a preview does: its value would be replaced by a default
+ */
 export async function stackConfig(stack: string | undefined): Promise<ReadonlyMap<string, string>> {
   const text = await pulumi(["config", "--json", "--show-secrets"], stack);
   let json: unknown;
@@ -44,13 +48,16 @@ export async function stackConfig(stack: string | undefined): Promise<ReadonlyMa
     // Reported below: a parser's message quotes the text, which contains secrets.
   }
   if (!isObject(json)) throw new MachinesError("configuration", "`pulumi config --json` did not write JSON");
-  return new Map(
+  const found = new Map(
     Object.entries(json).flatMap(([key, entry]) =>
       key.startsWith("machines:") && isObject(entry) && typeof entry["value"] === "string"
         ? [[key.slice("machines:".length), entry["value"]]]
         : [],
     ),
   );
+  const problems = unknownKeys([...found.keys()]);
+  if (problems.length > 0) throw new MachinesError("configuration", problems.join("\n"));
+  return found;
 }
 
 /** The endpoint in a stack's configuration; undefined if it has none there, or has it encrypted. */

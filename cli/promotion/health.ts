@@ -57,9 +57,6 @@ export async function healthOf(
   return { problems: problems.sort(), unseen: unseen.sort(), otherVersion: otherVersion.sort() };
 }
 
-/** Everything that is wrong, for reports. */
-export const complaints = ({ problems, unseen }: Health): string[] => [...problems, ...unseen];
-
 /**
  * The facts about a Machine in the state: the client, with the provider of the program that created it or else the stack's
  * configuration, and its version.

@@ -10,7 +10,7 @@ import { setupProblem, SetupError, stackConfig } from "../pulumi.ts";
 import { paint } from "../style.ts";
 import { noWayBack, wrongDirection } from "./direction.ts";
 import { countsText, errorsIn, runEngine, stepText, violationsIn, type Ran } from "./engine.ts";
-import { complaints, healthOf } from "./health.ts";
+import { healthOf } from "./health.ts";
 import { costsOf, destructive, runsMachines, stepsOf, usesImage } from "./plan.ts";
 import { unknownPolicies } from "./policyFiles.ts";
 import {
@@ -305,10 +305,12 @@ async function checked(to: Stack, wanted: ReleaseRecord, { events, error }: Ran)
     return unfinished(
       `${to.name} does not report the wanted release: its program must use the first entry of the configuration key releases.`,
     );
-  const problems = complaints(await healthOf(to, ran));
-  if (problems.length === 0) return ran;
+  const { problems, unseen } = await healthOf(to, ran);
+  if (problems.length + unseen.length === 0) return ran;
+  if (problems.length === 0)
+    return unfinished(`${to.name} is updated, and it is unknown whether it is healthy: ${unseen.join("; ")}.`);
   const advice = isOff(problems) ? '. Start it, or set `state: "started"` in the program' : "";
-  return unfinished(`${to.name} is updated and not healthy: ${problems.join("; ")}${advice}.`);
+  return unfinished(`${to.name} is updated and not healthy: ${[...problems, ...unseen].join("; ")}${advice}.`);
 }
 
 function changesOf(current: ReleaseRecord | undefined, wanted: ReleaseRecord): string {

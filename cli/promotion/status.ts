@@ -1,11 +1,11 @@
 // `pulumi-machines status`: shows the releases of a project's stacks side by side.
-import { messageOf } from "../../provider/client/errors.ts";
+import { MachinesError, messageOf } from "../../provider/client/errors.ts";
 import { bareId } from "../../api/names.ts";
 import type { Streams } from "../orphans/orphans.ts";
 import { SetupError } from "../pulumi.ts";
 import { tableOf, type Cell } from "../style.ts";
 import { ago } from "../time.ts";
-import { complaints, healthOf } from "./health.ts";
+import { healthOf, type Health } from "./health.ts";
 import { lastUpdate, type Update } from "./history.ts";
 import {
   isSame,
@@ -44,6 +44,8 @@ interface StackReport {
   readonly machines?: number;
   /** Why its Machines are not healthy; empty if they are. */
   readonly problems?: readonly string[];
+  /** Why it, or some of its Machines, could not be looked at. */
+  readonly unseen?: readonly string[];
   /** Its last update, if that failed. */
   readonly failedUpdate?: Update | undefined;
   /** Machines that this update changed, and that run the release of before again. */
@@ -60,7 +62,7 @@ interface EnvironmentReport {
 
 /**
  * Reports the status of stacks; of all but the environments when none are named.
- * @returns 1 if a Machine is not healthy, a resource has drifted, or a promotion or the last update has failed, else 0
+ * @returns 1 if a Machine is not healthy or cannot be looked at, a resource has drifted, or a promotion or the last update has failed, else 0
  */
 export async function status(
   names: readonly string[],
@@ -85,14 +87,14 @@ export async function status(
       // No stack can be read without it.
       if (error instanceof SetupError) throw error;
       // One stack that cannot be read does not hide the others.
-      found.push({ stack: name, problems: [messageOf(error)] });
+      found.push({ stack: name, unseen: [messageOf(error)] });
     }
   }
   const reports = isAsked ? found : inOrder(found, project.name);
   if (options.json) out(`${JSON.stringify({ stacks: reports, environments }, null, 2)}\n`);
   else out(`${textOf(reports, environments, now)}\n`);
-  const isBad = ({ problems = [], drifted = 0, pending, failedUpdate }: StackReport): boolean =>
-    problems.length > 0 || drifted > 0 || pending === true || failedUpdate !== undefined;
+  const isBad = ({ problems = [], unseen = [], drifted = 0, pending, failedUpdate }: StackReport): boolean =>
+    problems.length + unseen.length > 0 || drifted > 0 || pending === true || failedUpdate !== undefined;
   return reports.some((one) => isBad(one)) ? 1 : 0;
 }
 
@@ -119,7 +121,7 @@ async function lookAt(
   const drifted = drift ? { drifted: await driftOf(stack) } : {};
   const common = { stack: stack.name, pending: isUnderWay, updatedAt, failedUpdate, ...drifted };
   if (release === undefined) return common;
-  const health = await healthOf(stack, release);
+  const { problems, unseen, otherVersion } = await healthIfReadable(stack, release);
   return {
     ...common,
     image: release.image,
@@ -130,10 +132,21 @@ async function lookAt(
     isRollback: pinned?.rolledBack === true && isSame(pinned, release),
     promotedFrom: pinned?.stack,
     machines: release.machines.length,
-    problems: complaints(health),
+    problems,
+    unseen,
     // A failed update leaves the state as it was, and a Machine that went back has another version than that.
-    ...(failedUpdate && { rolledBack: health.otherVersion }),
+    ...(failedUpdate && { rolledBack: otherVersion }),
   };
+}
+
+/** The health of a stack; its release is shown even if its configuration cannot be used. */
+async function healthIfReadable(stack: Stack, release: ReleaseRecord): Promise<Health> {
+  try {
+    return await healthOf(stack, release);
+  } catch (error) {
+    if (error instanceof SetupError || !(error instanceof MachinesError)) throw error;
+    return { problems: [], unseen: [error.message], otherVersion: [] };
+  }
 }
 
 /** The number of resources that a refresh would change or miss; the state is not changed. */
@@ -154,7 +167,7 @@ function textOf(reports: readonly StackReport[], environments: readonly Environm
   const heads = ["STACK", "IMAGE", "DIGEST", "SETTINGS", "PROMOTED", "MACHINES", ...(hasDrift ? ["DRIFT"] : [])];
   const rows = reports.map((one): Cell[] => [
     one.stack,
-    one.image === undefined ? "none" : one.image.replace(/^.*\/|@.*$/g, ""),
+    one.image === undefined ? (one.unseen === undefined ? "none" : "unknown") : one.image.replace(/^.*\/|@.*$/g, ""),
     one.digest?.slice("sha256:".length, "sha256:".length + 12) ?? "",
     one.settings?.slice(0, 12) ?? "",
     one.promotedAt !== undefined
@@ -165,8 +178,11 @@ function textOf(reports: readonly StackReport[], environments: readonly Environm
     machinesCell(one),
     ...(hasDrift ? [one.drifted === 0 ? "none" : `${one.drifted ?? ""}`] : []),
   ]);
-  const notes = reports.flatMap(({ stack, problems = [], pending, failedUpdate, rolledBack = [] }) => [
+  const notes = reports.flatMap(({ stack, problems = [], unseen = [], pending, failedUpdate, rolledBack = [] }) => [
     ...problems.map((problem) => `${stack}: ${problem}`),
+    // The others have mostly the same reason.
+    ...unseen.slice(0, 1).map((reason) => `${stack}: ${reason}`),
+    ...(unseen.length > 1 ? [`${stack}: ${unseen.length - 1} more cannot be looked at`] : []),
     ...(pending ? [`${stack}: a promotion to it was interrupted; the same command again goes on`] : []),
     ...(failedUpdate ? [failureText(stack, failedUpdate, rolledBack, now)] : []),
   ]);
@@ -177,9 +193,11 @@ function textOf(reports: readonly StackReport[], environments: readonly Environm
   ].join("\n");
 }
 
-function machinesCell({ problems, machines }: StackReport): Cell {
-  if (problems === undefined) return "";
-  return problems.length === 0 ? { text: `${machines} healthy`, style: "good" } : { text: "not healthy", style: "bad" };
+function machinesCell({ problems, unseen = [], machines }: StackReport): Cell {
+  if (problems !== undefined && problems.length > 0) return { text: "not healthy", style: "bad" };
+  // A service that does not answer says nothing about the Machines.
+  if (unseen.length > 0) return { text: "unknown", style: "unsure" };
+  return problems === undefined ? "" : { text: `${machines} healthy`, style: "good" };
 }
 
 /** The line for a stack whose last update has failed; undefined if it has not. */

@@ -6,21 +6,8 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { makeApp, makeMachine, send } from "../support/around.ts";
 import { startService, type TestService } from "../support/startService.ts";
 import { command, type Ran } from "./command.ts";
+import { answeringCli } from "./answeringCli.ts";
 import { exportOf } from "./exports.ts";
-
-/** Answers from `stacks.json`: by stack, the output of a command by its words. Notes what it is asked. */
-const cli = `#!/usr/bin/env node
-const { appendFileSync, readFileSync } = require("node:fs");
-const { join } = require("node:path");
-const args = process.argv.slice(2);
-const stacks = JSON.parse(readFileSync(join(__dirname, "stacks.json"), "utf8"));
-const name = args.includes("--stack") ? args[args.indexOf("--stack") + 1] : undefined;
-const words = args.filter((word) => !word.startsWith("-") && word !== name && word !== "1" && word !== "never").join(" ");
-appendFileSync(join(__dirname, "asked"), words + "\\n");
-if (words === "version") console.log("v3.259.0");
-else if (words === "stack ls") console.log(JSON.stringify(Object.keys(stacks).map((name) => ({ name, current: false }))));
-else console.log(JSON.stringify(stacks[name][words] ?? {}));
-`;
 
 let service: TestService;
 let folder = "";
@@ -33,7 +20,7 @@ beforeEach(async () => {
   await send(service, "GET", `/v1/apps/${app}/machines/${machine}/wait?state=started`);
   folder = mkdtempSync(join(tmpdir(), "machines-promote-"));
   writeFileSync(join(folder, "Pulumi.yaml"), "name: shop\nruntime: nodejs\n");
-  writeFileSync(join(folder, "pulumi"), cli);
+  writeFileSync(join(folder, "pulumi"), answeringCli);
   chmodSync(join(folder, "pulumi"), 0o755);
 });
 afterEach(async () => {
