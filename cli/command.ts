@@ -136,6 +136,7 @@ function addEnvironment(program: Command, { streams, end }: Surroundings): void 
       "the same, secret, from a variable of the environment; may be repeated",
       collect,
     )
+    .option("--allow-new-keys", "set keys, too, that neither the template nor Pulumi.yaml has")
     .option("--summary <file>", "write a summary in Markdown, for example for a comment")
     .action(async (name: string, options: CreateOptions & Anywhere) => create(name, enter(options), streams));
   add(environment, "destroy", "destroy one with everything it created, and forget its stack")

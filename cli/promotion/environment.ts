@@ -5,6 +5,7 @@ import type * as automation from "@pulumi/pulumi/automation/index.js";
 import { didYouMean } from "../../api/didYouMean.ts";
 import { isObject, parseDuration } from "../../api/schema.ts";
 import { bareId } from "../../api/names.ts";
+import { configKeys } from "../../provider/client/config.ts";
 import { MachinesError, messageOf } from "../../provider/client/errors.ts";
 import { quoted } from "../orphans/importFile.ts";
 import type { Streams } from "../orphans/orphans.ts";
@@ -41,6 +42,8 @@ export interface CreateOptions {
   readonly set?: readonly string[];
   /** Additional secret configuration, `key=VARIABLE`: the value is that of an environment variable. */
   readonly setSecret?: readonly string[];
+  /** Whether it may set keys that neither the template nor the project has. */
+  readonly allowNewKeys?: true;
   /** File for a summary in Markdown, for example for a comment. */
   readonly summary?: string;
 }
@@ -72,11 +75,14 @@ export async function create(
   const template = await project.stack(options.template);
   const copied = await configOf(template);
   const given = settingsOf(options, copied, project.name);
-  const known = [...Object.keys(copied), ...(await projectKeys(template))];
-  for (const { key } of given) {
-    const meant = known.includes(key) ? undefined : didYouMean(key, known);
-    if (meant !== undefined)
-      err(`Neither ${options.template} nor Pulumi.yaml has the configuration ${key}; did you mean ${meant}?`);
+  if (!options.allowNewKeys) {
+    const providers = Object.keys(configKeys).map((key) => `machines:${key}`);
+    const known = [...Object.keys(copied), ...(await projectKeys(template)), ...providers];
+    requireKnown(
+      given.map(({ key }) => key),
+      known,
+      options.template,
+    );
   }
   const until = new Date(now.getTime() + nanoseconds / 1e6).toISOString();
   const before = await environment(project, name, "choose another name");
@@ -249,6 +255,24 @@ const missingVariable = (key: string, variable: string): string =>
   /^[A-Z][A-Z0-9_]{0,63}$/.test(variable)
     ? `--set-secret: the environment has no variable ${variable}, from which ${key} takes its value; set it, for example with \`export ${variable}=…\``
     : `--set-secret: the environment has no such variable for ${key}; --set-secret ${key}=VARIABLE takes the name of one, not the value`;
+
+/**
+ * The program reads a misspelt key nowhere, so the environment would silently run with the value of the template.
+ * @throws MachinesError `invalid-input`
+ */
+function requireKnown(keys: readonly string[], known: readonly string[], template: string): void {
+  const problems = keys
+    .filter((key) => !known.includes(key))
+    .map((key) => {
+      const meant = didYouMean(key, known);
+      return `neither ${template} nor Pulumi.yaml has the configuration ${key}${meant === undefined ? "" : `; did you mean ${meant}?`}`;
+    });
+  if (problems.length > 0)
+    throw new MachinesError(
+      "invalid-input",
+      `${problems.join("\n")}\nNothing was changed. If the program reads it, declare it in Pulumi.yaml, or add --allow-new-keys.`,
+    );
+}
 
 /** The summary of an environment. */
 interface Summary {

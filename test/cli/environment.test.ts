@@ -155,15 +155,26 @@ describe("environment create", () => {
     expect(err).toContain("--set-secret shop:apiKey=VARIABLE takes the name of one, not the value");
   });
 
-  test("asks about a key that is almost one of the template or of Pulumi.yaml", async () => {
+  test("refuses a key that neither the template nor Pulumi.yaml has, before anything is created", async () => {
     have({ name: "dev", current: true }, { name: "pr-7", current: false, expires: future });
     writeFileSync(join(folder, "Pulumi.yaml"), "name: shop\nruntime: nodejs\nconfig:\n  replicas: 2\n");
-    const known = ["image=a", "replicas=1", "unrelated=1"].flatMap((pair) => ["--set", pair]);
-    const { err } = await create("pr-7", "--set", "imge=a", "--set", "replica=1", ...known);
-    expect(err.split("\n").filter((line) => line.includes("did you mean"))).toEqual([
-      "Neither dev nor Pulumi.yaml has the configuration shop:imge; did you mean shop:image?",
-      "Neither dev nor Pulumi.yaml has the configuration shop:replica; did you mean shop:replicas?",
-    ]);
+    const known = ["image=a", "replicas=1", "machines:organization=acme"].flatMap((pair) => ["--set", pair]);
+    const unknown = ["imge=a", "replica=1", "unrelated=1"].flatMap((pair) => ["--set", pair]);
+    expect(await create("pr-7", ...known, ...unknown)).toEqual({
+      code: 2,
+      out: "",
+      err:
+        "pulumi-machines: neither dev nor Pulumi.yaml has the configuration shop:imge; did you mean shop:image?\n" +
+        "neither dev nor Pulumi.yaml has the configuration shop:replica; did you mean shop:replicas?\n" +
+        "neither dev nor Pulumi.yaml has the configuration shop:unrelated\n" +
+        "Nothing was changed. If the program reads it, declare it in Pulumi.yaml, or add --allow-new-keys.\n",
+    });
+    expect(asked()).not.toMatch(/tag set|config set|config cp|^up/m);
+    await create("pr-7", ...known, "--set", "unrelated=1", "--allow-new-keys");
+    expect(asked()).toMatch(/config set pr-7/);
+    writeFileSync(join(folder, "asked"), "");
+    await create("pr-7", ...known);
+    expect(asked()).toMatch(/config set pr-7/);
   });
 
   test("says in its help what is required", async () => {

@@ -114,7 +114,7 @@ describe("promotion and back", () => {
     const apps = () => all.apps("dev");
     const before = await apps();
     const create = ["create", "pr-7", "--template", "dev", "--expires", "1h", "--summary", "summary.md"];
-    const set = ["--set", `image=${image("1.0.0")}`, "--set-secret", "key=KEY"];
+    const set = ["--set", `image=${image("1.0.0")}`, "--set-secret", "key=KEY", "--allow-new-keys"];
     // The output includes the commands that npm prints.
     const make = () =>
       stack.run(["run", "environment", "--", ...create, ...set], {
