@@ -56,9 +56,12 @@ const nextSteps: Readonly<Record<number, string>> = {
   413: "Make it smaller: put large files into the image or on a volume.",
 };
 
+/** Why the service refused, where its own reason does not say it. */
+const explanation = (status: number, { tokenSource }: Config): string =>
+  status === 401 ? ` The token from ${tokenSource} is not known to the service, or has expired.` : "";
+
 function nextStep(operation: Operation, { status, headers }: Answer, reason: string, config: Config): string {
-  if (status === 401)
-    return `The token from ${config.tokenSource} is not known to the service, or has expired; set a new one.`;
+  if (status === 401) return "Set a new one.";
   if (status === 403)
     return `The token from ${config.tokenSource} may not do this: it is for another organization or App, or may only read (machines:organization is ${config.organization}).`;
   if (status >= 300 && status < 400) return "Redirects are not followed; set the endpoint to where it points.";
@@ -108,7 +111,8 @@ export function answerError(
     reason,
     requestId,
     code,
-    message: `${operation.id} answered ${answer.status}${location}: ${reason} (${where}). ${endedBy(late)}${nextStep(operation, answer, reason, config)}`,
+    problem: `${operation.id} answered ${answer.status}${location}: ${reason} (${where}).${explanation(answer.status, config)}`,
+    nextStep: `${endedBy(late)}${nextStep(operation, answer, reason, config)}`,
   });
 }
 

@@ -42,16 +42,20 @@ export class ApiError extends MachinesError {
   /** The service's own text. */
   readonly reason: string;
   readonly requestId: string | undefined;
+  /** What failed and why, without the next step. */
+  readonly problem: string;
   constructor(details: {
     status: number;
     operation: string;
     reason: string;
     requestId: string | undefined;
-    message: string;
+    problem: string;
+    nextStep: string;
     code?: ErrorCode;
   }) {
-    super(details.code ?? "api", details.message);
+    super(details.code ?? "api", `${details.problem} ${details.nextStep}`);
     this.name = "ApiError";
+    this.problem = details.problem;
     this.status = details.status;
     this.operation = details.operation;
     this.reason = details.reason;

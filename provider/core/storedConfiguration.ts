@@ -24,10 +24,14 @@ export async function withStoredConfiguration<T>(
     const first = run.firstReporter(`stored configuration: ${failure}`, subject);
     // Several resources may share one error, so it is not changed. The short text needs no page of its own.
     throw first === subject
-      ? new MachinesError(error.code, `${hint} ${error.message}`, { cause: error })
+      ? new MachinesError(error.code, `${hint} ${withoutAdvice(error)}`, { cause: error })
       : new Error(`${failure}, as for ${first}: see its error`, { cause: error });
   }
 }
+
+/** The token that a refused request used is the stored one, so the advice to set a new one would contradict the hint. */
+const withoutAdvice = (error: MachinesError): string =>
+  error instanceof ApiError && error.status === 401 ? error.problem : error.message;
 
 const failures: Readonly<Partial<Record<MachinesError["code"], string>>> = {
   configuration: "the configuration cannot be used",

@@ -112,7 +112,7 @@ describe("the connection check of a preview", () => {
       answer = [401, '{"error":"no"}'];
       const { error } = await ways[binding]();
       expect(error).toMatch(
-        /^platform\.regions answered 401: .*; set a new one\. \(https:\S+troubleshooting\.md#api\)$/,
+        /^platform\.regions answered 401: .*\. Set a new one\. \(https:\S+troubleshooting\.md#api\)$/,
       );
     });
   });

@@ -12,7 +12,8 @@ const refused = new ApiError({
   operation: "volumes.create",
   reason: "it exists",
   requestId: undefined,
-  message: "it exists",
+  problem: "it exists.",
+  nextStep: "Choose another name.",
 });
 
 /** A request with the given results in order, and a read that shows the result after a number of requests. */

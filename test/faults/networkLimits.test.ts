@@ -121,7 +121,7 @@ describe("F21 a token that is no longer valid", () => {
   const source = "machines:token";
 
   test.each([
-    [401, /not known to the service, or has expired; set a new one/],
+    [401, /not known to the service, or has expired\. Set a new one/],
     [
       403,
       /may not do this: it is for another organization or App, or may only read \(machines:organization is personal\)/,
