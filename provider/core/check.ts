@@ -24,6 +24,8 @@ import { greatestOf, hasInputs, hasUnknown, located, pathText, same, UNKNOWN, wi
 export interface Checked {
   readonly inputs: Values;
   readonly problems: readonly string[];
+  /** Those of them that refuse a change, by the changed input. A value that cannot be used at all matters more. */
+  readonly refusedChanges: ReadonlyMap<string, string>;
 }
 
 /** External inputs of check, without I/O. */
@@ -67,12 +69,20 @@ export function check(resource: Resource, olds: Values, news: Values, around: Su
         ({ path, about }) => !hasUnknown(about ? about.map((name) => inputs[name]) : holderOf(inputs, path)),
       ),
     );
-  if (problems.length === 0 && isMade) problems.push(...refusals(resource, olds, inputs, around));
+  const asked = findings(resource, olds, inputs, given, around);
+  // The refusal of a change to a region that does not exist would explain how to move there.
+  const refused =
+    problems.length === 0 && isMade
+      ? refusals(resource, olds, inputs, around).filter(
+          ({ path: [name] }) => !asked.some(({ path }) => path[0] === name),
+        )
+      : [];
   const withContext = { ...inputs, [CONTEXT]: given };
   problems.push(
+    ...asked,
+    ...refused,
     ...alreadyUsed(resource, olds, withContext, given, around),
     ...disagreements(resource, withContext, around),
-    ...findings(resource, olds, inputs, given, around),
   );
 
   const context: Context = withoutUndefined({
@@ -85,6 +95,7 @@ export function check(resource: Resource, olds: Values, news: Values, around: Su
   return {
     inputs,
     problems: problems.map(({ path, message }) => located(path, message)),
+    refusedChanges: new Map(refused.map(({ path, message }) => [String(path[0]), located(path, message)])),
   };
 }
 

@@ -130,3 +130,17 @@ export async function runPreviewChecks(
   const answers = await Promise.all(open.map((question) => runPreviewCheck(resource, question, inputs, owner, asker)));
   return answers.filter((answer) => answer !== undefined);
 }
+
+/** Why the new values of some inputs cannot be used, whatever else is wrong with them. */
+export async function problemsWithValues(
+  names: readonly string[],
+  resource: Resource,
+  olds: Values,
+  inputs: Values,
+  asker: Checker,
+): Promise<Finding[]> {
+  const previewChecks = resource.previewChecks.filter((question) => names.includes(subjectOf(question)));
+  if (previewChecks.length === 0) return [];
+  const found = await runPreviewChecks({ ...resource, previewChecks }, olds, inputs, undefined, asker);
+  return found.filter(({ path, isWarning, isNote }) => path.length > 0 && !isWarning && !isNote);
+}

@@ -27,8 +27,8 @@ import { formerOwnersIn, Run } from "../core/run.ts";
 import { didYouMean } from "../../api/didYouMean.ts";
 import { ownerOf } from "../core/owner.ts";
 import { previewCreate, previewUpdate } from "../core/preview.ts";
-import { checkConnection, runPreviewChecks } from "../core/previewChecks.ts";
-import { CONTEXT, contextOf, type Resource, type Values } from "../core/resource.ts";
+import { checkConnection, problemsWithValues, runPreviewChecks } from "../core/previewChecks.ts";
+import { CONTEXT, contextOf, type Problem, type Resource, type Values } from "../core/resource.ts";
 import { withStoredConfiguration } from "../core/storedConfiguration.ts";
 import { located, pathText } from "../core/values.ts";
 import { callFunction, type MachinesFunction } from "../core/function.ts";
@@ -171,6 +171,20 @@ export function createProvider({ engine, schema, wording }: Host): Provider {
       );
   };
 
+  /** Why refused changes are to values that cannot be used at all. A preview asks this only about accepted changes. */
+  const unusableValues = async (
+    resource: Resource,
+    request: Telling & { getUrn(): string },
+    olds: Values,
+    inputs: Values,
+    refused: readonly string[],
+  ): Promise<readonly Problem[]> => {
+    if (refused.length === 0 || configured === undefined) return [];
+    const { api, warn, signal } = caller(request, 0);
+    const asking = { api: api.within({ ...api.deadline, signal }), run, warn };
+    return problemsWithValues(refused, resource, olds, inputs, asking);
+  };
+
   return {
     handshake(request) {
       engine.attach(request.getEngineAddress());
@@ -252,14 +266,14 @@ export function createProvider({ engine, schema, wording }: Host): Provider {
       return response;
     },
 
-    check(request) {
+    async check(request) {
       const { resource, urn, name } = about(request);
       const [olds, news] = [decode(request.getOlds()), decode(request.getNews())];
       const before = owned(olds.values, urn, name);
       const wanted = owned(news.values, urn, name);
       isDeclaring = true;
       run.declare(resource, before, wanted);
-      const { inputs, problems } = check(resource, before, wanted, {
+      const { inputs, problems, refusedChanges } = check(resource, before, wanted, {
         randomHex: seeded(request.getRandomseed_asU8(), urn),
         run,
         proposal: proposalOf(request),
@@ -268,7 +282,12 @@ export function createProvider({ engine, schema, wording }: Host): Provider {
       });
       const response = new proto.CheckResponse();
       response.setInputs(encodedInputs(resource, inputs, marksOver(olds, news)));
-      response.setFailuresList(problems.map((problem) => failure(wording(request, problem))));
+      const unusable = await unusableValues(resource, request, before, inputs, [...refusedChanges.keys()]);
+      const others = problems.filter(
+        (problem) => !unusable.some(({ path }) => refusedChanges.get(String(path[0])) === problem),
+      );
+      const all = [...unusable.map(({ path, message }) => located(path, message)), ...others];
+      response.setFailuresList(all.map((problem) => failure(wording(request, problem))));
       return response;
     },
 

@@ -34,6 +34,14 @@ const machine = (config: Values, rest: Values = {}) =>
   run("Machine", { app: "a", config: { image: "x", ...config }, ...rest }).problems;
 
 describe("check", () => {
+  test("a change to a region that does not exist is reported as that, and not as a move", () => {
+    const olds = { app: "a", name: "data", region: "ams", sizeGb: 1 };
+    const moved = (...findings: readonly Values[]) =>
+      run("Volume", { ...olds, region: "amss", __context: { findings } }, olds).problems;
+    expect(moved()).toEqual([expect.stringMatching(/^region: changing it replaces the Volume/)]);
+    expect(moved({ property: "region", message: "there is none" })).toEqual(["region: there is none"]);
+  });
+
   test("a volume that another Machine of the program mounts is refused, also by its bare id", () => {
     const mounting = (volume: string) => machine({ mounts: [{ volume, path: "/data" }] });
     const problem =

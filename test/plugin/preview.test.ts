@@ -267,6 +267,17 @@ describe("preview", () => {
       for (const reason of reasons) expect(error.details).toContain(reason);
     });
 
+    test("a change to a region that does not exist is reported as that, and not as a move", async () => {
+      const volume = of("Volume", "misspelt");
+      const olds = await volume.checked({ app: "app", region: "ams" });
+      const problems = async (region: string): Promise<string[]> =>
+        (await volume.check({ app: "app", region }, { olds })).failures.map(({ reason }) => reason);
+      expect(await problems("amss")).toEqual([
+        expect.stringMatching(/^region: there is no region "amss"; did you mean "ams"\?/),
+      ]);
+      expect(await problems("fra")).toEqual([expect.stringMatching(/^region: changing it replaces the Volume/)]);
+    });
+
     test("only known and new values are checked; a real create is not", async () => {
       const machine = of("Machine", "asking");
       const news = { app: "app", name: "mine", region: "ams", config: { image } };
