@@ -7,7 +7,7 @@ import { fromEnvironment, tidyEnvironment } from "./commands/environment.ts";
 import { addList } from "./commands/list.ts";
 import { addLogs } from "./commands/logs.ts";
 import { sentence } from "./commands/sentence.ts";
-import { addStart } from "./commands/start.ts";
+import { addStart, defaultListen } from "./commands/start.ts";
 import { addTokens } from "./commands/tokens.ts";
 import { version } from "./version.ts";
 
@@ -21,6 +21,18 @@ function withNamesThatBegin(text: string, program: Command): string {
   return `${text.trimEnd().replace(/\n\(Did you mean .*\?\)/, "")}\n(Did you mean ${meant}?)\n`;
 }
 
+/** Options that other services have for their address. */
+const addressOptions = /unknown option '(?:--(?:port|host|addr|address|bind)|-p)[='][^\n]*(?:\n\(Did you mean .*\?\))?/;
+
+/** The option for the address is meant, although its name is not near. Only `start` has it. */
+const withListen = (text: string): string =>
+  process.argv.includes("start")
+    ? text.replace(
+        addressOptions,
+        (found) => `${found.split("\n", 1).join("")}\n(Did you mean --listen ${defaultListen}?)`,
+      )
+    : text;
+
 async function main(): Promise<void> {
   const program = new Command("machines-service")
     .description("A complete, self-hosted Machines Control Service.")
@@ -28,7 +40,7 @@ async function main(): Promise<void> {
     .addOption(fromEnvironment(new Option("--data <folder>", "folder of the data (default: ~/.machines-service)")))
     .configureHelp({ showGlobalOptions: true })
     .showHelpAfterError("(add --help for the options)")
-    .configureOutput({ outputError: (text, write) => write(withNamesThatBegin(text, program)) });
+    .configureOutput({ outputError: (text, write) => write(withListen(withNamesThatBegin(text, program))) });
   addStart(program);
   addList(program);
   addLogs(program);

@@ -14,7 +14,8 @@ import { fromEnvironment } from "./environment.ts";
 import { print, printJson } from "./print.ts";
 import { sentence } from "./sentence.ts";
 
-const defaultListen = "127.0.0.1:4280";
+/** Where the service listens unless it is told otherwise. */
+export const defaultListen = "127.0.0.1:4280";
 
 interface StartFlags extends Omit<LocalOptions, "allowHosts"> {
   readonly allowHost?: string[];

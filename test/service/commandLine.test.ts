@@ -15,6 +15,8 @@ test.each([
   [["stat"], "unknown command 'stat'\n(Did you mean status?)\n"],
   [["sta"], "unknown command 'sta'\n(Did you mean one of start, status?)\n"],
   [["start", "--lisen", "127.0.0.1:0"], "unknown option '--lisen'\n(Did you mean --listen?)"],
+  [["start", "--port", "4281"], "unknown option '--port'\n(Did you mean --listen 127.0.0.1:4280?)\n"],
+  [["start", "--host=0.0.0.0"], "unknown option '--host=0.0.0.0'\n(Did you mean --listen 127.0.0.1:4280?)\n"],
   [["ls", "--ap", "web"], "unknown option '--ap'\n(Did you mean --app?)"],
   [["org", "lst"], "unknown command 'lst'\n(Did you mean list?)"],
   [["token", "lst"], "there is no command token lst; did you mean list?"],
