@@ -6,6 +6,7 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { hintsAfter, isUnchanged } from "./lib/demoHints.mjs";
 import { isAlive, tryLock } from "./lib/lock.mjs";
 import { inRoot, serviceMain, state } from "./lib/paths.mjs";
 import { foreground, heartbeat, main, quiet, say, Stop, tail } from "./lib/process.mjs";
@@ -18,6 +19,7 @@ const backend = path.join(state, "pulumi");
 // The CLI writes a stack's settings beside the Pulumi.yaml; in a separate directory the example stays unchanged.
 const project = path.join(state, "project");
 const settings = path.join(project, `Pulumi.${STACK}.yaml`);
+const events = path.join(state, "events.jsonl");
 
 const commands = {
   up: ["up", "--yes"],
@@ -27,19 +29,8 @@ const commands = {
   stop: undefined,
 };
 
-const next = {
-  up: `What to try next:
-  npm run demo              again: everything is unchanged
-  edit examples/quickstart/index.ts, then npm run demo -- preview
-  npm run demo -- refresh   compares the stack with what the service has
-  npm run demo -- destroy   deletes all resources of the stack
-  npm run -s service -- ls --data ${path.relative(process.cwd(), data)}   lists what the service holds
-  npm run demo -- stop      stops the service`,
-  preview: "To apply these changes: npm run demo",
-  refresh: "To bring back what differs: npm run demo",
-  destroy:
-    "The stack and the service are still there: npm run demo creates everything again, npm run demo -- stop stops the service.",
-};
+/** The command that runs one of the demo's service. Without the folder, it would look at the user's own service. */
+const ofService = (word) => `npm run -s service -- ${word} --data ${path.relative(process.cwd(), data)}`;
 
 await main(async () => {
   const [command = "up", ...more] = process.argv.slice(2);
@@ -59,10 +50,12 @@ await main(async () => {
   const service = await startService(env);
   const pulumi = await preparePulumi(env, service);
   say("");
-  const code = await foreground("pulumi", [...commands[command], "--stack", STACK, "--config-file", settings], {
-    cwd: example,
-    env: pulumi,
-  });
+  fs.rmSync(events, { force: true });
+  const args = [...commands[command], "--stack", STACK, "--config-file", settings, "--event-log", events];
+  // The CLI has the option for the log only with this variable.
+  const code = await foreground("pulumi", args, { cwd: example, env: { ...pulumi, PULUMI_DEBUG_COMMANDS: "true" } });
+  const unchanged = isUnchanged(readText(events) ?? "");
+  fs.rmSync(events, { force: true });
   if (code !== 0) {
     say(`\npulumi ${command} ended with exit code ${code}. Run npm run demo again: it goes on from what there is.`);
     return code;
@@ -75,7 +68,7 @@ await main(async () => {
   say(
     `\nThe service is at ${service.url} (process ${service.pid}). Done in ${Math.round((Date.now() - started) / 1000)} s.\nIts operations, with examples: ${service.docs}`,
   );
-  say(next[command]);
+  say(hintsAfter(command, unchanged, ofService));
   return 0;
 });
 

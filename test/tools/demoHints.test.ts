@@ -1,0 +1,28 @@
+// The hints at the end of the demo.
+import { expect, test } from "vitest";
+import { hintsAfter, isUnchanged } from "../../tools/lib/demoHints.mjs";
+
+const service = (word: string) => `npm run -s service -- ${word} --data .machines/service`;
+const ended = (...changes: readonly object[]): string =>
+  [{ preludeEvent: {} }, ...changes.map((resourceChanges) => ({ summaryEvent: { resourceChanges } }))]
+    .map((event) => JSON.stringify(event))
+    .join("\n");
+
+test("changes are offered to be applied only if there are some", () => {
+  expect(isUnchanged(ended({ same: 5 }))).toBe(true);
+  expect(isUnchanged(ended({ same: 4, update: 1 }))).toBe(false);
+  expect(isUnchanged(ended({ same: 4, update: 1 }, { same: 5 }))).toBe(true);
+  expect(isUnchanged('{"summaryEvent":{"resou')).toBe(false);
+  expect([false, true].map((is) => hintsAfter("preview", is, service))).toEqual([
+    "To apply these changes: npm run demo",
+    "There is nothing to apply: edit examples/quickstart/index.ts, then npm run demo -- preview",
+  ]);
+  expect([false, true].map((is) => hintsAfter("refresh", is, service))).toEqual([
+    "To bring back what differs: npm run demo",
+    "The service has what the stack has: there is nothing to bring back.",
+  ]);
+});
+
+test("commands for the service name the folder of the demo's data", () => {
+  expect(hintsAfter("up", false, service)).toContain("npm run -s service -- ls --data .machines/service   lists");
+});
