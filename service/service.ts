@@ -13,6 +13,7 @@ import { delayProfiles, type DelayProfile, type Delays } from "./time/delays.ts"
 import { timerHandlers } from "./lifecycle/timerHandlers.ts";
 import { Timers } from "./time/timers.ts";
 import { checked, exited, findMachine, runtimeEvent, subjectOf, unprepared } from "./lifecycle/machines.ts";
+import * as volumes from "./lifecycle/volumes.ts";
 import { Waits } from "./time/waits.ts";
 import { Metrics } from "./http/metrics.ts";
 import { addMetaRoutes } from "./http/metaRoutes.ts";
@@ -134,6 +135,7 @@ export function createService(options: ServiceOptions = {}): Service {
     });
     addMetaRoutes(app, { context, metrics, folder, strict, closing: () => closing !== undefined });
     context.timers.arm();
+    volumes.keepAll(context);
     context.runtime.recover?.();
     let closing: Promise<void> | undefined;
     const end = async (): Promise<void> => {
@@ -203,12 +205,16 @@ function createContext(
       destroyed: (machine) => report(() => runtimeEvent(context, machine, "destroyed")),
       exited: (machine, exit) => report(() => exited(context, machine, exit)),
       checked: (machine, status, results) => report(() => checked(context, machine, status, results)),
+      written: (id, bytes) => report(() => volumes.written(context, id, bytes)),
+      discarded: (id) => report(() => volumes.discarded(context, id)),
     },
     subject: (id) => {
       const machine = findMachine(context, id);
       return machine?.destroyed_at === null ? subjectOf(context, machine) : undefined;
     },
     ids: () => store.all<{ id: string }>("SELECT id FROM machines WHERE destroyed_at IS NULL").map(({ id }) => id),
+    volume: (id) => volumes.volumeSubject(context, id),
+    unsettledVolumes: () => volumes.unsettledVolumes(context),
     settled: async () => {
       await store.unsettled;
     },

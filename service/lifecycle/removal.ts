@@ -34,6 +34,12 @@ function endMachine(context: Context, id: string): void {
   touch(context, id);
 }
 
+/** Lets the runtime discard the data of a volume or snapshot, once the row is deleted. */
+function discard(context: Context, id: string): void {
+  context.runtime.volumeChanged?.(id);
+  touch(context, id);
+}
+
 const partsOfApp: readonly Part[] = [
   {
     table: "machines",
@@ -43,8 +49,8 @@ const partsOfApp: readonly Part[] = [
       + (SELECT count(*) FROM events e WHERE e.machine = t.id)`,
     with: endMachine,
   },
-  { table: "volumes", key: "id", subject: "id", units: "2", with: touch },
-  { table: "snapshots", key: "id", subject: "id", units: "2" },
+  { table: "volumes", key: "id", subject: "id", units: "2", with: discard },
+  { table: "snapshots", key: "id", subject: "id", units: "2", with: discard },
   {
     table: "hostnames",
     key: "hostname",

@@ -5,7 +5,7 @@ import { finishBackup, measure } from "./clusters.ts";
 import { retry, scheduled } from "./machines.ts";
 import { clearCluster, forgetMachine, removeApp } from "./removal.ts";
 import type { TimerKind } from "../time/timers.ts";
-import { backup, removeVolume, stepVolume, unbind } from "./volumes.ts";
+import { backup, removeSnapshot, removeVolume, stepVolume, unbind } from "./volumes.ts";
 
 /** Handles a timer of the object with that identifier; an object that no longer exists is ignored. */
 export type TimerHandler = (context: Context, subject: string, data: string) => void;
@@ -21,7 +21,7 @@ export const timerHandlers: Readonly<Record<TimerKind, TimerHandler>> = {
   "volume.remove": removeVolume,
   "volume.backup": backup,
   "snapshot.done": (context, id) => context.store.run("UPDATE snapshots SET status = 'created' WHERE id = ?", id),
-  "snapshot.expire": (context, id) => context.store.run("DELETE FROM snapshots WHERE id = ?", id),
+  "snapshot.expire": removeSnapshot,
   "certificate.issue": issue,
   "certificate.renew": renew,
   "cluster.step": (context, id) => context.postgres.due?.(id),

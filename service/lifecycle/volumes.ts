@@ -1,9 +1,10 @@
 // The lifecycle of volumes and their snapshots.
 import { createHash } from "node:crypto";
-import type { SnapshotRow, VolumeRow } from "../store/rows.ts";
+import type { VolumeSubject } from "../runtime/runtime.ts";
+import type { SnapshotRow, VolumeRow, Written } from "../store/rows.ts";
 import { touch, type Context } from "../context.ts";
 import { periods } from "../time/delays.ts";
-import { isLeaving, type VolumeState } from "../states/volumeStates.ts";
+import { isLeaving, isNew, type VolumeState } from "../states/volumeStates.ts";
 
 export const findVolume = (context: Context, id: string): VolumeRow | undefined =>
   context.store.get<VolumeRow>("SELECT * FROM volumes WHERE id = ?", id);
@@ -25,10 +26,56 @@ export function walk(context: Context, volume: VolumeRow, [first, ...rest]: read
   return changed;
 }
 
-/** The next state of a path. */
+/** The next state of a path. A new volume is not `created` before the runtime has written its contents. */
 export function stepVolume(context: Context, id: string, path: string): void {
   const volume = findVolume(context, id);
-  if (volume) walk(context, volume, path.split(",") as VolumeState[]);
+  const states = path.split(",") as VolumeState[];
+  if (!volume || (states[0] === "created" && volume.written === 0 && keepsData(context))) return;
+  walk(context, volume, states);
+}
+
+const keepsData = (context: Context): boolean => context.runtime.volumeChanged !== undefined;
+
+/** Whether the contents of a new volume or snapshot are written. */
+export const unwritten = (context: Context): Written => (keepsData(context) ? 0 : null);
+
+/** The runtime has written the contents of a volume or snapshot. */
+export function written(context: Context, id: string, bytes: number): void {
+  const volume = findVolume(context, id);
+  if (!volume) {
+    context.store.run("UPDATE snapshots SET status = 'created', written = 1, bytes = ? WHERE id = ?", bytes, id);
+    return;
+  }
+  const isLate = isNew(volume.state) && !context.timers.pending(id, "volume.step");
+  changeVolume(context, volume, { written: 1, ...(isLate ? { state: "created" } : {}) });
+}
+
+/** The runtime keeps nothing of a volume or snapshot that was deleted. */
+export const discarded = (context: Context, id: string): void =>
+  context.store.run("DELETE FROM discarded WHERE id = ?", id);
+
+/** A volume or snapshot in the form of a runtime. */
+export function volumeSubject(context: Context, id: string): VolumeSubject | undefined {
+  const volume = findVolume(context, id);
+  if (volume) return { id, machine: volume.machine, source: volume.source, isWritten: volume.written === 1 };
+  const snapshot = context.store.get<SnapshotRow>("SELECT * FROM snapshots WHERE id = ?", id);
+  return snapshot && { id, machine: null, source: snapshot.volume, isWritten: snapshot.written === 1 };
+}
+
+/** Ids of the volumes and snapshots that the runtime has to write or to discard. */
+export const unsettledVolumes = ({ store }: Context): readonly string[] =>
+  store
+    .all<{ id: string }>(
+      `SELECT id FROM volumes WHERE written = 0 UNION ALL SELECT id FROM snapshots WHERE written = 0
+        UNION ALL SELECT id FROM discarded`,
+    )
+    .map(({ id }) => id);
+
+/** Lets the runtime write what another runtime did not keep. */
+export function keepAll(context: Context): void {
+  if (!keepsData(context)) return;
+  for (const table of ["volumes", "snapshots"])
+    context.store.run(`UPDATE ${table} SET written = 0 WHERE written IS NULL`);
 }
 
 /** Detaches the volume of a destroyed Machine. */
@@ -41,7 +88,14 @@ export function unbind(context: Context, id: string): void {
 export function removeVolume(context: Context, id: string): void {
   context.timers.cancel(id, "volume.backup");
   context.store.run("DELETE FROM volumes WHERE id = ?", id);
+  context.runtime.volumeChanged?.(id);
   touch(context, id);
+}
+
+/** Removes a snapshot. */
+export function removeSnapshot(context: Context, id: string): void {
+  context.store.run("DELETE FROM snapshots WHERE id = ?", id);
+  context.runtime.volumeChanged?.(id);
 }
 
 /** Sets or cancels the timer of a volume's daily snapshot. */
@@ -74,9 +128,12 @@ export function takeSnapshot(context: Context, volume: VolumeRow): void {
     digest: `sha256:${createHash("sha256").update(id).digest("hex")}`,
     size_gb: volume.size_gb,
     retention_days: volume.snapshot_retention,
+    written: unwritten(context),
+    bytes: 0,
     created_at: context.clock.now(),
   };
   context.store.insert("snapshots", row);
-  context.timers.after(context.delays.snapshot, "snapshot.done", id);
+  if (context.runtime.volumeChanged) context.runtime.volumeChanged(id);
+  else context.timers.after(context.delays.snapshot, "snapshot.done", id);
   context.timers.after(volume.snapshot_retention * periods.day, "snapshot.expire", id);
 }

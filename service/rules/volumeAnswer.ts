@@ -37,13 +37,13 @@ export function volumeAnswer(row: VolumeRow, summary = false) {
   };
 }
 
-/** A snapshot. ASSUMED: a snapshot stores 0 bytes, because a simulated volume is empty. */
+/** A snapshot. ASSUMED: a snapshot of a simulated volume, which is empty, has 0 bytes. */
 export const snapshotAnswer = (row: SnapshotRow) => ({
   id: row.id,
   status: row.status,
   created_at: rfc3339(row.created_at),
   digest: row.digest,
-  size: 0,
+  size: row.bytes,
   volume_size: row.size_gb * gib,
   retention_days: row.retention_days,
 });

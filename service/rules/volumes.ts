@@ -2,7 +2,15 @@
 import type { contract } from "../../api/index.ts";
 import { rfc3339 } from "../time/clock.ts";
 import { findMachine } from "../lifecycle/machines.ts";
-import { armBackup, changeVolume, findVolume, pendingSnapshot, takeSnapshot, walk } from "../lifecycle/volumes.ts";
+import {
+  armBackup,
+  changeVolume,
+  findVolume,
+  pendingSnapshot,
+  takeSnapshot,
+  unwritten,
+  walk,
+} from "../lifecycle/volumes.ts";
 import { deletePath, extendPath, isLeaving, volumePaths, type VolumeOrigin } from "../states/volumeStates.ts";
 import { refuse } from "../refusal.ts";
 import type { AppRow, SnapshotRow, VolumeRow } from "../store/rows.ts";
@@ -75,11 +83,14 @@ function create(input: Input<Group["create"]>) {
     snapshot_retention: body.snapshot_retention ?? 5,
     auto_backup: (body.auto_backup_enabled ?? true) ? 1 : 0,
     machine: null,
+    source: body.snapshot_id ?? body.source_volume_id ?? null,
+    written: unwritten(context),
     created_at: context.clock.now(),
     updated_at: context.clock.now(),
   };
   context.store.insert("volumes", volume);
   armBackup(context, volume);
+  context.runtime.volumeChanged?.(volume.id);
   return volumeAnswer(walk(context, volume, volumePaths[source.origin]));
 }
 

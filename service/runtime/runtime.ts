@@ -28,6 +28,17 @@ export interface Subject {
   readonly secrets: () => Readonly<Record<string, string>>;
 }
 
+/** A volume or a snapshot in the form of a runtime. */
+export interface VolumeSubject {
+  readonly id: string;
+  /** Id of the Machine that it is attached to. */
+  readonly machine: string | null;
+  /** Id of the volume or snapshot whose contents it begins with; null if it begins empty. */
+  readonly source: string | null;
+  /** Whether its contents are written completely. */
+  readonly isWritten: boolean;
+}
+
 /** How the main process exited. */
 export interface Exit {
   readonly code: number;
@@ -110,6 +121,10 @@ export interface RuntimeEvents {
   destroyed(machine: About): void;
   /** All checks have this result; with `results`, each has its own, by its name (checks.ts). */
   checked(machine: About, status: CheckResult["status"], results?: Readonly<Record<string, CheckResult>>): void;
+  /** A volume or snapshot has its contents, with this size. */
+  written(id: string, bytes: number): void;
+  /** Nothing is left of the contents of a deleted volume or snapshot. */
+  discarded(id: string): void;
 }
 
 /**
@@ -150,6 +165,11 @@ export interface Runtime {
   memory(machine: Subject): Promise<Memory>;
   /** Reclaims memory and returns the number of MB. */
   reclaim(machine: Subject, amountMb: number): Promise<number>;
+  /**
+   * A volume or snapshot was created or deleted; the runtime writes its contents and reports `written`, or removes them and reports
+   * `discarded`. A runtime without this method keeps no data.
+   */
+  volumeChanged?(id: string): void;
   /** A timer that the runtime set through its host is due. */
   due?(kind: RuntimeTimer, id: string): void;
   /** Compares what runs with the store, after a start of the service, and continues from there. */
@@ -171,6 +191,10 @@ export interface RuntimeHost {
   subject(id: string): Subject | undefined;
   /** Ids of all Machines that are not destroyed. */
   ids(): readonly string[];
+  /** A volume or snapshot; undefined once it is deleted. */
+  volume(id: string): VolumeSubject | undefined;
+  /** Ids of volumes and snapshots that are not yet written, or deleted and not yet discarded. */
+  unsettledVolumes(): readonly string[];
   /** Resolves once the changes that a call of the runtime belongs to are durable. */
   settled(): Promise<void>;
   /** Identifies the data of this service among those of other services; it never changes. */

@@ -121,9 +121,15 @@ export interface VolumeRow {
   readonly snapshot_retention: number;
   readonly auto_backup: number;
   readonly machine: string | null;
+  /** Id of the volume or snapshot that it is a copy of. */
+  readonly source: string | null;
+  readonly written: Written;
   readonly created_at: number;
   readonly updated_at: number;
 }
+
+/** Whether the runtime has written the contents: 0 not yet, 1 completely, null if the runtime keeps none. */
+export type Written = 0 | 1 | null;
 
 /** A snapshot of a volume, which may no longer exist. */
 export interface SnapshotRow {
@@ -134,6 +140,9 @@ export interface SnapshotRow {
   readonly digest: string;
   readonly size_gb: number;
   readonly retention_days: number;
+  readonly written: Written;
+  /** Size of its contents, if the runtime keeps them. */
+  readonly bytes: number;
   readonly created_at: number;
 }
 

@@ -331,4 +331,16 @@ export const migrations: readonly string[] = [
   -- The result of each check, for runtimes that make them.
   ALTER TABLE machines ADD COLUMN check_results TEXT;
   `,
+  `
+  -- For runtimes that keep data: where it comes from, whether it is written (NULL: the runtime keeps none), and what to discard.
+  ALTER TABLE volumes ADD COLUMN source TEXT;
+  ALTER TABLE volumes ADD COLUMN written INTEGER;
+  ALTER TABLE snapshots ADD COLUMN written INTEGER;
+  ALTER TABLE snapshots ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
+  CREATE TABLE discarded (id TEXT PRIMARY KEY NOT NULL) WITHOUT ROWID;
+  CREATE TRIGGER volume_discarded AFTER DELETE ON volumes WHEN old.written IS NOT NULL
+    BEGIN INSERT OR IGNORE INTO discarded VALUES (old.id); END;
+  CREATE TRIGGER snapshot_discarded AFTER DELETE ON snapshots WHEN old.written IS NOT NULL
+    BEGIN INSERT OR IGNORE INTO discarded VALUES (old.id); END;
+  `,
 ];

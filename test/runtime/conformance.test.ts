@@ -38,6 +38,21 @@ describe.each(runtimes)("the %s runtime", (name) => {
     expect((await app.get(id)).version).not.toBe(version);
   });
 
+  test("a Machine starts with a volume, its fork and a volume restored from its snapshot", async () => {
+    const app = await withRuntime(name);
+    const { id: volume } = await app.volume();
+    await app.reaches(await app.create({ mounts: [{ volume, path: "/data" }] }), "started");
+    const { id: fork } = await app.volume({ source_volume_id: volume });
+    await app.call("POST", `/apps/web/volumes/${volume}/snapshots`);
+    const snapshot = async () => (await app.call("GET", `/apps/web/volumes/${volume}/snapshots`)).body[0];
+    await expect.poll(async () => (await snapshot()).status).toBe("created");
+    const { id: restored } = await app.volume({ snapshot_id: (await snapshot()).id });
+    for (const copy of [fork, restored]) {
+      await app.reaches(await app.create({ mounts: [{ volume: copy, path: "/data" }] }), "started");
+      expect((await app.call("GET", `/apps/web/volumes/${copy}`)).body.state).toBe("created");
+    }
+  });
+
   test("a suspended Machine resumes", async () => {
     const app = await withRuntime(name);
     const id = await app.create();

@@ -4,4 +4,17 @@
 export const image = "machines-test/app:1";
 
 /** The commands in it (app/main.go). */
-export const commands = ["echo", "env", "true", "false", "sleep", "exit", "cat", "lookup", "get"];
+export const commands = [
+  "echo",
+  "env",
+  "true",
+  "false",
+  "sleep",
+  "exit",
+  "cat",
+  "write",
+  "mode",
+  "count",
+  "lookup",
+  "get",
+];

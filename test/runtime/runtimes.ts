@@ -37,6 +37,8 @@ export async function withRuntime(name: RuntimeName, options: ServiceOptions = {
         return networks.length;
       };
       await expect.poll(remaining, { interval: 20 }).toBe(0);
+      const { Volumes } = await docker.listVolumes({ filters: { label } });
+      for (const { Name } of Volumes ?? []) await allowing([404], docker.getVolume(Name).remove());
     });
   const started = await withApp({
     ...(name === "docker" ? { runtime: await dockerRuntime() } : {}),

@@ -19,6 +19,8 @@ export class Checker {
   readonly #results: Record<string, CheckResult>;
   readonly #timers = new Set<NodeJS.Timeout>();
   #ended = false;
+  #pauses = 0;
+  #isPaused = false;
 
   /** Begins at once; `portOf` gives the published port of a Machine's port. */
   constructor(machine: Subject, events: RuntimeEvents, portOf: (port: number) => number | undefined) {
@@ -36,15 +38,24 @@ export class Checker {
     for (const timer of this.#timers) clearTimeout(timer);
   }
 
+  /** Ignores the results of checks that were made while the Machine was paused. */
+  pause(isPaused: boolean): void {
+    this.#isPaused = isPaused;
+    this.#pauses++;
+  }
+
   async #run(named: NamedCheck, portOf: (port: number) => number | undefined, hasPassed: boolean): Promise<void> {
+    const pauses = this.#pauses;
     const port = named.port === undefined ? undefined : portOf(named.port);
     const result: CheckResult =
       port === undefined ? { status: "critical", output: "the check has no port" } : await probe(named, port);
     if (this.#ended) return;
-    this.#report(named.name, result);
-    const passed = hasPassed || result.status === "passing";
+    const isValid = pauses === this.#pauses && !this.#isPaused;
+    if (isValid) this.#report(named.name, result);
+    const passed = hasPassed || (isValid && result.status === "passing");
     const interval = millisecondsOf(named.check.interval, usualInterval);
-    this.#after(passed ? interval : Math.min(interval, firstInterval), () => void this.#run(named, portOf, passed));
+    const next = passed && isValid ? interval : Math.min(interval, firstInterval);
+    this.#after(next, () => void this.#run(named, portOf, passed));
   }
 
   #report(name: string, result: CheckResult): void {

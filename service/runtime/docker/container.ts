@@ -15,6 +15,7 @@ export const labels = {
   app: "machines-service.app",
   volume: "machines-service.volume",
   network: "machines-service.network",
+  copy: "machines-service.copy",
 } as const;
 
 const mib = 2 ** 20;
@@ -43,7 +44,17 @@ export const namesOf = ({ id, app, region, config }: Subject): string[] =>
 export function containerOptions(
   engine: Engine,
   machine: Subject,
-  { dataId, image, network }: { readonly dataId: string; readonly image: string; readonly network: string },
+  {
+    dataId,
+    image,
+    network,
+    mounts,
+  }: {
+    readonly dataId: string;
+    readonly image: string;
+    readonly network: string;
+    readonly mounts: Dockerode.MountSettings[];
+  },
 ): Dockerode.ContainerCreateOptions {
   const { id, app, version, config, memoryLimitMb } = machine;
   const { init = {}, dns = {}, stop_config: stop = {} } = config;
@@ -75,6 +86,7 @@ export function containerOptions(
         ? { DnsOptions: dns.options.map(({ name, value }) => (value === undefined ? name : `${name}:${value}`)) }
         : {}),
       NetworkMode: network,
+      ...(mounts.length === 0 ? {} : { Mounts: mounts }),
     },
     NetworkingConfig: { EndpointsConfig: { [network]: { Aliases: namesOf(machine) } } },
   };

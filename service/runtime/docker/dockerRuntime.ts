@@ -26,20 +26,13 @@ import { fetchImage, findImage } from "./images.ts";
 import { Networks } from "./networks.ts";
 import { memoryLimit } from "../memory.ts";
 import { stopRequest } from "../stopRequest.ts";
+import { pauses, Steps } from "./steps.ts";
 import { unsupported } from "./unsupported.ts";
+import { Volumes } from "./volumes.ts";
 
 type Inspected = Dockerode.ContainerInspectInfo;
 
-/** Pauses between two attempts while the engine does not answer. */
-const pauses = { first: 200, longest: 5000 };
 const mib = 2 ** 20;
-
-interface Work {
-  /** A change came while a step was running. */
-  again: boolean;
-  /** Resolves a pause early. */
-  wake: () => void;
-}
 
 /** How a running process is being stopped. */
 interface Stopping {
@@ -54,7 +47,8 @@ export class DockerRuntime implements Runtime {
   readonly #engine: Engine;
   readonly #host: RuntimeHost;
   readonly #networks: Networks;
-  readonly #work = new Map<string, Work>();
+  readonly #volumes: Volumes;
+  readonly #steps: Steps;
   readonly #requests = new Map<string, StopRequest>();
   readonly #stopping = new Map<string, Stopping>();
   readonly #checkers = new Map<string, Checker>();
@@ -65,6 +59,16 @@ export class DockerRuntime implements Runtime {
     this.#engine = engine;
     this.#host = host;
     this.#networks = new Networks(engine, host);
+    this.#volumes = new Volumes(engine, host, {
+      whilePaused: (machine, work) => this.#whilePaused(machine, work),
+      changed: (machine) => this.#changed(machine),
+    });
+    this.#steps = new Steps(host, "machine", async (id) => {
+      const before = host.subject(id)?.state;
+      await this.#step(id);
+      // A report may have moved the Machine into a state that needs another step.
+      return host.subject(id)?.state !== before;
+    });
   }
 
   get #docker(): Dockerode {
@@ -102,6 +106,10 @@ export class DockerRuntime implements Runtime {
 
   destroy({ id }: Subject): void {
     this.#changed(id);
+  }
+
+  volumeChanged(id: string): void {
+    this.#volumes.changed(id);
   }
 
   limitMemory({ id }: Subject): void {
@@ -181,7 +189,8 @@ export class DockerRuntime implements Runtime {
     this.#closed.abort();
     for (const checker of this.#checkers.values()) checker.end();
     for (const { timer } of this.#stopping.values()) clearTimeout(timer);
-    for (const { wake } of this.#work.values()) wake();
+    this.#steps.close();
+    this.#volumes.close();
     await this.#ended;
   }
 
@@ -220,6 +229,7 @@ export class DockerRuntime implements Runtime {
     const containers = await this.#docker.listContainers({ all: true, filters: this.#mine() });
     const ids = containers.flatMap(({ Labels }) => Labels[labels.machine] ?? []);
     for (const id of new Set([...ids, ...this.#host.ids()])) this.#changed(id);
+    await this.#volumes.lookAtAll();
     await this.#networks.removeUnused();
   }
 
@@ -227,43 +237,25 @@ export class DockerRuntime implements Runtime {
     label: [`${labels.data}=${this.#host.dataId}`, ...(id === undefined ? [] : [`${labels.machine}=${id}`])],
   });
 
-  /** A Machine or its container has changed. Steps of one Machine never overlap. */
+  /** A Machine or its container has changed. */
   #changed(id: string): void {
-    if (this.#closed.signal.aborted) return;
-    const working = this.#work.get(id);
-    if (working) {
-      working.again = true;
-      working.wake();
-      return;
-    }
-    const work: Work = { again: true, wake: () => {} };
-    this.#work.set(id, work);
-    void this.#continue(id, work);
+    this.#steps.changed(id);
   }
 
-  async #continue(id: string, work: Work): Promise<void> {
-    let pause = pauses.first;
-    while (work.again && !this.#closed.signal.aborted) {
-      work.again = false;
-      try {
-        // The call came inside a transaction, which may still be undone.
-        await new Promise(setImmediate);
-        await this.#host.settled();
-        const before = this.#host.subject(id)?.state;
-        await this.#step(id);
-        // A report may have moved the Machine into a state that needs another step.
-        if (this.#host.subject(id)?.state !== before) work.again = true;
-        pause = pauses.first;
-      } catch (error) {
-        if (this.#closed.signal.aborted) return;
-        this.#host.log.warn({ machine: id, reason: reasonOf(error) }, "the container engine refused or did not answer");
-        work.again = true;
-        await pauseOf(pause, work);
-        pause = Math.min(pause * 2, pauses.longest);
-      }
+  /** Does the work while the processes of the Machine stand still. */
+  async #whilePaused(id: string, work: () => Promise<void>): Promise<void> {
+    const release = await this.#steps.hold(id);
+    const checker = this.#checkers.get(id);
+    checker?.pause(true);
+    try {
+      const running = (await this.#all(id)).filter(({ State }) => State.Running && !State.Paused);
+      // 409: it ends at this moment.
+      for (const { Id } of running) await allowing([404, 409], this.#docker.getContainer(Id).pause());
+      await work();
+    } finally {
+      // The next step continues the container.
+      release();
     }
-    // At once after the last look at it: a later change begins again.
-    this.#work.delete(id);
   }
 
   /** Does what the state of a Machine needs now, and reports it. */
@@ -284,6 +276,7 @@ export class DockerRuntime implements Runtime {
       case "started":
         if (!container || !state?.Running) return events.exited(machine, exitOf(container));
         if (state.Paused) await this.#docker.getContainer(container.Id).unpause();
+        this.#checkers.get(id)?.pause(false);
         await this.#limit(machine, container);
         return this.#check(machine, container);
       case "stopping":
@@ -311,7 +304,7 @@ export class DockerRuntime implements Runtime {
       return this.#halt(machine.id, old, { ...stopRequest(machine.config.stop_config), signal: signalOf(old) });
     }
     try {
-      if (!ofVersion(all, machine.version)) await this.#create(machine, all);
+      if (!ofVersion(all, machine.version) && !(await this.#create(machine, all))) return;
     } catch (error) {
       if (isUnreachable(error)) throw error;
       return this.#host.events.unprepared(machine, reasonOf(error));
@@ -319,12 +312,17 @@ export class DockerRuntime implements Runtime {
     this.#host.events.prepared(machine);
   }
 
-  /** Creates a container. Of those before, it keeps the newest, whose logs may still be wanted. */
-  async #create(machine: Subject, before: readonly Inspected[]): Promise<Dockerode.Container> {
+  /**
+   * Creates a container; undefined as long as its volume is being written. Of the containers before, it keeps the newest, whose
+   * logs may still be wanted.
+   */
+  async #create(machine: Subject, before: readonly Inspected[]): Promise<Dockerode.Container | undefined> {
+    const mounts = await this.#volumes.mountsOf(machine);
+    if (!mounts) return undefined;
     const image = await fetchImage(this.#engine, machine);
     const network = await this.#networks.ensure(machine.network);
     const container = await this.#docker.createContainer(
-      containerOptions(this.#engine, machine, { dataId: this.#host.dataId, image, network }),
+      containerOptions(this.#engine, machine, { dataId: this.#host.dataId, image, network, mounts }),
     );
     const files = await filesOf(machine);
     if (files) await container.putArchive(files, { path: "/" });
@@ -347,6 +345,7 @@ export class DockerRuntime implements Runtime {
     const canStart = container && (container.State.Status === "created" || persist !== "never");
     try {
       const fresh = canStart ? this.#docker.getContainer(container.Id) : await this.#create(machine, all);
+      if (!fresh) return;
       await allowing([304], fresh.start());
     } catch (error) {
       if (isUnreachable(error)) throw error;
@@ -453,16 +452,6 @@ export class DockerRuntime implements Runtime {
 /** The newest container of a version. */
 const ofVersion = (all: readonly Inspected[], version: string): Inspected | undefined =>
   all.find(({ Config }) => Config.Labels[labels.version] === version);
-
-/** Waits before the next attempt; a change ends the wait early. */
-const pauseOf = (ms: number, work: Work): Promise<void> =>
-  new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    work.wake = () => {
-      clearTimeout(timer);
-      resolve();
-    };
-  });
 
 /** How the process of a container ended. */
 function exitOf(container: Inspected | undefined): Exit {

@@ -7,7 +7,11 @@ const reasons: readonly {
   readonly why: string;
 }[] = [
   { field: "config.containers", asked: ({ containers }) => containers?.length, why: "runs one container per Machine" },
-  { field: "config.mounts", asked: ({ mounts }) => mounts?.length, why: "does not mount volumes yet" },
+  {
+    field: "config.mounts[0].extend_threshold_percent",
+    asked: ({ mounts }) => mounts?.some(({ extend_threshold_percent: threshold }) => threshold),
+    why: "does not limit the size of volumes",
+  },
   { field: "config.processes", asked: ({ processes }) => processes?.length, why: "runs one process per Machine" },
   { field: "config.volumes", asked: ({ volumes }) => volumes?.length, why: "mounts only volumes of the App" },
   { field: "config.guest.gpus", asked: ({ guest }) => guest?.gpus, why: "has no GPUs" },

@@ -35,6 +35,12 @@ func main() {
 		os.Exit(number(args[0]))
 	case "cat":
 		cat(args)
+	case "write":
+		write(args[0], args[1])
+	case "mode":
+		mode(args[0])
+	case "count":
+		count(args[0])
 	case "lookup":
 		lookup(args[0])
 	case "get":
@@ -66,6 +72,41 @@ func cat(paths []string) {
 		os.Stdout.Write(text)
 	}
 	if failed {
+		os.Exit(1)
+	}
+}
+
+// write copies its input into a file with this mode, of user 1000.
+func write(path, mode string) {
+	bits, _ := strconv.ParseUint(mode, 8, 32)
+	text, _ := io.ReadAll(os.Stdin)
+	must(os.WriteFile(path, text, 0o600))
+	must(os.Chown(path, 1000, 1000))
+	must(os.Chmod(path, os.FileMode(bits)))
+}
+
+func mode(path string) {
+	info, err := os.Stat(path)
+	must(err)
+	fmt.Printf("%o %d\n", info.Mode().Perm(), info.Sys().(*syscall.Stat_t).Uid)
+}
+
+// count writes rising numbers, each into the file first and then into the file second. A copy that follows the names needs time
+// for the large file between them.
+func count(folder string) {
+	must(os.WriteFile(filepath.Join(folder, "large"), make([]byte, 32<<20), 0o644))
+	for number := 1; ; number++ {
+		for _, name := range []string{"first", "second"} {
+			file := filepath.Join(folder, name)
+			must(os.WriteFile(file+".new", []byte(strconv.Itoa(number)), 0o644))
+			must(os.Rename(file+".new", file))
+		}
+	}
+}
+
+func must(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }

@@ -1,0 +1,101 @@
+// Level-triggered work: a change of something only says that its next step is due. A step looks at what is wanted and what is
+// there, and does what is missing. It is repeated until it succeeds.
+import type { RuntimeHost } from "../runtime.ts";
+import { reasonOf } from "./engine.ts";
+
+/** Pauses between two attempts while the engine does not answer. */
+export const pauses = { first: 200, longest: 5000 };
+
+interface Work {
+  /** A change came while a step was running. */
+  again: boolean;
+  /** Resolves a pause early. */
+  wake: () => void;
+  /** Resolves when this work has ended. */
+  ended: Promise<void>;
+}
+
+/** The steps of one kind of thing. Those of one thing never overlap. */
+export class Steps {
+  readonly #host: Pick<RuntimeHost, "settled" | "log">;
+  readonly #kind: string;
+  /** Does one step; true if another one is due. */
+  readonly #step: (id: string) => Promise<boolean>;
+  readonly #work = new Map<string, Work>();
+  readonly #held = new Map<string, number>();
+  #isClosed = false;
+
+  constructor(host: Pick<RuntimeHost, "settled" | "log">, kind: string, step: (id: string) => Promise<boolean>) {
+    this.#host = host;
+    this.#kind = kind;
+    this.#step = step;
+  }
+
+  /** Something has changed, or may have. */
+  changed(id: string): void {
+    if (this.#isClosed || this.#held.has(id)) return;
+    const working = this.#work.get(id);
+    if (working) {
+      working.again = true;
+      working.wake();
+      return;
+    }
+    const work: Work = { again: true, wake: () => {}, ended: Promise.resolve() };
+    this.#work.set(id, work);
+    work.ended = this.#continue(id, work);
+  }
+
+  /** Lets the current step end, and begins none until the returned function is called. */
+  async hold(id: string): Promise<() => void> {
+    this.#held.set(id, (this.#held.get(id) ?? 0) + 1);
+    this.#work.get(id)?.wake();
+    await this.#work.get(id)?.ended;
+    return () => {
+      const others = (this.#held.get(id) ?? 1) - 1;
+      if (others > 0) return void this.#held.set(id, others);
+      this.#held.delete(id);
+      this.changed(id);
+    };
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    for (const { wake } of this.#work.values()) wake();
+  }
+
+  async #continue(id: string, work: Work): Promise<void> {
+    let pause = pauses.first;
+    let logged: string | undefined;
+    while (work.again && !this.#isClosed && !this.#held.has(id)) {
+      work.again = false;
+      try {
+        // The call came inside a transaction, which may still be undone.
+        await new Promise(setImmediate);
+        await this.#host.settled();
+        if (await this.#step(id)) work.again = true;
+        pause = pauses.first;
+      } catch (error) {
+        if (this.#isClosed) return;
+        const reason = reasonOf(error);
+        if (reason !== logged)
+          this.#host.log.warn({ [this.#kind]: id, reason }, "the container engine refused or did not answer");
+        logged = reason;
+        work.again = true;
+        await pauseOf(pause, work);
+        pause = Math.min(pause * 2, pauses.longest);
+      }
+    }
+    // At once after the last look at it: a later change begins again.
+    this.#work.delete(id);
+  }
+}
+
+/** Waits before the next attempt; a change ends the wait early. */
+const pauseOf = (ms: number, work: Work): Promise<void> =>
+  new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    work.wake = () => {
+      clearTimeout(timer);
+      resolve();
+    };
+  });

@@ -1,0 +1,232 @@
+// Volumes and snapshots as volumes of the engine. A copy is written while the Machine that uses its source is paused. Nothing is
+// removed before the service has deleted it, nor while a copy of it is missing.
+import { pipeline, Transform } from "node:stream";
+import type Dockerode from "dockerode";
+import type { RuntimeHost, Subject, VolumeSubject } from "../runtime.ts";
+import { labels } from "./container.ts";
+import { allowing, reasonOf, type Engine } from "./engine.ts";
+import { Steps } from "./steps.ts";
+import { tarOf } from "./tar.ts";
+
+const folder = "/data";
+
+/** What volumes need from the Machines. */
+export interface MachinesOfVolumes {
+  /** Does the work while nothing in the Machine runs. */
+  whilePaused(machine: string, work: () => Promise<void>): Promise<void>;
+  /** A volume that the Machine waits for may be ready. */
+  changed(machine: string): void;
+}
+
+/** The volumes and snapshots of a service. */
+export class Volumes {
+  readonly #engine: Engine;
+  readonly #host: RuntimeHost;
+  readonly #machines: MachinesOfVolumes;
+  readonly #steps: Steps;
+  /** Why a volume could not be written so far. */
+  readonly #reasons = new Map<string, string>();
+  #empty: Promise<string> | undefined;
+
+  constructor(engine: Engine, host: RuntimeHost, machines: MachinesOfVolumes) {
+    this.#engine = engine;
+    this.#host = host;
+    this.#machines = machines;
+    this.#steps = new Steps(host, "volume", (id) => this.#step(id));
+  }
+
+  get #docker(): Dockerode {
+    return this.#engine.docker;
+  }
+
+  /** A volume or snapshot was created or deleted. */
+  changed(id: string): void {
+    this.#steps.changed(id);
+  }
+
+  /** Continues with what was interrupted. */
+  async lookAtAll(): Promise<void> {
+    for (const id of this.#host.unsettledVolumes()) this.changed(id);
+    const filters = { label: [`${labels.data}=${this.#host.dataId}`] };
+    const { Volumes: found } = await this.#docker.listVolumes({ filters });
+    for (const { Name, Labels } of found ?? []) {
+      const id = Labels?.[labels.volume] ?? "";
+      if (!this.#host.volume(id) && !this.#host.unsettledVolumes().includes(id))
+        this.#host.log.warn(
+          { volume: id, name: Name },
+          "the service does not know this volume of the engine; it is kept",
+        );
+    }
+  }
+
+  close(): void {
+    this.#steps.close();
+  }
+
+  /**
+   * The mounts of a Machine as the engine wants them; undefined as long as a volume is being written.
+   * @throws Error if a volume cannot be mounted.
+   */
+  async mountsOf({ config }: Subject): Promise<Dockerode.MountSettings[] | undefined> {
+    const mounts: Dockerode.MountSettings[] = [];
+    for (const { volume, path } of config.mounts ?? []) {
+      if (!this.#host.volume(volume)?.isWritten) {
+        const reason = this.#reasons.get(volume);
+        if (reason !== undefined) throw new Error(`volume ${volume} could not be written: ${reason}`);
+        return undefined;
+      }
+      // An engine creates a volume that is missing, and the Machine would begin without its data.
+      if (!(await this.#find(volume)))
+        throw new Error(
+          `volume ${volume} is missing in the container engine; create a volume from one of its snapshots`,
+        );
+      mounts.push({ Type: "volume", Source: this.#nameOf(volume), Target: path, VolumeOptions: ownContents });
+    }
+    return mounts;
+  }
+
+  #nameOf(id: string): string {
+    return `machines-${this.#host.dataId.slice(0, 8)}-${id}`;
+  }
+
+  #find(id: string): Promise<Dockerode.VolumeInspectInfo | undefined> {
+    return allowing([404], this.#docker.getVolume(this.#nameOf(id)).inspect());
+  }
+
+  async #step(id: string): Promise<boolean> {
+    const subject = this.#host.volume(id);
+    if (!subject) {
+      if (this.#host.unsettledVolumes().includes(id)) await this.#discard(id);
+    } else if (!subject.isWritten) {
+      try {
+        await this.#write(subject);
+      } catch (error) {
+        this.#reasons.set(id, reasonOf(error));
+        if (subject.machine !== null) this.#machines.changed(subject.machine);
+        throw error;
+      }
+    }
+    return false;
+  }
+
+  async #discard(id: string): Promise<void> {
+    // A copy that is not complete needs it; it comes back here when it is written.
+    if (this.#copiesOf(id).length > 0) return;
+    await this.#remove(id);
+    this.#host.events.discarded(id);
+  }
+
+  /** The volumes and snapshots that have yet to be copied from this one. */
+  #copiesOf(id: string): string[] {
+    return this.#host.unsettledVolumes().filter((other) => this.#host.volume(other)?.source === id);
+  }
+
+  async #write({ id, source }: VolumeSubject): Promise<void> {
+    let bytes = 0;
+    if (source === null) await this.#create(id);
+    else {
+      const from = this.#host.volume(source);
+      // It comes back here when its source is written.
+      if (from && !from.isWritten) return;
+      if (!(await this.#find(source))) throw new Error(`its source ${source} is missing in the container engine`);
+      if (await this.#isMounted(id)) this.#host.log.warn({ volume: id }, "the volume was written before");
+      else {
+        // What an interrupted copy has left.
+        await this.#remove(id);
+        await this.#create(id);
+        const copy = async (): Promise<void> => {
+          bytes = await this.#copy(source, id);
+        };
+        const machine = from?.machine ?? null;
+        await (machine === null ? copy() : this.#machines.whilePaused(machine, copy));
+      }
+    }
+    this.#reasons.delete(id);
+    this.#host.events.written(id, bytes);
+    for (const other of [...this.#copiesOf(id), ...(source === null ? [] : [source])]) this.changed(other);
+    const machine = this.#host.volume(id)?.machine;
+    if (machine) this.#machines.changed(machine);
+    // It was deleted meanwhile.
+    if (!this.#host.volume(id)) this.changed(id);
+  }
+
+  async #create(id: string): Promise<void> {
+    const Labels = { [labels.data]: this.#host.dataId, [labels.volume]: id };
+    await this.#docker.createVolume({ Name: this.#nameOf(id), Labels });
+  }
+
+  async #remove(id: string): Promise<void> {
+    await this.#removeHelpers(id);
+    await allowing([404], this.#docker.getVolume(this.#nameOf(id)).remove());
+  }
+
+  /** Whether a Machine has a container with it, so that it may have new data. */
+  async #isMounted(id: string): Promise<boolean> {
+    const filters = { volume: [this.#nameOf(id)], label: [labels.machine] };
+    return (await this.#docker.listContainers({ all: true, filters })).length > 0;
+  }
+
+  /** Copies the contents, with owners and modes, through two containers that never start. Returns the number of bytes. */
+  async #copy(from: string, to: string): Promise<number> {
+    await this.#removeHelpers(to);
+    const [source, target] = [await this.#helper(from, to), await this.#helper(to, to)];
+    const failed = new AbortController();
+    try {
+      let bytes = 0;
+      const counted = new Transform({
+        transform(chunk: Buffer, _encoding, done) {
+          bytes += chunk.length;
+          done(null, chunk);
+        },
+      });
+      pipeline(await source.getArchive({ path: `${folder}/.` }), counted, (error) => {
+        if (error) failed.abort(error);
+      });
+      await target.putArchive(counted, { path: folder, abortSignal: failed.signal });
+      failed.signal.throwIfAborted();
+      return bytes;
+    } finally {
+      await this.#removeHelpers(to);
+    }
+  }
+
+  async #helper(volume: string, of: string): Promise<Dockerode.Container> {
+    return this.#docker.createContainer({
+      Image: await (this.#empty ??= this.#emptyImage()),
+      Cmd: ["/never-started"],
+      Labels: { [labels.data]: this.#host.dataId, [labels.copy]: of },
+      HostConfig: {
+        Mounts: [{ Type: "volume", Source: this.#nameOf(volume), Target: folder, VolumeOptions: ownContents }],
+        NetworkMode: "none",
+      },
+    });
+  }
+
+  async #removeHelpers(of: string): Promise<void> {
+    const filters = { label: [`${labels.data}=${this.#host.dataId}`, `${labels.copy}=${of}`] };
+    for (const { Id } of await this.#docker.listContainers({ all: true, filters }))
+      await allowing([404, 409], this.#docker.getContainer(Id).remove({ force: true }));
+  }
+
+  /** An image with nothing in it but the folder. */
+  async #emptyImage(): Promise<string> {
+    const name = "machines-service/copy:1";
+    try {
+      const archive = await tarOf([{ name: folder.slice(1), type: "directory", mode: 0o755 }]);
+      const [repo, tag] = name.split(":");
+      // Its types know neither buffers nor these options, and that it returns a promise.
+      const importing: unknown = this.#docker.importImage(archive as never, { repo, tag } as never);
+      const progress = (await importing) as NodeJS.ReadableStream;
+      await new Promise<void>((resolve, reject) => {
+        this.#docker.modem.followProgress(progress, (error) => (error ? reject(error) : resolve()));
+      });
+      return name;
+    } catch (error) {
+      this.#empty = undefined;
+      throw error;
+    }
+  }
+}
+
+/** A new volume stays empty; the engine does not copy what the image has at the path. */
+const ownContents = { NoCopy: true, Labels: {}, DriverConfig: { Name: "", Options: {} } };
