@@ -17,6 +17,7 @@ import * as volumes from "./lifecycle/volumes.ts";
 import { Waits } from "./time/waits.ts";
 import { Metrics } from "./http/metrics.ts";
 import { addMetaRoutes } from "./http/metaRoutes.ts";
+import { Proxy } from "./proxy/proxy.ts";
 import { RateLimits, type RateLimitProfile } from "./http/rateLimits.ts";
 import type { EngineFactory, EngineHost } from "./runtime/postgresEngine.ts";
 import { SimulatedPostgres } from "./runtime/simulatedPostgres.ts";
@@ -83,6 +84,8 @@ export interface Service {
   /** Counts requests; `limited` is the number of refused ones. */
   readonly rateLimits: RateLimits;
   readonly context: Context;
+  /** Makes services of Machines reachable on this computer; undefined with a runtime whose Machines cannot be reached. */
+  readonly proxy: Proxy | undefined;
   /** Folder of the data; undefined in memory. */
   readonly folder: string | undefined;
   /** Ends held requests, gives the others three seconds to finish, and releases the data folder. */
@@ -114,7 +117,9 @@ export function createService(options: ServiceOptions = {}): Service {
     const app = createServer({ log: options.log, requestId, tls: options.tls, limits });
     const waits = new Waits(clock, mostHeld(limits), () => store.unsettled);
     const mark = folder === undefined ? undefined : new Mark(store, storeFile(folder));
-    const context = createContext(store, folder, clock, random, delays, options, app.log, waits, mark);
+    const context = createContext(store, folder, clock, random, delays, options, app.log, waits, mark, () => proxy);
+    const { reach } = context.runtime;
+    const proxy: Proxy | undefined = reach && new Proxy(context, reach, folder);
     const token = firstToken(store, folder, context.ids, clock.now());
     const faults = new Faults();
     const audit = new Audit();
@@ -143,13 +148,14 @@ export function createService(options: ServiceOptions = {}): Service {
       const giveUp = setTimeout(() => app.server.closeAllConnections(), closingMs);
       await app.close();
       clearTimeout(giveUp);
+      await proxy?.close();
       context.timers.disarm();
       await context.runtime.close?.();
       store.close();
       mark?.close();
       lock?.release();
     };
-    return { app, token, faults, rateLimits, audit, context, folder, close: () => (closing ??= end()) };
+    return { app, token, faults, rateLimits, audit, context, proxy, folder, close: () => (closing ??= end()) };
   } catch (error) {
     lock?.release();
     throw error;
@@ -178,6 +184,7 @@ function createContext(
   log: FastifyBaseLogger,
   waits: Waits,
   mark: Mark | undefined,
+  proxy: () => Proxy | undefined,
 ): Context {
   const lastEvent = store.get<{ id: string | null }>("SELECT max(id) AS id FROM events")?.id ?? undefined;
   const lastVersion =
@@ -215,6 +222,11 @@ function createContext(
     ids: () => store.all<{ id: string }>("SELECT id FROM machines WHERE destroyed_at IS NULL").map(({ id }) => id),
     volume: (id) => volumes.volumeSubject(context, id),
     unsettledVolumes: () => volumes.unsettledVolumes(context),
+    reachable: (machine) => proxy()?.changed(new Set([machine])),
+    unreachable: (ports) => {
+      for (const port of ports) proxy()?.forget(port);
+    },
+    drained: (machine) => proxy()?.drained(machine),
     settled: async () => {
       await store.unsettled;
     },
@@ -283,6 +295,7 @@ function createContext(
       mark?.write();
       timers.arm();
       waits.wake(touched);
+      proxy()?.changed(touched);
     },
   };
   return context;

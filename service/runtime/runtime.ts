@@ -6,6 +6,14 @@ import type { Clock } from "../time/clock.ts";
 import type { Delays } from "../time/delays.ts";
 import type { Timers } from "../time/timers.ts";
 
+/** How the proxy reaches the Machines of a runtime that really runs them. */
+export interface Reach {
+  /** The port of this computer at which a port of a started Machine is reached; undefined if it is not, yet. */
+  publishedPort(machine: string, port: number): number | undefined;
+  /** Resolves with true once a program listens there, with false if the Machine no longer runs. */
+  listens(machine: string, port: number): Promise<boolean>;
+}
+
 /** A Machine in the form of a runtime. */
 export interface Subject {
   readonly id: string;
@@ -170,6 +178,8 @@ export interface Runtime {
    * `discarded`. A runtime without this method keeps no data.
    */
   volumeChanged?(id: string): void;
+  /** Omitted by a runtime whose Machines cannot be reached; the service then has no proxy. */
+  readonly reach?: Reach;
   /** A timer that the runtime set through its host is due. */
   due?(kind: RuntimeTimer, id: string): void;
   /** Compares what runs with the store, after a start of the service, and continues from there. */
@@ -195,6 +205,12 @@ export interface RuntimeHost {
   volume(id: string): VolumeSubject | undefined;
   /** Ids of volumes and snapshots that are not yet written, or deleted and not yet discarded. */
   unsettledVolumes(): readonly string[];
+  /** The ports of a Machine can be reached now. */
+  reachable(machine: string): void;
+  /** Ports of this computer that were a Machine's are free again. */
+  unreachable(ports: readonly number[]): void;
+  /** Resolves once the proxy has no open request to a Machine; undefined if it has none now. */
+  drained(machine: string): Promise<void> | undefined;
   /** Resolves once the changes that a call of the runtime belongs to are durable. */
   settled(): Promise<void>;
   /** Identifies the data of this service among those of other services; it never changes. */

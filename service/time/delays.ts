@@ -29,6 +29,8 @@ const believable = {
   /** One step in the lifecycle of a Postgres cluster. */
   cluster: 1000,
   backup: 500,
+  /** ASSUMED: a Machine that autostop may stop is idle after a minute without a request. */
+  idle: 60_000,
 };
 
 /** Milliseconds of every delay. */
@@ -43,10 +45,10 @@ const none = Object.fromEntries(Object.keys(believable).map((name) => [name, 0])
  * Named sets of delays: `believable` for people; `none` for tests, in which a request is answered after all its effects. There too
  * a Machine that always restarts has a pause, because it would block all other work.
  */
-export const delayProfiles = { believable, none: { ...none, retryAlways: 1000 } } as const satisfies Record<
-  string,
-  Delays
->;
+export const delayProfiles = {
+  believable,
+  none: { ...none, retryAlways: 1000, idle: 60_000 },
+} as const satisfies Record<string, Delays>;
 
 /** Name of a set of delays. */
 export type DelayProfile = keyof typeof delayProfiles;

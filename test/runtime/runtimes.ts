@@ -44,6 +44,7 @@ export async function withRuntime(name: RuntimeName, options: ServiceOptions = {
     ...(name === "docker" ? { runtime: await dockerRuntime() } : {}),
     ...options,
   });
+  await started.service.proxy?.listen({ http: 0, https: 0 });
   const machine = (config: object = {}, more: object = {}) => started.machine({ image, ...config }, more);
   const app = {
     ...started,

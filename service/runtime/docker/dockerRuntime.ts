@@ -14,6 +14,7 @@ import type {
   Memory,
   Outcome,
   Process,
+  Reach,
   Runtime,
   RuntimeHost,
   StopRequest,
@@ -24,6 +25,7 @@ import { containerOptions, filesOf, labels, memoryLimits } from "./container.ts"
 import { allowing, engineGone, isAnswered, isUnreachable, reasonOf, type Engine } from "./engine.ts";
 import { fetchImage, findImage } from "./images.ts";
 import { Networks } from "./networks.ts";
+import { accepts } from "./probe.ts";
 import { memoryLimit } from "../memory.ts";
 import { stopRequest } from "../stopRequest.ts";
 import { pauses, Steps } from "./steps.ts";
@@ -37,13 +39,34 @@ const mib = 2 ** 20;
 /** How a running process is being stopped. */
 interface Stopping {
   readonly container: string;
-  readonly timer: NodeJS.Timeout;
+  timer?: NodeJS.Timeout;
+  isSent: boolean;
   isLate: boolean;
+}
+
+/** Pause between two attempts to connect to a program that does not listen yet. */
+const listenPause = 50;
+
+/** The ports of a container, and where this computer has them. */
+interface Published {
+  readonly container: string;
+  readonly ports: ReadonlyMap<number, number>;
 }
 
 /** Runs Machines as containers of an engine. */
 export class DockerRuntime implements Runtime {
   readonly name = "docker";
+  readonly reach: Reach = {
+    publishedPort: (machine, port) => this.#ports.get(machine)?.ports.get(port),
+    listens: async (machine, port) => {
+      for (;;) {
+        const published = this.#ports.get(machine)?.ports.get(port);
+        if (published === undefined || this.#closed.signal.aborted) return false;
+        if (await accepts(published)) return true;
+        await sleep(listenPause);
+      }
+    },
+  };
   readonly #engine: Engine;
   readonly #host: RuntimeHost;
   readonly #networks: Networks;
@@ -51,7 +74,10 @@ export class DockerRuntime implements Runtime {
   readonly #steps: Steps;
   readonly #requests = new Map<string, StopRequest>();
   readonly #stopping = new Map<string, Stopping>();
+  readonly #draining = new Map<string, { isOver: boolean; readonly timer: NodeJS.Timeout }>();
   readonly #checkers = new Map<string, Checker>();
+  /** The published ports of started Machines. */
+  readonly #ports = new Map<string, Published>();
   readonly #closed = new AbortController();
   #ended: Promise<void> | undefined;
 
@@ -188,7 +214,7 @@ export class DockerRuntime implements Runtime {
   async close(): Promise<void> {
     this.#closed.abort();
     for (const checker of this.#checkers.values()) checker.end();
-    for (const { timer } of this.#stopping.values()) clearTimeout(timer);
+    for (const { timer } of [...this.#stopping.values(), ...this.#draining.values()]) clearTimeout(timer);
     this.#steps.close();
     this.#volumes.close();
     await this.#ended;
@@ -261,7 +287,10 @@ export class DockerRuntime implements Runtime {
   /** Does what the state of a Machine needs now, and reports it. */
   async #step(id: string): Promise<void> {
     const machine = this.#host.subject(id);
-    if (machine?.state !== "started") this.#endChecks(id);
+    if (machine?.state !== "started") {
+      this.#endChecks(id);
+      this.#unpublish(id);
+    }
     if (!machine) return this.#remove(id);
     const { events } = this.#host;
     const all = await this.#all(id);
@@ -278,15 +307,21 @@ export class DockerRuntime implements Runtime {
         if (state.Paused) await this.#docker.getContainer(container.Id).unpause();
         this.#checkers.get(id)?.pause(false);
         await this.#limit(machine, container);
-        return this.#check(machine, container);
+        this.#publish(id, container);
+        return this.#check(machine);
       case "stopping":
       case "restarting":
         return this.#end(machine, container);
       case "suspending":
         if (!container || !state?.Running) return events.exited(machine, exitOf(container));
-        if (!state.Paused) await this.#docker.getContainer(container.Id).pause();
+        if (!state.Paused) {
+          if (this.#isDraining(id, stopRequest(machine.config.stop_config).timeoutMs)) return;
+          await this.#docker.getContainer(container.Id).pause();
+        }
+        this.#forgetStop(id);
         return events.suspended(machine);
       case "destroying":
+        if (state?.Running && this.#isDraining(id, stopRequest(machine.config.stop_config).timeoutMs)) return;
         await this.#remove(id);
         return events.destroyed(machine);
       case "stopped":
@@ -365,22 +400,36 @@ export class DockerRuntime implements Runtime {
 
   /** One step of stopping a container: the signal first, and later, when its time is over, the kill. */
   async #halt(id: string, container: Inspected, { signal, timeoutMs }: StopRequest): Promise<void> {
-    const stopping = this.#stopping.get(id);
-    if (stopping?.container === container.Id) {
-      if (stopping.isLate) await this.#kill(container);
-      return;
-    }
+    const before = this.#stopping.get(id);
+    const stopping =
+      before?.container === container.Id ? before : { container: container.Id, isSent: false, isLate: false };
+    this.#stopping.set(id, stopping);
+    if (stopping.isLate) return this.#kill(container);
+    if (stopping.isSent || this.#isDraining(id, timeoutMs)) return;
+    stopping.isSent = true;
     if (container.State.Paused) await this.#docker.getContainer(container.Id).unpause();
-    const begun: Stopping = {
-      container: container.Id,
-      isLate: false,
-      timer: setTimeout(() => {
-        begun.isLate = true;
-        this.#changed(id);
-      }, timeoutMs),
-    };
-    this.#stopping.set(id, begun);
+    stopping.timer = setTimeout(() => {
+      stopping.isLate = true;
+      this.#changed(id);
+    }, timeoutMs);
     await allowing([404, 409], this.#docker.getContainer(container.Id).kill({ signal }));
+  }
+
+  /** Whether requests of the proxy are still open. The step is repeated when they have ended, or when the time is over. */
+  #isDraining(id: string, timeoutMs: number): boolean {
+    const draining = this.#draining.get(id);
+    if (draining) return !draining.isOver;
+    const drained = this.#host.drained(id);
+    if (!drained) return false;
+    const over = (): void => {
+      begun.isOver = true;
+      clearTimeout(begun.timer);
+      this.#changed(id);
+    };
+    const begun = { isOver: false, timer: setTimeout(over, timeoutMs) };
+    this.#draining.set(id, begun);
+    void drained.then(over);
+    return true;
   }
 
   async #kill({ Id, State }: Inspected): Promise<void> {
@@ -391,6 +440,8 @@ export class DockerRuntime implements Runtime {
   #forgetStop(id: string): void {
     clearTimeout(this.#stopping.get(id)?.timer);
     this.#stopping.delete(id);
+    clearTimeout(this.#draining.get(id)?.timer);
+    this.#draining.delete(id);
     this.#requests.delete(id);
   }
 
@@ -399,13 +450,31 @@ export class DockerRuntime implements Runtime {
     if (HostConfig.Memory !== limits.Memory) await this.#docker.getContainer(Id).update(limits);
   }
 
-  #check(machine: Subject, { NetworkSettings }: Inspected): void {
+  #check(machine: Subject): void {
     const before = this.#checkers.get(machine.id);
     if (before?.version === machine.version) return;
     before?.end();
-    const portOf = (port: number): number | undefined =>
-      Number(NetworkSettings.Ports[`${port}/tcp`]?.[0]?.HostPort) || undefined;
+    const portOf = (port: number): number | undefined => this.reach.publishedPort(machine.id, port);
     this.#checkers.set(machine.id, new Checker(machine, this.#host.events, portOf));
+  }
+
+  /** Remembers where the ports of a started Machine are. */
+  #publish(id: string, { Id, NetworkSettings }: Inspected): void {
+    if (this.#ports.get(id)?.container === Id) return;
+    this.#unpublish(id);
+    const ports = Object.entries(NetworkSettings.Ports).flatMap(([name, at]): [number, number][] => {
+      const [port, protocol] = name.split("/");
+      // Without a port there, the engine does not publish it.
+      return protocol === "tcp" && at?.[0] ? [[Number(port), Number(at[0].HostPort)]] : [];
+    });
+    this.#ports.set(id, { container: Id, ports: new Map(ports) });
+    this.#host.reachable(id);
+  }
+
+  #unpublish(id: string): void {
+    const before = this.#ports.get(id);
+    this.#ports.delete(id);
+    if (before) this.#host.unreachable([...before.ports.values()]);
   }
 
   #endChecks(id: string): void {

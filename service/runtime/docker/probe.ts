@@ -22,7 +22,14 @@ const critical = (output: string): CheckResult => ({ status: "critical", output 
 export const probe = (named: NamedCheck, port: number): Promise<CheckResult> =>
   named.type === "http" ? probeHttp(named, port) : probeTcp(named, port);
 
-function probeTcp({ check }: NamedCheck, port: number): Promise<CheckResult> {
+/** Whether a program listens behind a published port. */
+export const accepts = async (port: number): Promise<boolean> =>
+  (await connectTo(port, usualTimeout)).status === "passing";
+
+const probeTcp = ({ check }: NamedCheck, port: number): Promise<CheckResult> =>
+  connectTo(port, millisecondsOf(check.timeout, usualTimeout));
+
+function connectTo(port: number, timeout: number): Promise<CheckResult> {
   return new Promise((resolve) => {
     const socket = connect({ host: "127.0.0.1", port });
     const end = (result: CheckResult): void => {
@@ -30,7 +37,6 @@ function probeTcp({ check }: NamedCheck, port: number): Promise<CheckResult> {
       socket.destroy();
       resolve(result);
     };
-    const timeout = millisecondsOf(check.timeout, usualTimeout);
     let timer = setTimeout(() => end(critical("no connection in time")), timeout);
     socket.on("connect", () => {
       clearTimeout(timer);

@@ -5,6 +5,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -184,5 +185,47 @@ func serve() {
 		}
 		w.Write(text)
 	})
+	// Two lines, and between them a pause.
+	http.HandleFunc("/slow/", func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintln(w, "begun")
+		w.(http.Flusher).Flush()
+		time.Sleep(time.Duration(number(strings.TrimPrefix(r.URL.Path, "/slow/"))) * time.Millisecond)
+		fmt.Fprintln(w, "ended")
+	})
+	http.HandleFunc("/headers", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Removed", "yes")
+		json.NewEncoder(w).Encode(r.Header)
+	})
+	http.HandleFunc("/length", func(w http.ResponseWriter, r *http.Request) {
+		length, _ := io.Copy(io.Discard, r.Body)
+		fmt.Fprintln(w, length)
+	})
+	// Another protocol: every byte comes back.
+	http.HandleFunc("/upgrade", func(w http.ResponseWriter, r *http.Request) {
+		connection, buffered, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			return
+		}
+		defer connection.Close()
+		fmt.Fprint(connection, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+		io.Copy(connection, buffered)
+	})
+	go raw()
 	fmt.Println(http.ListenAndServe(":8080", nil))
+}
+
+// raw returns on port 9000 what it gets.
+func raw() {
+	listener, err := net.Listen("tcp", ":9000")
+	must(err)
+	for {
+		connection, err := listener.Accept()
+		if err != nil {
+			continue
+		}
+		go func() {
+			defer connection.Close()
+			io.Copy(connection, connection)
+		}()
+	}
 }

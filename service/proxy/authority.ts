@@ -1,0 +1,112 @@
+// A local certificate authority, for HTTPS on this computer. Its root is in the data folder, where people can find it to trust it.
+import "reflect-metadata";
+import { createPrivateKey, webcrypto } from "node:crypto";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { createSecureContext, type SecureContext } from "node:tls";
+import * as x509 from "@peculiar/x509";
+import { writePrivately } from "../store/privateFile.ts";
+
+const algorithm = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" };
+const day = 24 * 3600_000;
+const years = 10 * 365 * day;
+// Clients refuse certificates that are valid for more than 398 days.
+const leafDays = 397;
+
+interface Root {
+  readonly certificate: x509.X509Certificate;
+  readonly key: webcrypto.CryptoKey;
+}
+
+interface Leaf {
+  readonly key: string;
+  readonly cert: string;
+  readonly renewFrom: number;
+}
+
+/** The file with the root certificate of a data folder. */
+export const rootFile = (folder: string): string => join(folder, "local-ca.pem");
+
+/** Issues certificates for host names. */
+export class Authority {
+  readonly #folder: string | undefined;
+  readonly #leaves = new Map<string, Promise<Leaf>>();
+  #root: Promise<Root> | undefined;
+
+  /** Keeps its root in a folder, or in memory. */
+  constructor(folder: string | undefined) {
+    this.#folder = folder;
+  }
+
+  /** The root certificate in PEM. */
+  async root(): Promise<string> {
+    return (await (this.#root ??= this.#load())).certificate.toString("pem");
+  }
+
+  /** The certificate for a host name, and its key, in PEM. */
+  async certificateFor(host: string): Promise<Pick<Leaf, "key" | "cert">> {
+    const known = await this.#leaves.get(host);
+    if (known && known.renewFrom > Date.now()) return known;
+    const issued = this.#issue(host);
+    this.#leaves.set(host, issued);
+    return issued;
+  }
+
+  /** The same for a server. */
+  async contextFor(host: string): Promise<SecureContext> {
+    return createSecureContext(await this.certificateFor(host.toLowerCase() || "localhost"));
+  }
+
+  async #load(): Promise<Root> {
+    const file = this.#folder === undefined ? undefined : rootFile(this.#folder);
+    const keyFile = file?.replace(/\.pem$/, ".key");
+    if (file !== undefined && keyFile !== undefined && existsSync(file) && existsSync(keyFile)) {
+      const der = createPrivateKey(readFileSync(keyFile)).export({ type: "pkcs8", format: "der" });
+      const key = await webcrypto.subtle.importKey("pkcs8", der, algorithm, false, ["sign"]);
+      return { certificate: new x509.X509Certificate(readFileSync(file, "utf8")), key };
+    }
+    const keys = await webcrypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
+    const certificate = await x509.X509CertificateGenerator.createSelfSigned({
+      name: "CN=machines-service local authority",
+      notBefore: new Date(Date.now() - day),
+      notAfter: new Date(Date.now() + years),
+      signingAlgorithm: algorithm,
+      keys,
+      extensions: [
+        new x509.BasicConstraintsExtension(true, 0, true),
+        new x509.KeyUsagesExtension(x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign, true),
+      ],
+    });
+    if (file !== undefined && keyFile !== undefined) {
+      writePrivately(keyFile, await pemOf(keys.privateKey));
+      writePrivately(file, `${certificate.toString("pem")}\n`);
+    }
+    return { certificate, key: keys.privateKey };
+  }
+
+  async #issue(host: string): Promise<Leaf> {
+    const root = await (this.#root ??= this.#load());
+    const keys = await webcrypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
+    const notAfter = Date.now() + leafDays * day;
+    const certificate = await x509.X509CertificateGenerator.create({
+      subject: `CN=${host}`,
+      issuer: root.certificate.subject,
+      notBefore: new Date(Date.now() - day),
+      notAfter: new Date(notAfter),
+      signingAlgorithm: algorithm,
+      publicKey: keys.publicKey,
+      signingKey: root.key,
+      extensions: [
+        new x509.BasicConstraintsExtension(false),
+        new x509.ExtendedKeyUsageExtension(["1.3.6.1.5.5.7.3.1"]),
+        new x509.SubjectAlternativeNameExtension([{ type: "dns", value: host }]),
+      ],
+    });
+    const cert = `${certificate.toString("pem")}\n${root.certificate.toString("pem")}\n`;
+    return { key: await pemOf(keys.privateKey), cert, renewFrom: notAfter - 30 * day };
+  }
+}
+
+async function pemOf(key: webcrypto.CryptoKey): Promise<string> {
+  return x509.PemConverter.encode(await webcrypto.subtle.exportKey("pkcs8", key), "PRIVATE KEY");
+}

@@ -1,0 +1,66 @@
+// Stops or suspends Machines that had no request for a while, as their services ask.
+import type { Context } from "../context.ts";
+import { configOf, findMachine, operate } from "../lifecycle/machines.ts";
+import type { MachineConfig } from "../../api/machineConfig.ts";
+import type { Targets } from "./targets.ts";
+
+/** What a configuration asks for when it is idle; undefined if it shall run on. */
+export function whenIdle({ services = [] }: MachineConfig): "stop" | "suspend" | undefined {
+  const asked = services.filter(({ ports }) => ports?.length).map(({ autostop }) => autostop ?? "off");
+  if (asked.length === 0 || asked.some((one) => one === "off" || one === false)) return undefined;
+  return asked.every((one) => one === "suspend") ? "suspend" : "stop";
+}
+
+/** The timers of idle Machines. */
+export class Autostop {
+  readonly #context: Context;
+  readonly #targets: Targets;
+  readonly #timers = new Map<string, () => void>();
+
+  constructor(context: Context, targets: Targets) {
+    this.#context = context;
+    this.#targets = targets;
+  }
+
+  /** A Machine has changed, or its last request has ended. */
+  changed(id: string): void {
+    const machine = findMachine(this.#context, id);
+    const isIdle =
+      machine?.state === "started" &&
+      this.#targets.openOf(id) === 0 &&
+      whenIdle(configOf(this.#context, machine)) !== undefined;
+    if (!isIdle) return this.busy(id);
+    if (this.#timers.has(id)) return;
+    this.#timers.set(
+      id,
+      this.#context.clock.after(this.#context.delays.idle, () => this.#stop(id)),
+    );
+  }
+
+  /** A Machine has got a request. */
+  busy(id: string): void {
+    this.#timers.get(id)?.();
+    this.#timers.delete(id);
+  }
+
+  close(): void {
+    for (const id of [...this.#timers.keys()]) this.busy(id);
+  }
+
+  #stop(id: string): void {
+    this.#timers.delete(id);
+    const { store, log } = this.#context;
+    const stop = (): void => {
+      const machine = findMachine(this.#context, id);
+      if (machine?.state !== "started" || this.#targets.openOf(id) > 0) return;
+      const config = configOf(this.#context, machine);
+      const operation = whenIdle(config);
+      const least = Math.max(0, ...(config.services ?? []).map(({ min_machines_running: min = 0 }) => min));
+      // ASSUMED: min_machines_running counts the started Machines of the App in every region, because it has no primary one.
+      const sql = "SELECT count(*) AS count FROM machines WHERE app = ? AND state = 'started' AND cordoned = 0";
+      const running = store.get<{ count: number }>(sql, machine.app)?.count ?? 0;
+      if (operation && running > least) operate(this.#context, machine, operation, { type: operation, source: "flyd" });
+    };
+    store.write(stop).catch((error: unknown) => log.error({ err: error, machine: id }, "an idle Machine runs on"));
+  }
+}

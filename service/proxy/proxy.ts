@@ -1,0 +1,175 @@
+// The proxy: makes the services of Machines reachable on this computer, and on no other.
+import { createServer as createHttp, type Server } from "node:http";
+import { createServer as createHttps } from "node:https";
+import type { Socket } from "node:net";
+import type { TLSSocket } from "node:tls";
+import type { Context } from "../context.ts";
+import { findMachine } from "../lifecycle/machines.ts";
+import type { Reach } from "../runtime/runtime.ts";
+import type { AppRow } from "../store/rows.ts";
+import { Authority } from "./authority.ts";
+import { Autostop } from "./autostop.ts";
+import { hostOf, type PublicPort } from "./routes.ts";
+import { listen, listenTcp, type Listener } from "./tcp.ts";
+import { Targets } from "./targets.ts";
+import { Web, type Scheme } from "./web.ts";
+
+const host = "127.0.0.1";
+
+/** Where an App can be opened. */
+export interface Address {
+  /** The public port in the configuration. */
+  readonly port: number;
+  readonly url: string;
+}
+
+/** The ports at which a proxy listens. */
+export type ProxyPorts = Readonly<Record<Scheme, number>>;
+
+/** A proxy in front of Machines. */
+export class Proxy {
+  readonly #context: Context;
+  readonly #authority: Authority;
+  readonly #targets: Targets;
+  readonly #autostop: Autostop;
+  readonly #web: Web;
+  readonly #servers: Server[] = [];
+  readonly #sockets = new Set<Socket>();
+  /** Listeners for raw connections, by App and public port. */
+  readonly #raw = new Map<string, Map<number, Promise<Listener>>>();
+  readonly #dirty = new Set<string>();
+  #ports: ProxyPorts = { http: 0, https: 0 };
+  #isClosed = false;
+
+  constructor(context: Context, reach: Reach, folder: string | undefined) {
+    this.#context = context;
+    this.#authority = new Authority(folder);
+    this.#targets = new Targets(context, reach, (machine) => this.#autostop.changed(machine));
+    this.#autostop = new Autostop(context, this.#targets);
+    this.#web = new Web(context, this.#targets, () => this.#ports);
+  }
+
+  /** The ports of HTTP and HTTPS; 0 before it listens. */
+  get ports(): ProxyPorts {
+    return this.#ports;
+  }
+
+  /** Listens at these ports, or at free ones where they are taken. */
+  async listen(wanted: ProxyPorts): Promise<ProxyPorts> {
+    const http = createHttp((request, response) => void this.#web.request(request, response, "http"));
+    const https = createHttps(
+      {
+        ...(await this.#authority.certificateFor("localhost")),
+        SNICallback: (name, done) => {
+          this.#authority.contextFor(name).then(
+            (context) => done(null, context),
+            (error: Error) => done(error),
+          );
+        },
+      },
+      (request, response) => void this.#web.request(request, response, "https"),
+    );
+    https.on("secureConnection", (socket) => this.#requireVersion(socket));
+    for (const [server, scheme] of [
+      [http, "http"],
+      [https, "https"],
+    ] as const) {
+      server.on("upgrade", (request, socket, head) => void this.#web.upgrade(request, socket as Socket, head, scheme));
+      server.on("connection", (socket) => {
+        this.#sockets.add(socket);
+        socket.on("close", () => this.#sockets.delete(socket));
+      });
+      this.#servers.push(server);
+      this.#ports = { ...this.#ports, [scheme]: await listen(server, host, wanted[scheme]) };
+    }
+    const apps = this.#context.store.all<{ id: string }>("SELECT id FROM apps WHERE deleting < 2");
+    for (const { id } of apps) this.#sync(id);
+    return this.#ports;
+  }
+
+  /** These objects of the store have changed. */
+  changed(touched: ReadonlySet<string>): void {
+    this.#targets.changed();
+    for (const id of touched) {
+      const machine = findMachine(this.#context, id);
+      if (machine) this.#autostop.changed(id);
+      this.#dirty.add(machine?.app ?? id);
+    }
+    if (this.#dirty.size === touched.size || this.#dirty.size === 1) setImmediate(() => this.#syncAll());
+  }
+
+  /** Resolves once a Machine has no open request; undefined if it has none now. */
+  drained(machine: string): Promise<void> | undefined {
+    return this.#targets.drained(machine);
+  }
+
+  /** Keeps no connections to a port of this computer that is no longer a Machine's. */
+  forget(port: number): void {
+    this.#web.forget(port);
+  }
+
+  /** Where an App can be opened. */
+  async addressesOf({ id, name }: Pick<AppRow, "id" | "name">): Promise<readonly Address[]> {
+    const ports = [...this.#targets.portsOf(id).values()].sort((a, b) => a.port - b.port);
+    const first = new Set(ports.filter((one, i) => ports.findIndex(({ kind }) => kind === one.kind) === i));
+    const addresses = ports.map(async (one): Promise<Address[]> => {
+      const { kind, port } = one;
+      if (kind === "http" || kind === "https") {
+        const at = first.has(one) ? "" : `${port}.`;
+        return [{ port, url: `${kind}://${at}${name}.localhost:${this.#ports[kind]}` }];
+      }
+      const listener = await this.#raw.get(id)?.get(port);
+      return listener ? [{ port, url: `${kind}://${host}:${listener.port}` }] : [];
+    });
+    return (await Promise.all(addresses)).flat();
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#autostop.close();
+    for (const server of this.#servers) server.close();
+    for (const socket of this.#sockets) socket.destroy();
+    for (const listeners of this.#raw.values())
+      for (const listener of listeners.values()) await listener.then((one) => one.close()).catch(() => {});
+    this.#web.close();
+  }
+
+  /** Ends a connection whose version of TLS the service does not allow: Node negotiates it before the host name is known. */
+  #requireVersion(socket: TLSSocket): void {
+    const { servername } = socket as { readonly servername?: string | false };
+    const app = hostOf(this.#context, servername || "")?.app;
+    const ports = app === undefined ? [] : [...this.#targets.portsOf(app).values()];
+    const allowed = ports.find(({ kind }) => kind === "https")?.options.tls_options?.versions ?? [];
+    const version = socket.getProtocol();
+    if (allowed.length > 0 && !allowed.some((one) => one === version)) socket.destroy();
+  }
+
+  #syncAll(): void {
+    const apps = [...this.#dirty];
+    this.#dirty.clear();
+    if (!this.#isClosed) for (const app of apps) this.#sync(app);
+  }
+
+  /** Listens for the raw ports that an App has, and no longer for those that it had. */
+  #sync(app: string): void {
+    const listeners = this.#raw.get(app) ?? new Map<number, Promise<Listener>>();
+    const ports = this.#targets.portsOf(app);
+    const isRaw = (port: PublicPort | undefined): port is PublicPort => port?.kind === "tcp" || port?.kind === "tls";
+    for (const [number, listener] of listeners) {
+      if (isRaw(ports.get(number))) continue;
+      listeners.delete(number);
+      void listener.then((one) => one.close()).catch(() => {});
+    }
+    for (const port of ports.values()) {
+      if (!isRaw(port) || listeners.has(port.port)) continue;
+      const listener = listenTcp(host, port, this.#targets, this.#authority);
+      listener.catch((error: unknown) => {
+        listeners.delete(port.port);
+        this.#context.log.error({ err: error, port: port.port }, "the proxy cannot listen");
+      });
+      listeners.set(port.port, listener);
+    }
+    if (listeners.size > 0) this.#raw.set(app, listeners);
+    else this.#raw.delete(app);
+  }
+}

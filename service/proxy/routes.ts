@@ -1,0 +1,99 @@
+// What an App offers: its public ports, and the Machines behind each.
+import type { MachineConfig } from "../../api/machineConfig.ts";
+import type { Context } from "../context.ts";
+import { findMachine, storedConfig } from "../lifecycle/machines.ts";
+import { checksOf } from "../runtime/checks.ts";
+import type { CheckResult } from "../runtime/runtime.ts";
+import type { MachineRow } from "../store/rows.ts";
+
+type Service = NonNullable<MachineConfig["services"]>[number];
+type ServicePort = NonNullable<Service["ports"]>[number];
+
+/** How clients speak to a public port. */
+export type Kind = "http" | "https" | "tcp" | "tls";
+
+/** A Machine behind a public port. */
+export interface Offer {
+  readonly machine: MachineRow;
+  readonly service: Service;
+  readonly port: ServicePort;
+  /** The checks that must pass before it gets requests. */
+  readonly checks: readonly string[];
+}
+
+/** A public port of an App. The newest Machine's options apply. */
+export interface PublicPort {
+  readonly app: string;
+  readonly port: number;
+  readonly kind: Kind;
+  readonly offers: readonly Offer[];
+  readonly options: ServicePort;
+}
+
+const kindOf = ({ handlers = [] }: ServicePort): Kind => {
+  const [isHttp, isTls] = [handlers.includes("http"), handlers.includes("tls")];
+  return isHttp ? (isTls ? "https" : "http") : isTls ? "tls" : "tcp";
+};
+
+/** The public ports of an entry: one, or a range. */
+export function numbersOf({ port, start_port: start = port, end_port: end = start }: ServicePort): number[] {
+  return start === undefined || end === undefined
+    ? []
+    : Array.from({ length: Math.max(0, end - start + 1) }, (_, i) => start + i);
+}
+
+/** Names of the checks that decide whether a service of a Machine gets requests: its own, and those for readiness. */
+const decisive = (config: MachineConfig, service: number): string[] =>
+  checksOf(config)
+    .filter((one) => one.service === service || ("kind" in one.check && one.check.kind === "readiness"))
+    .map(({ name }) => name);
+
+/** The public ports of an App, by number. */
+export function publicPorts(context: Context, app: string): ReadonlyMap<number, PublicPort> {
+  const ids = context.store.all<{ id: string }>(
+    "SELECT id FROM machines WHERE app = ? AND destroyed_at IS NULL ORDER BY created_at DESC, id",
+    app,
+  );
+  const ports = new Map<number, PublicPort & { offers: Offer[] }>();
+  for (const { id } of ids) {
+    const machine = findMachine(context, id);
+    if (!machine) continue;
+    const config = storedConfig(context, machine).parsed;
+    for (const [i, service] of (config.services ?? []).entries())
+      for (const port of service.protocol === "udp" ? [] : (service.ports ?? []))
+        for (const number of numbersOf(port)) {
+          const kind = kindOf(port);
+          const known = ports.get(number) ?? { app, port: number, kind, offers: [], options: port };
+          ports.set(number, known);
+          // During an update, Machines may differ about a port. Only those that agree with the newest one are used.
+          if (known.kind === kind) known.offers.push({ machine, service, port, checks: decisive(config, i) });
+        }
+  }
+  return ports;
+}
+
+/** Whether the checks that decide about an offer pass. */
+export function passes({ machine, checks }: Offer): boolean {
+  if (checks.length === 0 || machine.checks === "passing") return true;
+  const results = JSON.parse(machine.check_results ?? "{}") as Record<string, CheckResult | undefined>;
+  return checks.every((name) => results[name]?.status === "passing");
+}
+
+/** A host name of an App: `web.localhost`, or with a port of the App `8081.web.localhost`, or one of its hostnames. */
+export function hostOf(
+  { store }: Context,
+  header: string,
+): { readonly app: string; readonly name: string; readonly port: number | undefined } | undefined {
+  const host = header.replace(/:\d+$/, "").replace(/\.$/, "").toLowerCase();
+  const [, digits, name] = /^(?:(\d+)\.)?([a-z\d][a-z\d-]*)\.localhost$/.exec(host) ?? [];
+  const app =
+    name === undefined
+      ? store.get<{ id: string; name: string }>(
+          `SELECT a.id, a.name FROM hostnames h JOIN apps a ON a.id = h.app
+            WHERE a.deleting < 2 AND (h.hostname = ? OR h.hostname = '*.' || ?) ORDER BY h.hostname DESC LIMIT 1`,
+          host,
+          host.split(".").slice(1).join("."),
+        )
+      : store.get<{ id: string; name: string }>("SELECT id, name FROM apps WHERE name = ? AND deleting < 2", name);
+  return app && { app: app.id, name: app.name, port: digits === undefined ? undefined : Number(digits) };
+}

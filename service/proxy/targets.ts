@@ -1,0 +1,222 @@
+// Finds the Machine for a request: started, not cordoned, with passing checks, and the least loaded. A request waits for one that is
+// about to be ready, and starts one if it may.
+import type { Context } from "../context.ts";
+import { findMachine, operate } from "../lifecycle/machines.ts";
+import type { Reach } from "../runtime/runtime.ts";
+import type { MachineState } from "../states/machineStates.ts";
+import { choose } from "./balance.ts";
+import { passes, publicPorts, type Offer, type PublicPort } from "./routes.ts";
+
+// ASSUMED: a request waits a minute for a Machine that is being started, updated or created.
+const startMs = 60_000;
+// ASSUMED: a request waits five seconds if the checks of all Machines fail, or all have as many requests as they may.
+const busyMs = 5000;
+const softLimit = 20;
+
+/** States that lead to `started`, if nothing fails. */
+const underway: readonly MachineState[] = ["created", "replacing", "starting", "restarting"];
+const asleep: readonly MachineState[] = ["stopped", "suspended"];
+
+/** A Machine that was chosen for a request. */
+export interface Target {
+  readonly machine: string;
+  /** Its port on this computer. */
+  readonly port: number;
+  readonly offer: Offer;
+  /** The request or connection has ended. */
+  release(): void;
+}
+
+/** No Machine can take a request: why, for the client. */
+export class Unavailable extends Error {}
+
+interface Wait {
+  readonly app: string;
+  wake(): void;
+}
+
+/** The Machines that take requests. */
+export class Targets {
+  readonly #context: Context;
+  readonly #reach: Reach;
+  readonly #ports = new Map<string, ReadonlyMap<number, PublicPort>>();
+  readonly #released: (machine: string) => void;
+  /** Open requests and connections by Machine. */
+  readonly #open = new Map<string, number>();
+  /** Those that end by themselves. */
+  readonly #requests = new Map<string, number>();
+  readonly #drains = new Map<string, Set<() => void>>();
+  readonly #waits = new Set<Wait>();
+  /** Published ports at which something listens, or that are being tried. */
+  readonly #listening = new Map<string, boolean>();
+  #turn = 0;
+
+  /** `released` is called when a Machine has no open request any more. */
+  constructor(context: Context, reach: Reach, released: (machine: string) => void) {
+    this.#context = context;
+    this.#reach = reach;
+    this.#released = released;
+  }
+
+  /** Something in the store has changed. Requests that wait look again. */
+  changed(): void {
+    this.#ports.clear();
+    for (const wait of this.#waits) wait.wake();
+  }
+
+  /** The public ports of an App. */
+  portsOf(app: string): ReadonlyMap<number, PublicPort> {
+    const known = this.#ports.get(app) ?? publicPorts(this.#context, app);
+    this.#ports.set(app, known);
+    return known;
+  }
+
+  /** Open requests and connections of a Machine. */
+  openOf(machine: string): number {
+    return this.#open.get(machine) ?? 0;
+  }
+
+  /**
+   * Resolves once a Machine has no open request; undefined if it has none now. WebSockets and raw connections may stay open for
+   * days: the program ends them when it is asked to stop.
+   */
+  drained(machine: string): Promise<void> | undefined {
+    if (!this.#requests.has(machine)) return undefined;
+    return new Promise((resolve) => {
+      const drains = this.#drains.get(machine) ?? new Set();
+      this.#drains.set(machine, drains.add(resolve));
+    });
+  }
+
+  /**
+   * A Machine for the next request to a public port of an App.
+   * @throws Unavailable if there is none in time.
+   */
+  async take(app: string, port: number, signal: AbortSignal, kind: "request" | "connection"): Promise<Target> {
+    const { clock } = this.#context;
+    const begun = clock.now();
+    for (;;) {
+      signal.throwIfAborted();
+      const offers = this.portsOf(app).get(port)?.offers ?? [];
+      const target = this.#choose(offers, kind);
+      if (target) return target;
+      const isUnderway = this.#wakeOne(offers) || offers.some(({ machine }) => underway.includes(machine.state));
+      const isBusy = offers.some(({ machine }) => machine.state === "started" && machine.cordoned === 0);
+      const patience = isUnderway ? startMs : isBusy ? busyMs : 0;
+      const left = begun + patience - clock.now();
+      if (left <= 0) throw new Unavailable(reasonOf(offers));
+      await this.#change(app, left, signal);
+    }
+  }
+
+  #choose(offers: readonly Offer[], kind: "request" | "connection"): Target | undefined {
+    const candidates = offers.flatMap((offer) => {
+      const { machine, service } = offer;
+      if (machine.state !== "started" || machine.cordoned === 1 || !passes(offer)) return [];
+      const port = this.#reach.publishedPort(machine.id, service.internal_port);
+      if (port === undefined || !this.#isListening(offer, port)) return [];
+      const { soft_limit: soft = softLimit, hard_limit: hard = Infinity } = service.concurrency ?? {};
+      return [{ offer, port, open: this.openOf(machine.id), soft, hard }];
+    });
+    const chosen = choose(candidates, this.#turn++);
+    // All are busy, and another one may be started for the next request.
+    if (chosen && chosen.open >= chosen.soft) this.#wakeOne(offers);
+    return chosen && this.#take(chosen.offer, chosen.port, kind);
+  }
+
+  #take(offer: Offer, port: number, kind: "request" | "connection"): Target {
+    const { id, app } = offer.machine;
+    add(this.#open, id, 1);
+    if (kind === "request") add(this.#requests, id, 1);
+    let isOpen = true;
+    const release = (): void => {
+      if (!isOpen) return;
+      isOpen = false;
+      add(this.#open, id, -1);
+      if (kind === "request") add(this.#requests, id, -1);
+      if (!this.#requests.has(id)) {
+        for (const resolve of this.#drains.get(id) ?? []) resolve();
+        this.#drains.delete(id);
+      }
+      if (!this.#open.has(id)) this.#released(id);
+      // One may wait because all were at their limit.
+      for (const wait of this.#waits) if (wait.app === app) wait.wake();
+    };
+    return { machine: id, port, offer, release };
+  }
+
+  /** Whether a Machine without checks has begun to listen; the first question begins to try. */
+  #isListening({ machine, service, checks }: Offer, port: number): boolean {
+    if (checks.length > 0) return true;
+    const key = `${machine.id} ${port}`;
+    const known = this.#listening.get(key);
+    if (known !== undefined) return known;
+    this.#listening.set(key, false);
+    void this.#reach.listens(machine.id, service.internal_port).then((listens) => {
+      if (listens) this.#listening.set(key, true);
+      else this.#listening.delete(key);
+      this.changed();
+    });
+    return false;
+  }
+
+  /** Starts a Machine that sleeps and may be started by a request. */
+  #wakeOne(offers: readonly Offer[]): boolean {
+    if (offers.some(({ machine }) => machine.state === "starting")) return true;
+    const found = offers.find(
+      ({ machine, service }) => service.autostart === true && machine.cordoned === 0 && asleep.includes(machine.state),
+    );
+    if (!found) return false;
+    const { id } = found.machine;
+    this.#context.store
+      .write(() => {
+        const machine = findMachine(this.#context, id);
+        if (machine && asleep.includes(machine.state))
+          operate(this.#context, machine, "start", {
+            type: "start",
+            source: "flyd",
+            changes: { launch: 1, restarts: 0 },
+          });
+      })
+      .catch((error: unknown) =>
+        this.#context.log.error({ err: error, machine: id }, "a Machine could not be started"),
+      );
+    return true;
+  }
+
+  /** Resolves at the next change, when the time is over, or when the client has gone. */
+  #change(app: string, ms: number, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const end = (): void => {
+        cancel();
+        this.#waits.delete(wait);
+        signal.removeEventListener("abort", end);
+        resolve();
+      };
+      const cancel = this.#context.clock.after(ms, end);
+      const wait: Wait = { app, wake: end };
+      this.#waits.add(wait);
+      signal.addEventListener("abort", end);
+    });
+  }
+}
+
+function add(counts: Map<string, number>, key: string, number: number): void {
+  const count = (counts.get(key) ?? 0) + number;
+  if (count > 0) counts.set(key, count);
+  else counts.delete(key);
+}
+
+/** Why none of them takes a request: `1 is stopped, 2 fail their checks`. */
+function reasonOf(offers: readonly Offer[]): string {
+  if (offers.length === 0) return "it has no Machine with a service at this port";
+  const counts = new Map<string, number>();
+  for (const offer of offers) {
+    const { state, cordoned } = offer.machine;
+    const what =
+      state !== "started" ? state : cordoned === 1 ? "cordoned" : passes(offer) ? "busy" : "failing its checks";
+    counts.set(what, (counts.get(what) ?? 0) + 1);
+  }
+  const parts = [...counts].map(([what, count]) => `${count} ${what}`);
+  return `of its Machines, ${parts.join(", ")}`;
+}
