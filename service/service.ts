@@ -16,6 +16,7 @@ import { checked, exited, findMachine, runtimeEvent, subjectOf, unprepared } fro
 import * as volumes from "./lifecycle/volumes.ts";
 import { Waits } from "./time/waits.ts";
 import { Metrics } from "./http/metrics.ts";
+import { addLocalRoutes } from "./http/localRoutes.ts";
 import { addMetaRoutes } from "./http/metaRoutes.ts";
 import { Proxy } from "./proxy/proxy.ts";
 import { RateLimits, type RateLimitProfile } from "./http/rateLimits.ts";
@@ -139,6 +140,7 @@ export function createService(options: ServiceOptions = {}): Service {
       seen: options.onRequest ?? (() => {}),
     });
     addMetaRoutes(app, { context, metrics, folder, strict, closing: () => closing !== undefined });
+    addLocalRoutes(app, context, proxy);
     context.timers.arm();
     volumes.keepAll(context);
     context.runtime.recover?.();

@@ -1,20 +1,85 @@
-// The command logs, which shows the log of the background service.
+// The commands logs and url: what the service and its Machines write, and where an App can be opened.
 import { existsSync, readFileSync, watchFile } from "node:fs";
 import { InvalidArgumentError, type Command } from "commander";
+import { parseDuration } from "../../api/schema.ts";
+import { reach, streamFrom } from "../local/client.ts";
 import { logFile, olderLog } from "../local/log.ts";
 import { dataFolder } from "../local/options.ts";
 import { Problem } from "../local/problem.ts";
-import { print } from "./print.ts";
+import { withTokens } from "../local/orgRequests.ts";
+import type { Address } from "../proxy/proxy.ts";
+import type { LogLine } from "../runtime/runtime.ts";
+import { holderOf } from "./holder.ts";
+import { print, printJson } from "./print.ts";
 
-interface LogsFlags {
+interface Flags {
   readonly data?: string;
-  readonly follow?: true;
-  readonly lines: number;
 }
 
-function logs(_: LogsFlags, command: Command): void {
-  const { data, follow, lines } = command.optsWithGlobals<LogsFlags>();
+interface LogsFlags extends Flags {
+  readonly follow?: true;
+  readonly lines: number;
+  /** Milliseconds since 1970. */
+  readonly since?: number;
+}
+
+async function logs(
+  app: string | undefined,
+  machine: string | undefined,
+  _: LogsFlags,
+  command: Command,
+): Promise<void> {
+  const { data, ...flags } = command.optsWithGlobals<LogsFlags>();
   const folder = dataFolder(data);
+  if (app !== undefined) return logsOfApp(folder, app, machine, flags);
+  if (flags.since !== undefined) throw new Problem("--since needs an App; the log of the service has --lines");
+  logsOfService(folder, flags);
+}
+
+/** Sends a request outside of the interface for an App, and handles the lines of the answer. */
+async function eachLine(folder: string, app: string, path: string, handle: (line: string) => void): Promise<void> {
+  const service = reach(folder);
+  try {
+    const { slug } = holderOf(service.store, { app }, folder);
+    // Following has no end, and a killed command cannot revoke its token.
+    const tokens = { name: "machines-service logs", readOnly: true, lifetimeMs: 24 * 3600_000 };
+    await withTokens(service, tokens, async ({ tokenOf }) => {
+      for await (const line of streamFrom(folder, await tokenOf(slug), path)) handle(line);
+    });
+  } finally {
+    await service.close();
+  }
+}
+
+async function logsOfApp(
+  folder: string,
+  app: string,
+  machine: string | undefined,
+  { follow, lines, since }: LogsFlags,
+): Promise<void> {
+  const query = new URLSearchParams({
+    lines: String(lines),
+    follow: String(follow === true),
+    ...(machine === undefined ? {} : { machine }),
+    ...(since === undefined ? {} : { since: new Date(since).toISOString() }),
+  });
+  await eachLine(folder, app, `/local/apps/${encodeURIComponent(app)}/logs?${query}`, (line) => {
+    const { machine: id, time, text } = JSON.parse(line) as LogLine;
+    print(`${time.slice(0, 23)}Z ${id} ${text}`);
+  });
+}
+
+async function url(app: string, _: Flags, command: Command): Promise<void> {
+  const { data, json } = command.optsWithGlobals<Flags & { readonly json?: true }>();
+  await eachLine(dataFolder(data), app, `/local/apps/${encodeURIComponent(app)}/addresses`, (line) => {
+    const { addresses } = JSON.parse(line) as { readonly addresses: readonly Address[] };
+    if (json) return printJson(addresses);
+    if (addresses.length === 0) throw new Problem(`App ${app} has no Machine with a service that has ports`);
+    for (const address of addresses) print(address.url);
+  });
+}
+
+function logsOfService(folder: string, { follow, lines }: LogsFlags): void {
   const file = logFile(folder);
   if (!existsSync(file)) throw new Problem(`there is no log at ${file} yet`);
   const text = readFileSync(file, "utf8");
@@ -37,12 +102,26 @@ function lineCount(text: string): number {
   return Number(text);
 }
 
-/** Adds the command that shows the log. */
+/** A time, or how long ago it was. */
+function time(text: string): number {
+  const ago = parseDuration(text);
+  const at = ago === undefined ? Date.parse(text) : Date.now() - ago / 1e6;
+  if (Number.isNaN(at)) throw new InvalidArgumentError("It must be a duration such as 10m, or a time.");
+  return at;
+}
+
+/** Adds the commands that show logs and addresses. */
 export function addLogs(program: Command): void {
   program
-    .command("logs")
-    .description("show the log of the background service")
+    .command("logs [app] [machine]")
+    .description("show what an App's Machines write (with containers), or the log of the background service")
     .option("-f, --follow", "keep showing new lines")
     .option("-n, --lines <count>", "number of lines to begin with", lineCount, 50)
+    .option("--since <time>", "only later lines: a duration such as 10m, or a time", time)
     .action(logs);
+  program
+    .command("url <app>")
+    .description("print where an App can be opened (with containers)")
+    .option("--json", "print a JSON array")
+    .action(url);
 }

@@ -29,11 +29,13 @@ interface Flags {
   readonly json?: true;
 }
 
-function printReady({ url, pid, data, runtime = "simulated", admin }: Running, json: boolean): void {
+function printReady({ url, pid, data, runtime = "simulated", proxy, admin }: Running, json: boolean): void {
   const docs = `${url}/docs`;
-  if (json) return printJson({ url, pid, data, runtime, ...(admin === undefined ? {} : { admin }), docs });
+  const others = { ...(proxy === undefined ? {} : { proxy }), ...(admin === undefined ? {} : { admin }) };
+  if (json) return printJson({ url, pid, data, runtime, ...others, docs });
   const listener = admin === undefined ? "" : `, admin listener ${admin}`;
   print(`machines-service is ready at ${url} (pid ${pid}, data ${data}, runtime ${runtime}${listener})`);
+  if (proxy) print(`an App's service: http://<app>.localhost:${proxy.http}, https://<app>.localhost:${proxy.https}`);
   print(`every operation, with examples: ${docs}`);
 }
 
@@ -116,6 +118,8 @@ export function addStart(program: Command): void {
     )
       .choices(runtimeNames)
       .env("MACHINES_RUNTIME"),
+    new Option("--http <port>", "port of the proxy for HTTP; another one if it is taken (default: 4281)"),
+    new Option("--https <port>", "port of the proxy for HTTPS; another one if it is taken (default: 4282)"),
     new Option("--strict", "refuse unknown fields and check the service's own answers"),
     new Option("--allow-host <names...>", "host names to accept in addition to localhost").argParser(names),
     new Option("--allow-remote", "serve plain HTTP at an address other computers can reach"),

@@ -1,11 +1,13 @@
 // Requests of commands to the service of a data folder: the running one, or one inside this process while the command lasts.
-import { request as httpRequest } from "node:http";
-import { request as httpsRequest } from "node:https";
+import { get as httpGet, request as httpRequest, type IncomingMessage } from "node:http";
+import { get as httpsGet, request as httpsRequest } from "node:https";
+import { createInterface } from "node:readline";
 import { createService } from "../service.ts";
 import { openForCommand } from "../store/openForCommand.ts";
 import type { Store } from "../store/database.ts";
 import type { Running } from "../store/lock.ts";
 import { findRunning } from "./daemon.ts";
+import { Problem } from "./problem.ts";
 
 /** An answer. */
 export interface Answer {
@@ -57,6 +59,26 @@ function sendTo({ url, certificate }: Running, token: string, { method, path, bo
     sent.once("error", fail);
     sent.end(body === undefined ? undefined : JSON.stringify(body));
   });
+}
+
+/**
+ * The lines of an answer outside of the interface, as they come. Throws a Problem if the service is not running, or refuses.
+ */
+export async function* streamFrom(folder: string, token: string, path: string): AsyncGenerator<string> {
+  const running = findRunning(folder);
+  if (!running) throw new Problem(`machines-service is not running (data ${folder})`);
+  const { url, certificate } = running;
+  const options = { headers: headersOf(token), ...(certificate === undefined ? {} : trust(certificate)) };
+  const response = await new Promise<IncomingMessage>((done, fail) => {
+    const get = certificate === undefined ? httpGet : httpsGet;
+    get(`${url}${path}`, options, done).once("error", fail);
+  });
+  const lines = createInterface({ input: response, crlfDelay: Infinity });
+  if (response.statusCode === 200) return yield* lines;
+  let text = "";
+  for await (const line of lines) text += line;
+  const { error } = JSON.parse(text) as { readonly error?: string };
+  throw new Problem(error ?? `the service answered ${response.statusCode}`);
 }
 
 /** Reaches the service of a data folder until it is closed. Throws a StoreError when the folder cannot be used. */

@@ -27,6 +27,10 @@ export interface LocalOptions {
   readonly regions?: string;
   /** What runs the Machines: a simulation (the default), or containers of a Docker engine. */
   readonly runtime?: RuntimeName;
+  /** Port of the proxy for HTTP; another one if it is taken. */
+  readonly http?: string;
+  /** Port of the proxy for HTTPS; another one if it is taken. */
+  readonly https?: string;
   readonly strict?: boolean;
   /** Host names to accept in addition to those of this computer. */
   readonly allowHosts?: readonly string[];
@@ -44,6 +48,8 @@ const flags: { readonly [K in keyof Required<LocalOptions>]: string } = {
   rateLimits: "--rate-limits",
   regions: "--regions",
   runtime: "--runtime",
+  http: "--http",
+  https: "--https",
   strict: "--strict",
   allowHosts: "--allow-host",
   allowRemote: "--allow-remote",

@@ -14,7 +14,10 @@ export interface CommandTokens {
 }
 
 /** Sends a request for the organization of a slug. A request beyond a rate limit is retried when the service allows it. */
-export type SendFor = (slug: string, request: Request) => Promise<Answer>;
+export type SendFor = ((slug: string, request: Request) => Promise<Answer>) & {
+  /** The token of an organization, for an answer that is read as it comes. */
+  readonly tokenOf: (slug: string) => Promise<string>;
+};
 
 /** Runs the work of a command, which sends requests. */
 export async function withTokens<T>(
@@ -37,12 +40,13 @@ export async function withTokens<T>(
     }
     return own.token;
   };
-  const send: SendFor = async (slug, request) => {
-    const answer = await service.send(await tokenOf(slug), request);
+  const request = async (slug: string, asked: Request): Promise<Answer> => {
+    const answer = await service.send(await tokenOf(slug), asked);
     if (answer.status !== 429) return answer;
     await sleep(Math.max(1, answer.retryAfter) * 1000);
-    return send(slug, request);
+    return request(slug, asked);
   };
+  const send = Object.assign(request, { tokenOf });
   try {
     return await work(send);
   } finally {

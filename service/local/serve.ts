@@ -24,6 +24,10 @@ export async function serve(options: LocalOptions & { readonly listen: string })
     throw new Problem(
       `--admin needs an address that only this computer can reach, got ${JSON.stringify(options.admin)}`,
     );
+  const ports = {
+    http: portOf(options.http, "--http", 4281),
+    https: portOf(options.https, "--https", 4282),
+  };
   const tls = readCertificate(options.tlsCert, options.tlsKey);
   if (!address.loopback && !options.allowRemote && !tls) {
     throw new Problem(
@@ -71,14 +75,29 @@ export async function serve(options: LocalOptions & { readonly listen: string })
     await service.close();
     throw await listenProblem(error, options.admin ?? "", "--admin");
   }
+  const proxy = await service.proxy?.listen(ports);
   const bound = service.app.server.address() as AddressInfo;
   const url = `${tls ? "https" : "http"}://${hostInUrl(address.host)}:${bound.port}`;
   const runtimeName = service.context.runtime.name;
-  const who = { url, pid: process.pid, data: folder, runtime: runtimeName, ...(admin ? { admin: admin.url } : {}) };
+  const who = {
+    url,
+    pid: process.pid,
+    data: folder,
+    runtime: runtimeName,
+    ...(proxy ? { proxy } : {}),
+    ...(admin ? { admin: admin.url } : {}),
+  };
   const running: Running = { ...who, ...(tls ? { certificate: tls.cert } : {}) };
   writeRunning(folder, running);
   service.app.log.info(who, "ready");
   return running;
+}
+
+/** A port of the proxy. */
+function portOf(text: string | undefined, option: string, usual: number): number {
+  const port = text === undefined ? usual : Number(text);
+  if (Number.isInteger(port) && port >= 0 && port <= 65535) return port;
+  throw new Problem(`${option} takes a port from 0 to 65535, got ${JSON.stringify(text)}`);
 }
 
 /** Reports to the process that started this one, over the pipe that it provided. */

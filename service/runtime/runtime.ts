@@ -107,6 +107,26 @@ export interface Process {
   readonly listen_sockets: readonly { readonly proto: string; readonly address: string }[];
 }
 
+/** A line that a Machine's program wrote. */
+export interface LogLine {
+  readonly machine: string;
+  /** RFC 3339, with nanoseconds. */
+  readonly time: string;
+  readonly text: string;
+}
+
+/** Which lines to read. */
+export interface LogQuery {
+  /** Milliseconds since 1970; undefined for all that are kept. */
+  readonly since: number | undefined;
+  /** The last lines; undefined for all. */
+  readonly lines: number | undefined;
+  /** Whether to wait for new lines. */
+  readonly follow: boolean;
+  /** Aborted when no one reads any more. */
+  readonly signal: AbortSignal;
+}
+
 /** Memory of a Machine in MB. */
 export interface Memory {
   readonly limitMb: number;
@@ -178,6 +198,8 @@ export interface Runtime {
    * `discarded`. A runtime without this method keeps no data.
    */
   volumeChanged?(id: string): void;
+  /** What a Machine's program wrote, oldest first. Omitted by a runtime that runs no programs. */
+  logs?(machine: Subject, query: LogQuery): AsyncIterable<LogLine>;
   /** Omitted by a runtime whose Machines cannot be reached; the service then has no proxy. */
   readonly reach?: Reach;
   /** A timer that the runtime set through its host is due. */

@@ -214,7 +214,9 @@ describe.runIf(hasEngine)("the proxy", () => {
     expect((await fetchBy(app, "/headers", { scheme: "https", ca, headers: long })).headers).toMatchObject({
       "content-encoding": "gzip",
     });
-    await expect(fetchBy(app, "/", { scheme: "https", ca, maxVersion: "TLSv1.2" })).rejects.toThrow(/disconnected|hang up|RESET/);
+    await expect(fetchBy(app, "/", { scheme: "https", ca, maxVersion: "TLSv1.2" })).rejects.toThrow(
+      /disconnected|hang up|RESET/,
+    );
     await expect(fetchBy(app, "/", { scheme: "https" })).rejects.toThrow(/certificate/);
   });
 

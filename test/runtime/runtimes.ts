@@ -1,11 +1,11 @@
 // The runtimes that the conformance suite runs on, and a service on one of them.
 import Dockerode from "dockerode";
 import { expect, inject } from "vitest";
-import { allowing } from "../../service/runtime/docker/engine.ts";
 import { dockerRuntime } from "../../service/runtime/docker/index.ts";
 import type { ServiceOptions } from "../../service/index.ts";
 import { withApp } from "../service/client.ts";
 import { afterThisTest } from "../support/leftovers.ts";
+import { removeOf } from "./cleaning.ts";
 import { image } from "./image.ts";
 
 const host = inject("engine");
@@ -25,21 +25,7 @@ export const runtimes: readonly RuntimeName[] = hasEngine ? ["simulated", "docke
 
 /** A service with an App `web` whose Machines run on a runtime; its containers are removed after the test. */
 export async function withRuntime(name: RuntimeName, options: ServiceOptions = {}) {
-  if (name === "docker")
-    afterThisTest(async () => {
-      const label = [`machines-service.data=${app.dataId()}`];
-      for (const { Id } of await docker.listContainers({ all: true, filters: { label } }))
-        await allowing([404, 409], docker.getContainer(Id).remove({ force: true, v: true }));
-      // A container that is being removed still uses its network.
-      const remaining = async () => {
-        const networks = await docker.listNetworks({ filters: { label } });
-        for (const { Id } of networks) await allowing([403, 404], docker.getNetwork(Id).remove());
-        return networks.length;
-      };
-      await expect.poll(remaining, { interval: 20 }).toBe(0);
-      const { Volumes } = await docker.listVolumes({ filters: { label } });
-      for (const { Name } of Volumes ?? []) await allowing([404], docker.getVolume(Name).remove());
-    });
+  if (name === "docker") afterThisTest(() => removeOf(app.dataId()));
   const started = await withApp({
     ...(name === "docker" ? { runtime: await dockerRuntime() } : {}),
     ...options,

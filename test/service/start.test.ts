@@ -26,6 +26,8 @@ const everyOption = {
   rateLimits: "documented",
   regions: "/regions.json",
   runtime: "docker",
+  http: "0",
+  https: "0",
   strict: true,
   allowHosts: ["one", "two"],
   allowRemote: true,

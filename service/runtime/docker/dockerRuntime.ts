@@ -11,6 +11,8 @@ import type {
   Command,
   Exit,
   FoundImage,
+  LogLine,
+  LogQuery,
   Memory,
   Outcome,
   Process,
@@ -24,6 +26,7 @@ import { Checker } from "./checker.ts";
 import { containerOptions, filesOf, labels, memoryLimits } from "./container.ts";
 import { allowing, engineGone, isAnswered, isUnreachable, reasonOf, type Engine } from "./engine.ts";
 import { fetchImage, findImage } from "./images.ts";
+import { containerLogs } from "./logs.ts";
 import { Networks } from "./networks.ts";
 import { accepts } from "./probe.ts";
 import { memoryLimit } from "../memory.ts";
@@ -43,6 +46,9 @@ interface Stopping {
   isSent: boolean;
   isLate: boolean;
 }
+
+/** Pause between two looks for a Machine's next container while its logs are followed. */
+const logsPause = 300;
 
 /** Pause between two attempts to connect to a program that does not listen yet. */
 const listenPause = 50;
@@ -196,6 +202,25 @@ export class DockerRuntime implements Runtime {
       // ASSUMED: an engine does not say where a process listens.
       listen_sockets: [],
     }));
+  }
+
+  async *logs({ id }: Subject, query: LogQuery): AsyncGenerator<LogLine> {
+    const seen = new Set<string>();
+    let { since, lines: tail } = query;
+    for (;;) {
+      const all = (await this.#all(id)).filter(({ State }) => State.Status !== "created");
+      // Oldest first; the container before the newest is kept for its logs.
+      for (const { Id } of all.reverse()) {
+        if (seen.has(Id)) continue;
+        seen.add(Id);
+        yield* containerLogs(this.#docker.getContainer(Id), id, { ...query, since, lines: tail });
+      }
+      if (!query.follow || query.signal.aborted || !this.#host.subject(id)) return;
+      // All lines of a later container are new.
+      since = undefined;
+      tail = undefined;
+      await sleep(logsPause, undefined, { signal: query.signal });
+    }
   }
 
   memory(machine: Subject): Promise<Memory> {

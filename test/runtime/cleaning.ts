@@ -1,0 +1,27 @@
+// Removes what a service has left in the engine.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import Dockerode from "dockerode";
+import { expect } from "vitest";
+import { allowing } from "../../service/runtime/docker/engine.ts";
+
+/** Removes the containers, networks and volumes of the data with this identity. */
+export async function removeOf(dataId: string): Promise<void> {
+  const docker = new Dockerode();
+  const label = [`machines-service.data=${dataId}`];
+  for (const { Id } of await docker.listContainers({ all: true, filters: { label } }))
+    await allowing([404, 409], docker.getContainer(Id).remove({ force: true, v: true }));
+  // A container that is being removed still uses its network.
+  const remaining = async () => {
+    const networks = await docker.listNetworks({ filters: { label } });
+    for (const { Id } of networks) await allowing([403, 404], docker.getNetwork(Id).remove());
+    return networks.length;
+  };
+  await expect.poll(remaining, { interval: 20 }).toBe(0);
+  const { Volumes } = await docker.listVolumes({ filters: { label } });
+  for (const { Name } of Volumes ?? []) await allowing([404], docker.getVolume(Name).remove());
+}
+
+/** Removes those of a data folder. */
+export const removeStored = (folder: string): Promise<void> =>
+  removeOf(readFileSync(join(folder, "data-id"), "utf8").trim());
