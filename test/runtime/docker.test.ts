@@ -47,6 +47,20 @@ describe.runIf(hasEngine)("the docker runtime", () => {
     expect(await refused({ init: { kernel_args: ["quiet"] } })).toBe(
       "invalid config.init.kernel_args, the docker runtime shares the kernel of the engine",
     );
+    const refusedPort = (port: object, protocol = "tcp") =>
+      refused({ services: [{ protocol, internal_port: 8080, ports: [{ port: 80 }, port] }] });
+    expect(await refusedPort({ port: 53 }, "udp")).toBe(
+      "invalid config.services[0].ports[0], the docker runtime forwards no UDP; Machines can use it between them",
+    );
+    expect(await refusedPort({ port: 443, handlers: ["pg_tls"] })).toBe(
+      "invalid config.services[0].ports[1].handlers, the docker runtime does not negotiate TLS for Postgres",
+    );
+    expect(await refusedPort({ start_port: 1000, end_port: 2000 })).toBe(
+      "invalid config.services[0].ports[1].end_port, the docker runtime forwards at most 100 ports of a range",
+    );
+    expect(await refusedPort({ port: 443, http_options: { h2_backend: true } })).toBe(
+      "invalid config.services[0].ports[1].http_options.h2_backend, the docker runtime speaks HTTP/1.1 to Machines",
+    );
   });
 
   test("a program that the image does not have ends the Machine with 127", async () => {
