@@ -2,8 +2,9 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import Dockerode from "dockerode";
-import { expect } from "vitest";
+import { expect, vi } from "vitest";
 import { allowing } from "../../service/runtime/docker/engine.ts";
+import { hang } from "../support/patience.mts";
 
 /** Removes the containers, networks and volumes of the data with this identity. */
 export async function removeOf(dataId: string): Promise<void> {
@@ -12,12 +13,12 @@ export async function removeOf(dataId: string): Promise<void> {
   for (const { Id } of await docker.listContainers({ all: true, filters: { label } }))
     await allowing([404, 409], docker.getContainer(Id).remove({ force: true, v: true }));
   // A container that is being removed still uses its network.
-  const remaining = async () => {
+  const removeNetworks = async (): Promise<void> => {
     const networks = await docker.listNetworks({ filters: { label } });
     for (const { Id } of networks) await allowing([403, 404], docker.getNetwork(Id).remove());
-    return networks.length;
+    expect(networks).toEqual([]);
   };
-  await expect.poll(remaining, { interval: 20 }).toBe(0);
+  await vi.waitFor(removeNetworks, { interval: 20, timeout: hang });
   const { Volumes } = await docker.listVolumes({ filters: { label } });
   for (const { Name } of Volumes ?? []) await allowing([404], docker.getVolume(Name).remove());
 }

@@ -9,7 +9,8 @@ import { tarOf } from "../../service/runtime/docker/tar.ts";
 import { provideEngine } from "../../tools/setup/engine.mjs";
 import { goEnvironment, goProblem } from "../../tools/setup/sdkGenerator.mjs";
 import { leaveOut } from "../../tools/lib/leftOut.mjs";
-import { commands, image } from "./image.ts";
+import { provideInstalled } from "../support/install.ts";
+import { commands, image, nextImage } from "./image.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -27,10 +28,12 @@ export default async function setup(project: TestProject): Promise<() => Promise
     return async () => {};
   }
   const stop = engine.stop;
+  let uninstall: () => Promise<void>;
   const { DOCKER_HOST: before } = process.env;
   try {
     process.env["DOCKER_HOST"] = engine.host;
-    await importImage(new Dockerode());
+    await importImages(new Dockerode());
+    uninstall = provideInstalled(project);
   } catch (error) {
     await stop();
     throw error;
@@ -40,11 +43,14 @@ export default async function setup(project: TestProject): Promise<() => Promise
     else process.env["DOCKER_HOST"] = before;
   }
   project.provide("engine", engine.host);
-  return stop;
+  return async () => {
+    await uninstall();
+    await stop();
+  };
 }
 
-/** An image with the program under the names of its commands. */
-async function importImage(docker: Dockerode): Promise<void> {
+/** Two images with the program under the names of its commands. */
+async function importImages(docker: Dockerode): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "pulumi-machines-app-"));
   try {
     const env = { ...process.env, ...goEnvironment({ GOOS: "", GOARCH: "", GOFLAGS: "" }), CGO_ENABLED: "0" };
@@ -58,14 +64,16 @@ async function importImage(docker: Dockerode): Promise<void> {
       ...commands.map((name) => ({ name: `bin/${name}`, type: "symlink" as const, linkname: "/app" })),
       { name: "tmp", type: "directory", mode: 0o1777 },
     ]);
-    const [repo, tag] = image.split(":");
-    const changes = ['ENTRYPOINT ["/app"]', "ENV PATH=/bin", "LABEL test.image=app"];
-    // Its types know neither buffers nor these options, and that it returns a promise.
-    const importing: unknown = docker.importImage(archive as never, { repo, tag, changes } as never);
-    const progress = (await importing) as NodeJS.ReadableStream;
-    await new Promise<void>((resolve, reject) => {
-      docker.modem.followProgress(progress, (error) => (error ? reject(error) : resolve()));
-    });
+    for (const name of [image, nextImage]) {
+      const [repo, tag] = name.split(":");
+      const changes = ['ENTRYPOINT ["/app"]', "ENV PATH=/bin", `ENV RELEASE=${tag}`, "LABEL test.image=app"];
+      // Its types know neither buffers nor these options, and that it returns a promise.
+      const importing: unknown = docker.importImage(archive as never, { repo, tag, changes } as never);
+      const progress = (await importing) as NodeJS.ReadableStream;
+      await new Promise<void>((resolve, reject) => {
+        docker.modem.followProgress(progress, (error) => (error ? reject(error) : resolve()));
+      });
+    }
   } finally {
     rmSync(folder, { recursive: true });
   }

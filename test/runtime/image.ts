@@ -3,6 +3,9 @@
 /** Its name; only the engine has it. */
 export const image = "machines-test/app:1";
 
+/** Its next version. */
+export const nextImage = "machines-test/app:2";
+
 /** The commands in it (app/main.go). */
 export const commands = [
   "echo",

@@ -192,6 +192,7 @@ func serve() {
 		time.Sleep(time.Duration(number(strings.TrimPrefix(r.URL.Path, "/slow/"))) * time.Millisecond)
 		fmt.Fprintln(w, "ended")
 	})
+	http.HandleFunc("/release", func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, os.Getenv("RELEASE")) })
 	http.HandleFunc("/headers", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Removed", "yes")
 		json.NewEncoder(w).Encode(r.Header)

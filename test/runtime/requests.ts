@@ -1,0 +1,76 @@
+// Requests through the proxy.
+import { Agent, request as send } from "node:http";
+
+/** The answer to a request. */
+export interface Got {
+  readonly status: number;
+  readonly text: string;
+}
+
+/** Sends a request to an App through the proxy at a port. */
+export const fetchFrom = (
+  port: number,
+  path: string,
+  {
+    app = "web",
+    method = "GET",
+    body,
+    agent = false,
+  }: { app?: string; method?: string; body?: string; agent?: Agent | false } = {},
+): Promise<Got> =>
+  new Promise((resolve, reject) => {
+    const headers = { host: `${app}.localhost`, ...(body === undefined ? {} : { "content-length": body.length }) };
+    const request = send({ host: "127.0.0.1", port, path, method, headers, agent }, (response) => {
+      let text = "";
+      response.setEncoding("utf8");
+      response.on("data", (part: string) => (text += part));
+      response.once("error", reject);
+      response.once("end", () => resolve({ status: response.statusCode ?? 0, text }));
+    });
+    request.once("error", reject);
+    request.end(body);
+  });
+
+/** What a load has met. */
+export interface Load {
+  answered: number;
+  /** What was not an answer with status 200. */
+  readonly lost: string[];
+  /** The bodies of the answers, and how often each came. */
+  readonly texts: Map<string, number>;
+}
+
+/** Sends requests from several clients until it is stopped. */
+export function load(
+  port: number,
+  path: string,
+  app: string,
+  clients = 8,
+): { readonly seen: Load; stop(): Promise<Load> } {
+  const seen: Load = { answered: 0, lost: [], texts: new Map() };
+  const agent = new Agent({ keepAlive: true });
+  let isOver = false;
+  const client = async (): Promise<void> => {
+    while (!isOver) {
+      try {
+        const { status, text } = await fetchFrom(port, path, { app, agent });
+        if (status === 200) {
+          seen.answered++;
+          seen.texts.set(text, (seen.texts.get(text) ?? 0) + 1);
+        } else seen.lost.push(`${status} ${text}`);
+      } catch (error) {
+        seen.lost.push(String(error));
+      }
+    }
+  };
+  const all = Promise.all(Array.from({ length: clients }, client));
+  return {
+    seen,
+    async stop() {
+      isOver = true;
+      await all;
+      agent.destroy();
+      return seen;
+    },
+  };
+}

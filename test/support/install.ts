@@ -1,0 +1,69 @@
+// Packs the packages and installs exactly these in a folder outside the clone. The tests' projects are folders in it, so Node.js finds
+// the packages as in a user's project.
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readdirSync, writeFileSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { TestProject } from "vitest/node";
+
+declare module "vitest" {
+  interface ProvidedContext {
+    /** The folder with the installed packages. */
+    installed: string;
+  }
+}
+
+// Each project of vitest loads this file anew, and all of them use one folder.
+const shared = globalThis as { installedFolder?: string; installedFor?: number };
+
+/** Gives a project the folder. The returned function removes it when no other project needs it. */
+export function provideInstalled(project: TestProject): () => Promise<void> {
+  const installed = (shared.installedFolder ??= install());
+  shared.installedFor = (shared.installedFor ?? 0) + 1;
+  project.provide("installed", installed);
+  return async () => {
+    shared.installedFor = (shared.installedFor ?? 1) - 1;
+    if (shared.installedFor > 0) return;
+    delete shared.installedFolder;
+    // Asynchronous, because otherwise vitest would not notice that its last worker has ended, and report it as hanging.
+    await rm(installed, { recursive: true, force: true, maxRetries: 3 });
+  };
+}
+
+function install(): string {
+  try {
+    execFileSync("pulumi", ["version"], { stdio: "ignore" });
+  } catch {
+    throw new Error("the end-to-end tests need the Pulumi CLI; `npm test` finds or builds it and puts it on PATH");
+  }
+  const run = (command: string, args: readonly string[], cwd: string): void => {
+    try {
+      execFileSync(command, args, { cwd, stdio: "pipe", encoding: "utf8" });
+    } catch (error) {
+      const { stdout = "", stderr = "" } = error as { stdout?: string; stderr?: string };
+      throw new Error(`${command} ${args.join(" ")} failed:\n${stdout}\n${stderr}`, { cause: error });
+    }
+  };
+  run("node", ["tools/package.mjs"], process.cwd());
+  const packages = readdirSync("packages")
+    .filter((file) => file.endsWith(".tgz"))
+    .map((file) => join(process.cwd(), "packages", file));
+  const installed = mkdtempSync(join(tmpdir(), "pulumi-machines-e2e-"));
+  writeFileSync(join(installed, "package.json"), JSON.stringify({ name: "e2e", private: true }));
+  run(
+    "npm",
+    [
+      "install",
+      "--no-audit",
+      "--no-fund",
+      "--prefer-offline",
+      ...packages,
+      "@pulumi/pulumi@3.270.0",
+      "typescript@6.0.3",
+      "@types/node@24",
+    ],
+    installed,
+  );
+  return installed;
+}
