@@ -1,4 +1,4 @@
-// npm run demo [-- preview|up|refresh|destroy|stop]: examples/quickstart on the real Pulumi CLI, with a Machines Control
+// npm run demo [-- preview|up|refresh|destroy|stop] [--runtime docker]: examples/quickstart on the real Pulumi CLI, with a Machines Control
 // Service on this machine. All its data is in .machines/; your own Pulumi login is not changed. It can be interrupted at
 // any time: the next run continues.
 import { randomBytes } from "node:crypto";
@@ -6,7 +6,7 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { hintsAfter, isUnchanged } from "./lib/demoHints.mjs";
+import { demoFor, hintsAfter, isUnchanged } from "./lib/demoHints.mjs";
 import { isAlive, tryLock } from "./lib/lock.mjs";
 import { inRoot, serviceMain, state } from "./lib/paths.mjs";
 import { foreground, heartbeat, main, quiet, say, Stop, tail } from "./lib/process.mjs";
@@ -14,10 +14,13 @@ import { setup } from "./setup/index.mjs";
 
 const STACK = "dev";
 const example = inRoot("examples/quickstart");
-const data = path.join(state, "service");
-const backend = path.join(state, "pulumi");
+const { words, runtime } = readArguments(process.argv.slice(2));
+// Each runtime has a service and a stack of its own.
+const own = runtime === "simulated" ? state : path.join(state, runtime);
+const data = path.join(own, "service");
+const backend = path.join(own, "pulumi");
 // The CLI writes a stack's settings beside the Pulumi.yaml; in a separate directory the example stays unchanged.
-const project = path.join(state, "project");
+const project = path.join(own, "project");
 const settings = path.join(project, `Pulumi.${STACK}.yaml`);
 const events = path.join(state, "events.jsonl");
 
@@ -33,22 +36,24 @@ const commands = {
 const ofService = (word) => `npm run -s service -- ${word} --data ${path.relative(process.cwd(), data)}`;
 
 await main(async () => {
-  const [command = "up", ...more] = process.argv.slice(2);
+  const [command = "up", ...more] = words;
   if (!Object.hasOwn(commands, command) || more.length > 0)
     throw new Stop(
-      `npm run demo takes one word, ${Object.keys(commands).join(", ")} (up when left out); not "${[command, ...more].join(" ")}".`,
+      `npm run demo takes one word, ${Object.keys(commands).join(", ")} (up when left out), and --runtime; not "${words.join(" ")}".`,
     );
+  if (!["simulated", "docker"].includes(runtime)) throw new Stop(`--runtime is simulated or docker; not "${runtime}".`);
   const started = Date.now();
   const { env } = await setup({ pulumi: command !== "stop" });
   // The pages of the service name the command as it is called in this clone.
   env.MACHINES_SERVICE_COMMAND = "npm run -s service --";
   if (command === "stop") return foreground("node", [serviceMain, "stop", "--data", data], { env });
 
-  const lock = tryLock(path.join(state, "demo.lock"));
+  const image = runtime === "docker" ? await (await import("./setup/demoImage.mjs")).demoImage(env) : undefined;
+  const lock = tryLock(path.join(own, "demo.lock"));
   if (lock.owner !== undefined)
     throw new Stop(`Another npm run demo is at work here (process ${lock.owner}); try again when it has ended.`);
   const service = await startService(env);
-  const pulumi = await preparePulumi(env, service);
+  const pulumi = await preparePulumi(env, service, image);
   say("");
   fs.rmSync(events, { force: true });
   const args = [...commands[command], "--stack", STACK, "--config-file", settings, "--event-log", events];
@@ -57,7 +62,9 @@ await main(async () => {
   const unchanged = isUnchanged(readText(events) ?? "");
   fs.rmSync(events, { force: true });
   if (code !== 0) {
-    say(`\npulumi ${command} ended with exit code ${code}. Run npm run demo again: it goes on from what there is.`);
+    say(
+      `\npulumi ${command} ended with exit code ${code}. Run ${demoFor(runtime)()} again: it goes on from what there is.`,
+    );
     return code;
   }
   if (command === "up") {
@@ -65,12 +72,32 @@ await main(async () => {
     say("");
     await foreground("pulumi", ["stack", "output", "--stack", STACK], { cwd: project, env: pulumi });
   }
+  if (command === "up" && runtime === "docker") await showAddresses(env, pulumi);
   say(
     `\nThe service is at ${service.url} (process ${service.pid}). Done in ${Math.round((Date.now() - started) / 1000)} s.\nIts operations, with examples: ${service.docs}`,
   );
-  say(hintsAfter(command, unchanged, ofService));
+  say(hintsAfter(command, unchanged, ofService, demoFor(runtime)));
   return 0;
 });
+
+/** The words of the command line, and the runtime of the service. */
+function readArguments(args) {
+  const at = args.findIndex((one) => one === "--runtime" || one.startsWith("--runtime="));
+  if (at < 0) return { words: args, runtime: "simulated" };
+  const [, given] = args[at].split("=");
+  const taken = given === undefined ? 2 : 1;
+  return { words: args.toSpliced(at, taken), runtime: given ?? args[at + 1] ?? "" };
+}
+
+/** Prints where the App can be opened. */
+async function showAddresses(env, pulumi) {
+  const { stdout } = await quiet("pulumi", ["stack", "output", "--stack", STACK, "appName"], {
+    cwd: project,
+    env: pulumi,
+  });
+  const urls = await quiet("node", [serviceMain, "url", stdout.trim(), "--data", data], { env });
+  say(`\nOpen it:\n${urls.output.trim()}`);
+}
 
 /** The service in the background, at its previous address, and a valid token. */
 async function startService(env) {
@@ -103,9 +130,9 @@ async function startService(env) {
 }
 
 async function start(call) {
-  const file = path.join(state, "service-address"); // another address would change the stack
+  const file = path.join(own, "service-address"); // another address would change the stack
   const before = readText(file);
-  const at = (listen) => call("start", "--detach", "--listen", listen, "--json");
+  const at = (listen) => call("start", "--detach", "--listen", listen, "--runtime", runtime, "--json");
   let result = await at(before ?? "127.0.0.1:0");
   if (result.code !== 0 && before !== undefined) result = await at("127.0.0.1:0");
   try {
@@ -127,7 +154,7 @@ async function acceptsToken({ url, token }) {
 }
 
 /** Creates the stack and configures the service. Returns the environment for Pulumi. */
-async function preparePulumi(env, { url, token }) {
+async function preparePulumi(env, { url, token }, image) {
   const { PULUMI_CONFIG_PASSPHRASE_FILE: _file, PULUMI_ACCESS_TOKEN: _token, PULUMI_STACK: _stack, ...rest } = env;
   fs.mkdirSync(backend, { recursive: true });
   fs.mkdirSync(project, { recursive: true });
@@ -148,13 +175,14 @@ async function preparePulumi(env, { url, token }) {
   await run(["stack", "select", "--create", STACK]);
   await unlock(run);
   // The settings show which address is set, but not which token: a file that only the user can read records it.
-  const set = path.join(state, "token");
+  const set = path.join(own, "token");
   if (!readText(settings)?.includes(`machines:endpoint: ${url}\n`))
     await run(["config", "set", "--stack", STACK, "machines:endpoint", url]);
   if (readText(set) !== token || !readText(settings)?.includes("machines:token:")) {
     await run(["config", "set", "--stack", STACK, "--secret", "machines:token"], { input: token }); // not an argument, because other users can see arguments
     writeText(set, token);
   }
+  if (image !== undefined) await run(["config", "set", "--stack", STACK, "image", image]);
   return pulumi;
 }
 
@@ -195,17 +223,17 @@ async function forgetInterruptions(pulumi) {
   say("\nClearing the note of the interrupted run …");
   const args = [...commands.refresh, "--stack", STACK, "--config-file", settings];
   const { code, output } = await quiet("pulumi", args, { cwd: example, env: pulumi, alive: "still refreshing" });
-  if (code !== 0) say(`${tail(output)}\npulumi refresh failed; npm run demo -- refresh tries again.`);
+  if (code !== 0) say(`${tail(output)}\npulumi refresh failed; ${demoFor(runtime)("refresh")} tries again.`);
 }
 
 /** The passphrase of the stack's secrets, created once for this clone. */
 function passphrase() {
-  const file = path.join(state, "passphrase");
+  const file = path.join(own, "passphrase");
   const found = readText(file);
   if (found) return found;
   if (fs.existsSync(settings) && /secure:|encryptionsalt:/.test(fs.readFileSync(settings, "utf8")))
     throw new Stop(
-      `${file} is gone, and without it the demo's stack cannot be read. To start over: npm run demo -- stop, then remove ${state}.`,
+      `${file} is gone, and without it the demo's stack cannot be read. To start over: ${demoFor(runtime)("stop")}, then remove ${own}.`,
     );
   const made = randomBytes(24).toString("base64url");
   writeText(file, made);

@@ -58,9 +58,8 @@ func main() {
 						Autostart:    pulumi.Bool(true),
 						Ports: machines.MachineServicePortArray{
 							machines.MachineServicePortArgs{
-								Port:       pulumi.Int(80),
-								Handlers:   machines.MachineServicePortHandlerArray{machines.MachineServicePortHandlerHttp},
-								ForceHttps: pulumi.Bool(true),
+								Port:     pulumi.Int(80),
+								Handlers: machines.MachineServicePortHandlerArray{machines.MachineServicePortHandlerHttp},
 							},
 							machines.MachineServicePortArgs{
 								Port: pulumi.Int(443),

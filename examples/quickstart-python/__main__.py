@@ -33,7 +33,7 @@ web = machines.Machine(
                 "autostop": "stop",
                 "autostart": True,
                 "ports": [
-                    {"port": 80, "handlers": ["http"], "force_https": True},
+                    {"port": 80, "handlers": ["http"]},
                     {"port": 443, "handlers": ["http", "tls"]},
                 ],
                 "checks": [

@@ -30,7 +30,7 @@ const web = new machines.Machine("web", {
         autostop: "stop",
         autostart: true,
         ports: [
-          { port: 80, handlers: ["http"], forceHttps: true },
+          { port: 80, handlers: ["http"] },
           { port: 443, handlers: ["http", "tls"] },
         ],
         checks: [{ type: "http", path: "/healthz", interval: "15s", timeout: "2s", gracePeriod: "5s" }],

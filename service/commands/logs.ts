@@ -63,7 +63,7 @@ async function logsOfApp(
     ...(machine === undefined ? {} : { machine }),
     ...(since === undefined ? {} : { since: new Date(since).toISOString() }),
   });
-  await eachLine(folder, app, `/local/apps/${encodeURIComponent(app)}/logs?${query}`, (line) => {
+  await eachLine(folder, app, `/local/apps/${encodeURIComponent(app)}/logs?${query.toString()}`, (line) => {
     const { machine: id, time, text } = JSON.parse(line) as LogLine;
     print(`${time.slice(0, 23)}Z ${id} ${text}`);
   });

@@ -9,6 +9,7 @@ import { findMachine, subjectOf } from "../lifecycle/machines.ts";
 import type { Proxy } from "../proxy/proxy.ts";
 import { refuse } from "../refusal.ts";
 import { appOf, machineOf } from "../rules/find.ts";
+import type { AppRow } from "../store/rows.ts";
 import type { LogLine, LogQuery, Runtime } from "../runtime/runtime.ts";
 import { problemText } from "../validation/validate.ts";
 import { validated } from "../../api/validated.ts";
@@ -39,10 +40,10 @@ export function addLocalRoutes(app: FastifyInstance, context: Context, proxy: Pr
     params: params as Readonly<Record<string, unknown>>,
   });
 
-  app.get("/local/apps/:app_name/addresses", async (request) => {
+  app.get("/local/apps/:app_name/addresses", (request) => {
     const found = appOf(asking(request));
     if (!proxy) throw notReal(context);
-    return { addresses: await proxy.addressesOf(found) };
+    return addressesOf(proxy, found);
   });
 
   app.get("/local/apps/:app_name/logs", (request, reply) => {
@@ -75,6 +76,8 @@ export function addLocalRoutes(app: FastifyInstance, context: Context, proxy: Pr
     return reply.type("application/x-ndjson").send(Readable.from(asText(stream)));
   });
 }
+
+const addressesOf = async (proxy: Proxy, app: AppRow) => ({ addresses: await proxy.addressesOf(app) });
 
 const notReal = ({ runtime }: Context) =>
   refuse(

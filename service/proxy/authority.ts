@@ -3,6 +3,7 @@ import "reflect-metadata";
 import { createPrivateKey, webcrypto } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { callbackify } from "node:util";
 import { createSecureContext, type SecureContext } from "node:tls";
 import * as x509 from "@peculiar/x509";
 import { writePrivately } from "../store/privateFile.ts";
@@ -51,6 +52,9 @@ export class Authority {
     this.#leaves.set(host, issued);
     return issued;
   }
+
+  /** Chooses the certificate of a connection, for a server. */
+  readonly chooser = callbackify((host: string) => this.contextFor(host));
 
   /** The same for a server. */
   async contextFor(host: string): Promise<SecureContext> {

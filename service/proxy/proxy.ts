@@ -60,12 +60,7 @@ export class Proxy {
     const https = createHttps(
       {
         ...(await this.#authority.certificateFor("localhost")),
-        SNICallback: (name, done) => {
-          this.#authority.contextFor(name).then(
-            (context) => done(null, context),
-            (error: Error) => done(error),
-          );
-        },
+        SNICallback: this.#authority.chooser,
       },
       (request, response) => void this.#web.request(request, response, "https"),
     );

@@ -3,11 +3,9 @@ import type { MachineConfig } from "../../api/machineConfig.ts";
 import type { Context } from "../context.ts";
 import { findMachine, storedConfig } from "../lifecycle/machines.ts";
 import { checksOf } from "../runtime/checks.ts";
+import { numbersOf, type Service, type ServicePort } from "../runtime/ports.ts";
 import type { CheckResult } from "../runtime/runtime.ts";
 import type { MachineRow } from "../store/rows.ts";
-
-type Service = NonNullable<MachineConfig["services"]>[number];
-type ServicePort = NonNullable<Service["ports"]>[number];
 
 /** How clients speak to a public port. */
 export type Kind = "http" | "https" | "tcp" | "tls";
@@ -34,13 +32,6 @@ const kindOf = ({ handlers = [] }: ServicePort): Kind => {
   const [isHttp, isTls] = [handlers.includes("http"), handlers.includes("tls")];
   return isHttp ? (isTls ? "https" : "http") : isTls ? "tls" : "tcp";
 };
-
-/** The public ports of an entry: one, or a range. */
-export function numbersOf({ port, start_port: start = port, end_port: end = start }: ServicePort): number[] {
-  return start === undefined || end === undefined
-    ? []
-    : Array.from({ length: Math.max(0, end - start + 1) }, (_, i) => start + i);
-}
 
 /** Names of the checks that decide whether a service of a Machine gets requests: its own, and those for readiness. */
 const decisive = (config: MachineConfig, service: number): string[] =>

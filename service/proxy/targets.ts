@@ -152,12 +152,14 @@ export class Targets {
     const known = this.#listening.get(key);
     if (known !== undefined) return known;
     this.#listening.set(key, false);
-    void this.#reach.listens(machine.id, service.internal_port).then((listens) => {
-      if (listens) this.#listening.set(key, true);
-      else this.#listening.delete(key);
-      this.changed();
-    });
+    void this.#tryPort(key, machine.id, service.internal_port);
     return false;
+  }
+
+  async #tryPort(key: string, machine: string, port: number): Promise<void> {
+    if (await this.#reach.listens(machine, port)) this.#listening.set(key, true);
+    else this.#listening.delete(key);
+    this.changed();
   }
 
   /** Starts a Machine that sleeps and may be started by a request. */

@@ -44,10 +44,10 @@ export async function listenTcp(
     const gone = new AbortController();
     socket.once("close", () => gone.abort());
     try {
-      const { port, release } = await targets.take(app, number, gone.signal, "connection");
-      socket.once("close", release);
-      if (socket.destroyed) return release();
-      const machine = connect({ host: "127.0.0.1", port, noDelay: true });
+      const target = await targets.take(app, number, gone.signal, "connection");
+      socket.once("close", () => target.release());
+      if (socket.destroyed) return target.release();
+      const machine = connect({ host: "127.0.0.1", port: target.port, noDelay: true });
       machine.on("error", () => socket.destroy());
       machine.on("close", () => socket.destroySoon());
       socket.on("close", () => machine.destroy());
@@ -64,12 +64,7 @@ export async function listenTcp(
           {
             // For a client that names no host.
             ...(await authority.certificateFor("localhost")),
-            SNICallback: (name, done) => {
-              authority.contextFor(name).then(
-                (context) => done(null, context),
-                (error: Error) => done(error),
-              );
-            },
+            SNICallback: authority.chooser,
           },
           accept,
         )

@@ -49,9 +49,9 @@ export function load(
 ): { readonly seen: Load; stop(): Promise<Load> } {
   const seen: Load = { answered: 0, lost: [], texts: new Map() };
   const agent = new Agent({ keepAlive: true });
-  let isOver = false;
+  const over = new AbortController();
   const client = async (): Promise<void> => {
-    while (!isOver) {
+    while (!over.signal.aborted) {
       try {
         const { status, text } = await fetchFrom(port, path, { app, agent });
         if (status === 200) {
@@ -67,7 +67,7 @@ export function load(
   return {
     seen,
     async stop() {
-      isOver = true;
+      over.abort();
       await all;
       agent.destroy();
       return seen;

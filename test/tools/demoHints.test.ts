@@ -1,6 +1,6 @@
 // The hints at the end of the demo.
 import { expect, test } from "vitest";
-import { hintsAfter, isUnchanged } from "../../tools/lib/demoHints.mjs";
+import { demoFor, hintsAfter, isUnchanged } from "../../tools/lib/demoHints.mjs";
 
 const service = (word: string) => `npm run -s service -- ${word} --data .machines/service`;
 const ended = (...changes: readonly object[]): string =>
@@ -25,4 +25,13 @@ test("changes are offered to be applied only if there are some", () => {
 
 test("commands for the service name the folder of the demo's data", () => {
   expect(hintsAfter("up", false, service)).toContain("npm run -s service -- ls --data .machines/service   lists");
+});
+
+test("with containers, the hints name the runtime", () => {
+  const hints = hintsAfter("up", false, service, demoFor("docker"));
+  expect(hints).toContain("  npm run demo -- --runtime docker           again");
+  expect(hints).toContain("  npm run demo -- destroy --runtime docker   deletes");
+  expect(hintsAfter("preview", false, service, demoFor("docker"))).toBe(
+    "To apply these changes: npm run demo -- --runtime docker",
+  );
 });

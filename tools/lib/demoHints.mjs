@@ -14,24 +14,35 @@ export function isUnchanged(events) {
   return changes !== undefined && Object.keys(changes).every((kind) => kind === "same");
 }
 
-/** The hints after a command. `service` runs a command of the demo's service, whose data is not in the usual folder. */
-export function hintsAfter(command, unchanged, service) {
+/** The command that runs the demo again, for a runtime: with another word, or with none. */
+export const demoFor = (runtime) => (word) => {
+  const args = [...(word === undefined ? [] : [word]), ...(runtime === "simulated" ? [] : ["--runtime", runtime])];
+  return args.length === 0 ? "npm run demo" : `npm run demo -- ${args.join(" ")}`;
+};
+
+/**
+ * The hints after a command. `service` runs a command of the demo's service, whose data is not in the usual folder, and `demo` the
+ * demo itself.
+ */
+export function hintsAfter(command, unchanged, service, demo = demoFor("simulated")) {
+  const line = (text, effect) => `  ${text.padEnd(demo("destroy").length)}   ${effect}`;
   const hints = {
-    up: `What to try next:
-  npm run demo              again: everything is unchanged
-  edit examples/quickstart/index.ts, then npm run demo -- preview
-  npm run demo -- refresh   compares the stack with what the service has
-  npm run demo -- destroy   deletes all resources of the stack
-  ${service("ls")}   lists what the service holds; also status, logs
-  npm run demo -- stop      stops the service`,
+    up: [
+      "What to try next:",
+      line(demo(), "again: everything is unchanged"),
+      `  edit examples/quickstart/index.ts, then ${demo("preview")}`,
+      line(demo("refresh"), "compares the stack with what the service has"),
+      line(demo("destroy"), "deletes all resources of the stack"),
+      `  ${service("ls")}   lists what the service holds; also status, logs`,
+      line(demo("stop"), "stops the service"),
+    ].join("\n"),
     preview: unchanged
-      ? "There is nothing to apply: edit examples/quickstart/index.ts, then npm run demo -- preview"
-      : "To apply these changes: npm run demo",
+      ? `There is nothing to apply: edit examples/quickstart/index.ts, then ${demo("preview")}`
+      : `To apply these changes: ${demo()}`,
     refresh: unchanged
       ? "The service has what the stack has: there is nothing to bring back."
-      : "To bring back what differs: npm run demo",
-    destroy:
-      "The stack and the service are still there: npm run demo creates everything again, npm run demo -- stop stops the service.",
+      : `To bring back what differs: ${demo()}`,
+    destroy: `The stack and the service are still there: ${demo()} creates everything again, ${demo("stop")} stops the service.`,
   };
   return hints[command];
 }

@@ -26,7 +26,7 @@ export const layers = {
     ["runtime"],
     ["context"],
     ["lifecycle"],
-    ["rules"],
+    ["rules", "proxy"],
     ["faults", "validation"],
     ["openapi"],
     ["http"],

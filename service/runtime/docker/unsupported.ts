@@ -1,6 +1,6 @@
 // What a configuration asks for and containers cannot do. It is refused by name, and not ignored.
 import type { MachineConfig } from "../../../api/machineConfig.ts";
-import { numbersOf } from "../../proxy/routes.ts";
+import { numbersOf, type Service, type ServicePort } from "../ports.ts";
 
 // ASSUMED: each port of a range takes a port of this computer, so a range has at most a hundred.
 const mostPorts = 100;
@@ -59,9 +59,6 @@ const reasons: readonly {
     why: "has no spot prices",
   },
 ];
-
-type Service = NonNullable<MachineConfig["services"]>[number];
-type ServicePort = NonNullable<Service["ports"]>[number];
 
 const ofPorts: readonly {
   readonly field: string;
