@@ -53,6 +53,8 @@ export class Autostop {
     const stop = (): void => {
       const machine = findMachine(this.#context, id);
       if (machine?.state !== "started" || this.#targets.openOf(id) > 0) return;
+      // Its checks may not have run yet.
+      if (this.#targets.isAwaited(machine.app)) return this.changed(id);
       const config = configOf(this.#context, machine);
       const operation = whenIdle(config);
       const least = Math.max(0, ...(config.services ?? []).map(({ min_machines_running: min = 0 }) => min));

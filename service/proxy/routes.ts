@@ -63,12 +63,18 @@ export function publicPorts(context: Context, app: string): ReadonlyMap<number, 
   return ports;
 }
 
-/** Whether the checks that decide about an offer pass. */
-export function passes({ machine, checks }: Offer): boolean {
-  if (checks.length === 0 || machine.checks === "passing") return true;
+const worst = ["critical", "warning", "passing"] as const;
+
+/** The result of the checks that decide about an offer; `warning` before they have run. */
+export function statusOf({ machine, checks }: Offer): CheckResult["status"] {
+  if (checks.length === 0 || machine.checks === "passing") return "passing";
   const results = JSON.parse(machine.check_results ?? "{}") as Record<string, CheckResult | undefined>;
-  return checks.every((name) => results[name]?.status === "passing");
+  const statuses = checks.map((name) => results[name]?.status ?? "warning");
+  return worst.find((status) => statuses.includes(status)) ?? "passing";
 }
+
+/** Whether they pass. */
+export const passes = (offer: Offer): boolean => statusOf(offer) === "passing";
 
 /** A host name of an App: `web.localhost`, or with a port of the App `8081.web.localhost`, or one of its hostnames. */
 export function hostOf(

@@ -5,7 +5,7 @@ import { findMachine, operate } from "../lifecycle/machines.ts";
 import type { Reach } from "../runtime/runtime.ts";
 import type { MachineState } from "../states/machineStates.ts";
 import { choose } from "./balance.ts";
-import { passes, publicPorts, type Offer, type PublicPort } from "./routes.ts";
+import { passes, publicPorts, statusOf, type Offer, type PublicPort } from "./routes.ts";
 
 // ASSUMED: a request waits a minute for a Machine that is being started, updated or created.
 const startMs = 60_000;
@@ -76,6 +76,11 @@ export class Targets {
     return this.#open.get(machine) ?? 0;
   }
 
+  /** Whether a request waits for a Machine of an App. */
+  isAwaited(app: string): boolean {
+    return [...this.#waits].some((wait) => wait.app === app);
+  }
+
   /**
    * Resolves once a Machine has no open request; undefined if it has none now. WebSockets and raw connections may stay open for
    * days: the program ends them when it is asked to stop.
@@ -95,14 +100,15 @@ export class Targets {
   async take(app: string, port: number, signal: AbortSignal, kind: "request" | "connection"): Promise<Target> {
     const { clock } = this.#context;
     const begun = clock.now();
+    let patience = busyMs;
     for (;;) {
       signal.throwIfAborted();
       const offers = this.portsOf(app).get(port)?.offers ?? [];
       const target = this.#choose(offers, kind);
       if (target) return target;
-      const isUnderway = this.#wakeOne(offers) || offers.some(({ machine }) => underway.includes(machine.state));
       const isBusy = offers.some(({ machine }) => machine.state === "started" && machine.cordoned === 0);
-      const patience = isUnderway ? startMs : isBusy ? busyMs : 0;
+      if (this.#wakeOne(offers) || offers.some(isUnderway)) patience = startMs;
+      else if (!isBusy) patience = 0;
       const left = begun + patience - clock.now();
       if (left <= 0) throw new Unavailable(reasonOf(offers));
       await this.#change(app, left, signal);
@@ -202,6 +208,10 @@ export class Targets {
     });
   }
 }
+
+/** Whether a Machine is about to take requests: it is being started, or its checks have not run yet. */
+const isUnderway = (offer: Offer): boolean =>
+  underway.includes(offer.machine.state) || (offer.machine.state === "started" && statusOf(offer) === "warning");
 
 function add(counts: Map<string, number>, key: string, number: number): void {
   const count = (counts.get(key) ?? 0) + number;

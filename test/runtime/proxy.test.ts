@@ -158,7 +158,9 @@ describe.runIf(hasEngine)("the proxy", () => {
 
   test("autostart starts a Machine for a request, and autostop stops it when it is idle", async () => {
     const app = await withRuntime("docker", { delays: { ...delayProfiles.none, retryAlways: 1000, idle: 500 } });
-    const sleeping = web({ autostart: true, autostop: "stop" });
+    // Longer than a request waits for a Machine whose checks fail.
+    const checks = [{ type: "http", path: "/", grace_period: "6s" }];
+    const sleeping = web({ autostart: true, autostop: "stop", checks });
     const id = await started(app, { services: [sleeping] });
     await app.reaches(id, "stopped");
     expect(await fetchBy(app, "/")).toMatchObject({ status: 200, text: `${id} of web\n` });
