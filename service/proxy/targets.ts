@@ -107,7 +107,7 @@ export class Targets {
       const target = this.#choose(offers, kind);
       if (target) return target;
       const isBusy = offers.some(({ machine }) => machine.state === "started" && machine.cordoned === 0);
-      if (this.#wakeOne(offers) || offers.some(isUnderway)) patience = startMs;
+      if (this.#wakeOne(offers) || offers.some((offer) => isUnderway(this.#context, offer))) patience = startMs;
       else if (!isBusy) patience = 0;
       const left = begun + patience - clock.now();
       if (left <= 0) throw new Unavailable(reasonOf(offers));
@@ -209,9 +209,12 @@ export class Targets {
   }
 }
 
-/** Whether a Machine is about to take requests: it is being started, or its checks have not run yet. */
-const isUnderway = (offer: Offer): boolean =>
-  underway.includes(offer.machine.state) || (offer.machine.state === "started" && statusOf(offer) === "warning");
+/** Whether a Machine is about to take requests: it is being started, will be restarted, or its checks have not run yet. */
+const isUnderway = ({ timers }: Context, offer: Offer): boolean => {
+  const { id, state } = offer.machine;
+  if (state === "stopped") return timers.pending(id, "machine.retry");
+  return underway.includes(state) || (state === "started" && statusOf(offer) === "warning");
+};
 
 function add(counts: Map<string, number>, key: string, number: number): void {
   const count = (counts.get(key) ?? 0) + number;
