@@ -50,6 +50,9 @@ async function main(): Promise<void> {
   await program.parseAsync();
 }
 
+// The reader of a pipe may need no more, as head does.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
+
 main().catch((error: unknown) => {
   process.stderr.write(`machines-service: ${sentence(error)}\n`);
   process.exit(1);

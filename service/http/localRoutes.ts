@@ -17,6 +17,9 @@ import { validated } from "../../api/validated.ts";
 /** Pause between two looks for new Machines while their logs are followed. */
 const newMachines = 500;
 
+/** Lines that wait for the client. */
+const mostAhead = 10_000;
+
 const logsQuery = z.strictObject({
   machine: z.string().optional(),
   /** RFC 3339. */
@@ -112,14 +115,18 @@ async function* followed(
   const { signal } = query;
   const lines: LogLine[] = [];
   const known = new Set<string>();
+  const aborted = signal.aborted ? Promise.resolve() : once(signal, "abort");
   let came = (): void => {};
   const read = async (id: string, tail: number | undefined): Promise<void> => {
     try {
       for await (const line of linesOf(context, logs, id, { ...query, lines: tail }) ?? []) {
         lines.push(line);
         came();
+        // The client may read slowly.
+        while (lines.length > mostAhead && !signal.aborted) await sleep(newMachines);
       }
     } catch (error) {
+      known.delete(id);
       if (!signal.aborted) context.log.warn({ err: error, machine: id }, "the logs of a Machine cannot be followed");
     }
   };
@@ -132,11 +139,6 @@ async function* followed(
       }
     const next = lines.shift();
     if (next) yield next;
-    else
-      await Promise.race([
-        new Promise<void>((resolve) => (came = resolve)),
-        sleep(newMachines),
-        ...(signal.aborted ? [] : [once(signal, "abort")]),
-      ]);
+    else await Promise.race([new Promise<void>((resolve) => (came = resolve)), sleep(newMachines), aborted]);
   }
 }

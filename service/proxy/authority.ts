@@ -3,7 +3,6 @@ import "reflect-metadata";
 import { createPrivateKey, webcrypto } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { callbackify } from "node:util";
 import { createSecureContext, type SecureContext } from "node:tls";
 import * as x509 from "@peculiar/x509";
 import { writePrivately } from "../store/privateFile.ts";
@@ -41,7 +40,7 @@ export class Authority {
 
   /** The root certificate in PEM. */
   async root(): Promise<string> {
-    return (await (this.#root ??= this.#load())).certificate.toString("pem");
+    return (await this.#rootOf()).certificate.toString("pem");
   }
 
   /** The certificate for a host name, and its key, in PEM. */
@@ -50,15 +49,19 @@ export class Authority {
     if (known && known.renewFrom > Date.now()) return known;
     const issued = this.#issue(host);
     this.#leaves.set(host, issued);
+    issued.catch(() => this.#leaves.delete(host));
     return issued;
   }
 
-  /** Chooses the certificate of a connection, for a server. */
-  readonly chooser = callbackify((host: string) => this.contextFor(host));
-
   /** The same for a server. */
   async contextFor(host: string): Promise<SecureContext> {
-    return createSecureContext(await this.certificateFor(host.toLowerCase() || "localhost"));
+    return createSecureContext(await this.certificateFor(host));
+  }
+
+  #rootOf(): Promise<Root> {
+    const root = (this.#root ??= this.#load());
+    root.catch(() => (this.#root = undefined));
+    return root;
   }
 
   async #load(): Promise<Root> {
@@ -89,11 +92,11 @@ export class Authority {
   }
 
   async #issue(host: string): Promise<Leaf> {
-    const root = await (this.#root ??= this.#load());
+    const root = await this.#rootOf();
     const keys = await webcrypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
     const notAfter = Date.now() + leafDays * day;
     const certificate = await x509.X509CertificateGenerator.create({
-      subject: `CN=${host}`,
+      subject: "CN=machines-service",
       issuer: root.certificate.subject,
       notBefore: new Date(Date.now() - day),
       notAfter: new Date(notAfter),

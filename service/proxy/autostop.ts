@@ -16,20 +16,22 @@ export class Autostop {
   readonly #context: Context;
   readonly #targets: Targets;
   readonly #timers = new Map<string, () => void>();
+  #isClosed = false;
 
   constructor(context: Context, targets: Targets) {
     this.#context = context;
     this.#targets = targets;
   }
 
-  /** A Machine has changed, or its last request has ended. */
+  /** A Machine has changed. */
   changed(id: string): void {
+    if (this.#isClosed) return;
     const machine = findMachine(this.#context, id);
     const isIdle =
       machine?.state === "started" &&
       this.#targets.openOf(id) === 0 &&
       whenIdle(configOf(this.#context, machine)) !== undefined;
-    if (!isIdle) return this.busy(id);
+    if (!isIdle) return this.#forget(id);
     if (this.#timers.has(id)) return;
     this.#timers.set(
       id,
@@ -37,14 +39,20 @@ export class Autostop {
     );
   }
 
-  /** A Machine has got a request. */
-  busy(id: string): void {
-    this.#timers.get(id)?.();
-    this.#timers.delete(id);
+  /** A Machine has got a request, or its last one has ended. */
+  loaded(id: string): void {
+    this.#forget(id);
+    this.changed(id);
   }
 
   close(): void {
-    for (const id of [...this.#timers.keys()]) this.busy(id);
+    this.#isClosed = true;
+    for (const id of [...this.#timers.keys()]) this.#forget(id);
+  }
+
+  #forget(id: string): void {
+    this.#timers.get(id)?.();
+    this.#timers.delete(id);
   }
 
   #stop(id: string): void {

@@ -1,8 +1,9 @@
 // The proxy: makes the services of Machines reachable on this computer, and on no other.
-import { createServer as createHttp, type Server } from "node:http";
+import { createServer as createHttp, type IncomingMessage, type Server } from "node:http";
 import { createServer as createHttps } from "node:https";
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
+import { callbackify } from "node:util";
 import type { Context } from "../context.ts";
 import { findMachine } from "../lifecycle/machines.ts";
 import type { Reach } from "../runtime/runtime.ts";
@@ -36,15 +37,19 @@ export class Proxy {
   readonly #servers: Server[] = [];
   readonly #sockets = new Set<Socket>();
   /** Listeners for raw connections, by App and public port. */
-  readonly #raw = new Map<string, Map<number, Promise<Listener>>>();
+  readonly #raw = new Map<string, Map<number, Raw>>();
   readonly #dirty = new Set<string>();
+  /** Certificates for names that an App has; others get the one for localhost. */
+  readonly #chooser = callbackify((name: string) =>
+    this.#authority.contextFor(hostOf(this.#context, name) ? name.toLowerCase() : "localhost"),
+  );
   #ports: ProxyPorts = { http: 0, https: 0 };
   #isClosed = false;
 
   constructor(context: Context, reach: Reach, folder: string | undefined) {
     this.#context = context;
     this.#authority = new Authority(folder);
-    this.#targets = new Targets(context, reach, (machine) => this.#autostop.changed(machine));
+    this.#targets = new Targets(context, reach, (machine) => this.#autostop.loaded(machine));
     this.#autostop = new Autostop(context, this.#targets);
     this.#web = new Web(context, this.#targets, () => this.#ports);
   }
@@ -56,11 +61,14 @@ export class Proxy {
 
   /** Listens at these ports, or at free ones where they are taken. */
   async listen(wanted: ProxyPorts): Promise<ProxyPorts> {
-    const http = createHttp((request, response) => void this.#web.request(request, response, "http"));
+    // An upload takes as long as it takes.
+    const options = { requestTimeout: 0, shouldUpgradeCallback: isWebSocket };
+    const http = createHttp(options, (request, response) => void this.#web.request(request, response, "http"));
     const https = createHttps(
       {
         ...(await this.#authority.certificateFor("localhost")),
-        SNICallback: this.#authority.chooser,
+        ...options,
+        SNICallback: this.#chooser,
       },
       (request, response) => void this.#web.request(request, response, "https"),
     );
@@ -84,13 +92,15 @@ export class Proxy {
 
   /** These objects of the store have changed. */
   changed(touched: ReadonlySet<string>): void {
+    if (this.#isClosed) return;
     this.#targets.changed();
+    const isDue = this.#dirty.size > 0;
     for (const id of touched) {
       const machine = findMachine(this.#context, id);
       if (machine) this.#autostop.changed(id);
       this.#dirty.add(machine?.app ?? id);
     }
-    if (this.#dirty.size === touched.size || this.#dirty.size === 1) setImmediate(() => this.#syncAll());
+    if (!isDue && this.#dirty.size > 0) setImmediate(() => this.#syncAll());
   }
 
   /** Resolves once a Machine has no open request; undefined if it has none now. */
@@ -101,6 +111,7 @@ export class Proxy {
   /** Keeps no connections to a port of this computer that is no longer a Machine's. */
   forget(port: number): void {
     this.#web.forget(port);
+    this.#targets.forget(port);
   }
 
   /** Where an App can be opened. */
@@ -113,7 +124,7 @@ export class Proxy {
         const at = first.has(one) ? "" : `${port}.`;
         return [{ port, url: `${kind}://${at}${name}.localhost:${this.#ports[kind]}` }];
       }
-      const listener = await this.#raw.get(id)?.get(port);
+      const listener = await this.#raw.get(id)?.get(port)?.listener;
       return listener ? [{ port, url: `${kind}://${host}:${listener.port}` }] : [];
     });
     return (await Promise.all(addresses)).flat();
@@ -125,7 +136,7 @@ export class Proxy {
     for (const server of this.#servers) server.close();
     for (const socket of this.#sockets) socket.destroy();
     for (const listeners of this.#raw.values())
-      for (const listener of listeners.values()) await listener.then((one) => one.close()).catch(() => {});
+      for (const { listener } of listeners.values()) await listener.then((one) => one.close()).catch(() => {});
     this.#web.close();
   }
 
@@ -147,24 +158,46 @@ export class Proxy {
 
   /** Listens for the raw ports that an App has, and no longer for those that it had. */
   #sync(app: string): void {
-    const listeners = this.#raw.get(app) ?? new Map<number, Promise<Listener>>();
+    const listeners = this.#raw.get(app) ?? new Map<number, Raw>();
     const ports = this.#targets.portsOf(app);
     const isRaw = (port: PublicPort | undefined): port is PublicPort => port?.kind === "tcp" || port?.kind === "tls";
-    for (const [number, listener] of listeners) {
-      if (isRaw(ports.get(number))) continue;
+    const ended = new Map<number, Promise<unknown>>();
+    for (const [number, { listener, handlers }] of listeners) {
+      const port = ports.get(number);
+      if (isRaw(port) && handlersOf(port) === handlers) continue;
       listeners.delete(number);
-      void listener.then((one) => one.close()).catch(() => {});
+      ended.set(
+        number,
+        listener.then((one) => one.close()).catch(() => {}),
+      );
     }
     for (const port of ports.values()) {
       if (!isRaw(port) || listeners.has(port.port)) continue;
-      const listener = listenTcp(host, port, this.#targets, this.#authority);
+      const listener = this.#listenRaw(port, ended.get(port.port));
       listener.catch((error: unknown) => {
         listeners.delete(port.port);
         this.#context.log.error({ err: error, port: port.port }, "the proxy cannot listen");
       });
-      listeners.set(port.port, listener);
+      listeners.set(port.port, { handlers: handlersOf(port), listener });
     }
     if (listeners.size > 0) this.#raw.set(app, listeners);
     else this.#raw.delete(app);
   }
+
+  /** Listens for a raw port, after the listener before has ended. */
+  async #listenRaw(port: PublicPort, before: Promise<unknown> | undefined): Promise<Listener> {
+    await before;
+    return listenTcp(host, port, this.#targets, this.#authority, this.#chooser);
+  }
 }
+
+/** A listener for a raw port, and the handlers that it was made for. */
+interface Raw {
+  readonly handlers: string;
+  readonly listener: Promise<Listener>;
+}
+
+const handlersOf = ({ options }: PublicPort): string => (options.handlers ?? []).join(" ");
+
+/** Other upgrades are offers that an HTTP server may ignore. */
+const isWebSocket = ({ headers }: IncomingMessage): boolean => headers.upgrade?.toLowerCase() === "websocket";

@@ -4,13 +4,15 @@ import type { Context } from "../context.ts";
 import { findMachine, operate } from "../lifecycle/machines.ts";
 import type { Reach } from "../runtime/runtime.ts";
 import type { MachineState } from "../states/machineStates.ts";
-import { choose } from "./balance.ts";
+import { choose, type Load } from "./balance.ts";
 import { passes, publicPorts, statusOf, type Offer, type PublicPort } from "./routes.ts";
 
 // ASSUMED: a request waits a minute for a Machine that is being started, updated or created.
 const startMs = 60_000;
 // ASSUMED: a request waits five seconds if the checks of all Machines fail, or all have as many requests as they may.
 const busyMs = 5000;
+/** Pause before a Machine is tried again that has just failed. */
+const againMs = 250;
 const softLimit = 20;
 
 /** States that lead to `started`, if nothing fails. */
@@ -30,6 +32,11 @@ export interface Target {
 /** No Machine can take a request: why, for the client. */
 export class Unavailable extends Error {}
 
+interface Candidate extends Load {
+  readonly offer: Offer;
+  readonly port: number;
+}
+
 interface Wait {
   readonly app: string;
   wake(): void;
@@ -40,7 +47,8 @@ export class Targets {
   readonly #context: Context;
   readonly #reach: Reach;
   readonly #ports = new Map<string, ReadonlyMap<number, PublicPort>>();
-  readonly #released: (machine: string) => void;
+  /** Called when a Machine begins or ends to have open requests. */
+  readonly #loaded: (machine: string) => void;
   /** Open requests and connections by Machine. */
   readonly #open = new Map<string, number>();
   /** Those that end by themselves. */
@@ -51,17 +59,22 @@ export class Targets {
   readonly #listening = new Map<string, boolean>();
   #turn = 0;
 
-  /** `released` is called when a Machine has no open request any more. */
-  constructor(context: Context, reach: Reach, released: (machine: string) => void) {
+  /** `loaded` is called when a Machine gets its first open request, and when it has none any more. */
+  constructor(context: Context, reach: Reach, loaded: (machine: string) => void) {
     this.#context = context;
     this.#reach = reach;
-    this.#released = released;
+    this.#loaded = loaded;
   }
 
   /** Something in the store has changed. Requests that wait look again. */
   changed(): void {
     this.#ports.clear();
     for (const wait of this.#waits) wait.wake();
+  }
+
+  /** A port of this computer is no longer a Machine's. */
+  forget(port: number): void {
+    for (const key of this.#listening.keys()) if (key.endsWith(` ${port}`)) this.#listening.delete(key);
   }
 
   /** The public ports of an App. */
@@ -95,16 +108,25 @@ export class Targets {
 
   /**
    * A Machine for the next request to a public port of an App.
+   * Those that were tried before are avoided.
    * @throws Unavailable if there is none in time.
    */
-  async take(app: string, port: number, signal: AbortSignal, kind: "request" | "connection"): Promise<Target> {
+  async take(
+    app: string,
+    port: number,
+    signal: AbortSignal,
+    kind: "request" | "connection",
+    tried: ReadonlySet<string> = new Set(),
+  ): Promise<Target> {
     const { clock } = this.#context;
     const begun = clock.now();
     let patience = busyMs;
+    // What has just failed is perhaps ending, and the runtime will report it.
+    if (tried.size > 0 && !this.#hasOthers(app, port, tried)) await this.#change(app, againMs, signal);
     for (;;) {
       signal.throwIfAborted();
       const offers = this.portsOf(app).get(port)?.offers ?? [];
-      const target = this.#choose(offers, kind);
+      const target = this.#choose(offers, kind, tried);
       if (target) return target;
       const isBusy = offers.some(({ machine }) => machine.state === "started" && machine.cordoned === 0);
       if (this.#wakeOne(offers) || offers.some((offer) => isUnderway(this.#context, offer))) patience = startMs;
@@ -115,8 +137,14 @@ export class Targets {
     }
   }
 
-  #choose(offers: readonly Offer[], kind: "request" | "connection"): Target | undefined {
-    const candidates = offers.flatMap((offer) => {
+  #hasOthers(app: string, port: number, tried: ReadonlySet<string>): boolean {
+    const offers = this.portsOf(app).get(port)?.offers ?? [];
+    return this.#candidates(offers).some(({ offer }) => !tried.has(offer.machine.id));
+  }
+
+  /** The Machines that can take a request now. */
+  #candidates(offers: readonly Offer[]): Candidate[] {
+    return offers.flatMap((offer) => {
       const { machine, service } = offer;
       if (machine.state !== "started" || machine.cordoned === 1 || !passes(offer)) return [];
       const port = this.#reach.publishedPort(machine.id, service.internal_port);
@@ -124,7 +152,12 @@ export class Targets {
       const { soft_limit: soft = softLimit, hard_limit: hard = Infinity } = service.concurrency ?? {};
       return [{ offer, port, open: this.openOf(machine.id), soft, hard }];
     });
-    const chosen = choose(candidates, this.#turn++);
+  }
+
+  #choose(offers: readonly Offer[], kind: "request" | "connection", tried: ReadonlySet<string>): Target | undefined {
+    const candidates = this.#candidates(offers);
+    const others = candidates.filter(({ offer }) => !tried.has(offer.machine.id));
+    const chosen = choose(others.length > 0 ? others : candidates, this.#turn++);
     // All are busy, and another one may be started for the next request.
     if (chosen && chosen.open >= chosen.soft) this.#wakeOne(offers);
     return chosen && this.#take(chosen.offer, chosen.port, kind);
@@ -133,6 +166,7 @@ export class Targets {
   #take(offer: Offer, port: number, kind: "request" | "connection"): Target {
     const { id, app } = offer.machine;
     add(this.#open, id, 1);
+    if (this.openOf(id) === 1) this.#loaded(id);
     if (kind === "request") add(this.#requests, id, 1);
     let isOpen = true;
     const release = (): void => {
@@ -144,7 +178,7 @@ export class Targets {
         for (const resolve of this.#drains.get(id) ?? []) resolve();
         this.#drains.delete(id);
       }
-      if (!this.#open.has(id)) this.#released(id);
+      if (!this.#open.has(id)) this.#loaded(id);
       // One may wait because all were at their limit.
       for (const wait of this.#waits) if (wait.app === app) wait.wake();
     };
@@ -213,6 +247,8 @@ export class Targets {
 const isUnderway = ({ timers }: Context, offer: Offer): boolean => {
   const { id, state } = offer.machine;
   if (state === "stopped") return timers.pending(id, "machine.retry");
+  // A request starts it again when it has ended.
+  if (state === "stopping" || state === "suspending") return offer.service.autostart === true;
   return underway.includes(state) || (state === "started" && statusOf(offer) === "warning");
 };
 

@@ -1,6 +1,6 @@
 // Raw connections: each public port of an App without HTTP has a port of its own on this computer.
 import { connect, createServer, type Server, type Socket } from "node:net";
-import { createServer as createTls } from "node:tls";
+import { createServer as createTls, type TlsOptions } from "node:tls";
 import type { Authority } from "./authority.ts";
 import type { PublicPort } from "./routes.ts";
 import type { Targets } from "./targets.ts";
@@ -8,7 +8,8 @@ import type { Targets } from "./targets.ts";
 /** A listening port. */
 export interface Listener {
   readonly port: number;
-  close(): void;
+  /** Ends the connections, and resolves once the port is free. */
+  close(): Promise<void>;
 }
 
 /** Listens at a port of this computer: the public one where it is free, else another. */
@@ -32,6 +33,7 @@ export async function listenTcp(
   { app, port: number, kind, options }: PublicPort,
   targets: Targets,
   authority: Authority,
+  SNICallback: TlsOptions["SNICallback"],
 ): Promise<Listener> {
   const sockets = new Set<Socket>();
   const accept = (socket: Socket): void => {
@@ -64,7 +66,7 @@ export async function listenTcp(
           {
             // For a client that names no host.
             ...(await authority.certificateFor("localhost")),
-            SNICallback: authority.chooser,
+            SNICallback,
           },
           accept,
         )
@@ -73,8 +75,8 @@ export async function listenTcp(
   return {
     port,
     close() {
-      server.close();
       for (const socket of sockets) socket.destroy();
+      return new Promise((resolve) => void server.close(() => resolve()));
     },
   };
 }

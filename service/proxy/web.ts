@@ -14,6 +14,9 @@ export type Scheme = "http" | "https";
 const attempts = 3;
 const repeatable = ["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"];
 
+/** Headers by which the proxy says who asks; a client's own are not believed. */
+const forwarded = ["x-forwarded-for", "x-forwarded-port", "x-forwarded-proto", "x-forwarded-host"] as const;
+
 /** An answer of the proxy itself. */
 interface Own {
   readonly status: number;
@@ -33,7 +36,12 @@ export class Web {
   readonly #agents = new Map<number, Agent>();
   readonly #failed = new WeakMap<object, (error: Error) => void>();
   readonly #options = new WeakMap<object, PublicPort["options"]>();
-  readonly #compress = compression();
+  // Events must not wait until a block is full.
+  readonly #compress = compression({
+    filter: (request, response) =>
+      !String(response.getHeader("content-type")).startsWith("text/event-stream") &&
+      compression.filter(request, response),
+  });
 
   /** `ports` gives the ports at which the proxy listens. */
   constructor(context: Context, targets: Targets, ports: () => Readonly<Record<Scheme, number>>) {
@@ -43,8 +51,21 @@ export class Web {
     this.#proxy = createProxyServer({ xfwd: true });
     this.#proxy.on("error", (error, request) => request && this.#failed.get(request)?.(error));
     this.#proxy.on("econnreset", (error, request) => this.#failed.get(request)?.(error));
+    this.#proxy.on("proxyReq", (sent, request) => {
+      // An answer that is none, such as an upgrade that no one asked for.
+      sent.once("close", () => this.#failed.get(request)?.(new Error("no answer")));
+    });
+    this.#proxy.on("proxyReqWs", (sent, request, socket) => {
+      socket.once("close", () => sent.destroy());
+      sent.once("upgrade", (_answer, machine) => {
+        this.#failed.delete(request);
+        socket.once("close", () => machine.destroy());
+      });
+    });
     this.#proxy.on("proxyRes", (answer, request) => {
       this.#failed.delete(request);
+      // They are about the connection to the Machine.
+      for (const name of ["connection", "keep-alive"]) delete answer.headers[name];
       for (const [name, value] of Object.entries(this.#options.get(request)?.http_options?.response?.headers ?? {})) {
         // Its names are those of Node: in lower case.
         if (value === false) delete answer.headers[name.toLowerCase()];
@@ -62,18 +83,21 @@ export class Web {
     const { port, name } = asked;
     this.#options.set(request, port.options);
     if (port.options.http_options?.compress) this.#compress(request as never, response as never, () => {});
+    const isRepeatable = repeatable.includes(request.method ?? "") && !hasBody(request);
+    const tried = new Set<string>();
     for (let attempt = 1; ; attempt++) {
       let target: Target | undefined;
       try {
-        target = await this.#targets.take(port.app, port.port, gone.signal, "request");
-        await this.#send(request, response, target, port);
+        target = await this.#targets.take(port.app, port.port, gone.signal, "request", tried);
+        await this.#send(request, response, target, port, isRepeatable);
         return;
       } catch (error) {
         if (gone.signal.aborted) return;
         if (response.headersSent) return void response.destroy();
         if (error instanceof Unavailable)
           return answer(response, { status: 503, text: `App ${name} cannot answer: ${error.message}` });
-        if (attempt < attempts && repeatable.includes(request.method ?? "") && !hasBody(request)) continue;
+        if (target) tried.add(target.machine);
+        if (attempt < attempts && isRepeatable) continue;
         const reason = error instanceof Error && "code" in error ? String(error.code) : "no answer";
         return answer(response, {
           status: 502,
@@ -87,6 +111,7 @@ export class Web {
 
   /** Passes a WebSocket on. */
   async upgrade(request: IncomingMessage, socket: Socket, head: Buffer, scheme: Scheme): Promise<void> {
+    socket.on("error", () => socket.destroy());
     const asked = this.#asked(request, scheme);
     const refuse = (status: number, text: string): void => {
       socket.end(`HTTP/1.1 ${status} \r\ncontent-type: text/plain\r\nconnection: close\r\n\r\n${text}\n`);
@@ -94,7 +119,6 @@ export class Web {
     if ("status" in asked) return refuse(asked.status, asked.text);
     const gone = new AbortController();
     socket.once("close", () => gone.abort());
-    socket.on("error", () => socket.destroy());
     try {
       const { port } = asked;
       const target = await this.#targets.take(port.app, port.port, gone.signal, "connection");
@@ -123,6 +147,9 @@ export class Web {
 
   /** The public port that a request means. */
   #asked(request: IncomingMessage, scheme: Scheme): Asked {
+    // Clients that know of a proxy name the host in the target.
+    request.url = (request.url ?? "/").replace(/^https?:\/\/[^/?#]*/i, "") || "/";
+    for (const name of forwarded) delete request.headers[name];
     const { host = "" } = request.headers;
     const found = hostOf(this.#context, host);
     if (!found) return { status: 404, text: `no App has the host name ${JSON.stringify(host.slice(0, 200))}` };
@@ -152,9 +179,17 @@ export class Web {
   }
 
   /** Resolves when the client has its answer. */
-  #send(request: IncomingMessage, response: ServerResponse, target: Target, { options }: PublicPort): Promise<void> {
-    const agent = this.#agentOf(target.port);
+  #send(
+    request: IncomingMessage,
+    response: ServerResponse,
+    target: Target,
+    { options }: PublicPort,
+    isRepeatable: boolean,
+  ): Promise<void> {
+    // A kept connection may end at the moment of its use, and only some requests can be repeated.
+    const agent = isRepeatable ? this.#agentOf(target.port) : false;
     const idle = options.http_options?.idle_timeout;
+    if (idle !== undefined) request.socket.setTimeout(idle * 1000);
     return new Promise((resolve, reject) => {
       response.once("close", resolve);
       this.#failed.set(request, (error) => {
@@ -165,7 +200,6 @@ export class Web {
         target: { host: "127.0.0.1", port: target.port },
         agent,
         xfwd: true,
-        ...(idle === undefined ? {} : { timeout: idle * 1000 }),
       });
     });
   }
@@ -181,6 +215,9 @@ const hasBody = ({ headers }: IncomingMessage): boolean =>
   headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
 
 function answer(response: ServerResponse, { status, text, location }: Own): void {
+  // What is left of the request is not read by anyone else.
+  response.req.unpipe();
+  response.req.resume();
   response.writeHead(status, {
     "content-type": "text/plain; charset=utf-8",
     ...(location === undefined ? {} : { location }),

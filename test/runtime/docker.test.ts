@@ -63,6 +63,18 @@ describe.runIf(hasEngine)("the docker runtime", () => {
     );
   });
 
+  test("a check that cannot be asked is critical, and others go on", async () => {
+    const app = await withRuntime("docker");
+    const odd = { type: "http", port: 8080, path: "/a b", headers: [{ name: "x y", values: ["z"] }], method: "GET IT" };
+    const id = await app.create({ checks: { odd, rare: { type: "tcp", port: 8080, interval: "720h" } } });
+    await app.reaches(id, "started");
+    const statuses = async () =>
+      ((await app.get(id)).checks as { readonly name: string; readonly status: string }[])
+        .map(({ name, status }) => `${name} ${status}`)
+        .sort();
+    await expect.poll(statuses).toEqual(["odd critical", "rare passing"]);
+  });
+
   test("a program that the image does not have ends the Machine with 127", async () => {
     const app = await withRuntime("docker");
     const id = await app.create({ init: { exec: ["/no-such-program"] }, restart: { policy: "no" } });

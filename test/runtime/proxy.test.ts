@@ -12,7 +12,8 @@ import { rootFile } from "../../service/proxy/authority.ts";
 import { delayProfiles } from "../../service/time/delays.ts";
 import { afterThisTest } from "../support/leftovers.ts";
 import { image } from "./image.ts";
-import { hasEngine, withRuntime } from "./runtimes.ts";
+import { load } from "./requests.ts";
+import { docker, hasEngine, withRuntime } from "./runtimes.ts";
 
 type App = Awaited<ReturnType<typeof withRuntime>>;
 
@@ -143,6 +144,46 @@ describe.runIf(hasEngine)("the proxy", () => {
     await app.reaches(stopping, "stopped");
   });
 
+  test("a Machine that is killed loses no request that can be repeated", async () => {
+    const app = await withRuntime("docker");
+    await started(app, { services: [web()] });
+    await started(app, { services: [web()] });
+    await fetchBy(app, "/");
+    const requests = load(app.service.proxy?.ports.http ?? 0, "/", "web");
+    for (let round = 0; round < 3; round++) {
+      const before = requests.seen.answered;
+      await expect.poll(() => requests.seen.answered).toBeGreaterThan(before + 50);
+      const filters = { label: [`machines-service.data=${app.dataId()}`] };
+      const [container] = await docker.listContainers({ filters });
+      await docker.getContainer(container?.Id ?? "").kill();
+      await expect.poll(async () => (await docker.listContainers({ filters })).length).toBe(2);
+    }
+    expect((await requests.stop()).lost).toEqual([]);
+  });
+
+  test("clients that break off or ask for what it does not speak do no harm", async () => {
+    const app = await withRuntime("docker");
+    await started(app, { services: [web()] });
+    await fetchBy(app, "/");
+    const port = app.service.proxy?.ports.http ?? 0;
+    for (const name of ["web.localhost", "none.localhost"]) {
+      const socket = connect(port, "127.0.0.1");
+      socket.on("error", () => {});
+      await once(socket, "connect");
+      socket.write(`GET /upgrade HTTP/1.1\r\nhost: ${name}\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n`);
+      socket.resetAndDestroy();
+    }
+    const offer = { connection: "upgrade, http2-settings", upgrade: "h2c", "http2-settings": "" };
+    expect((await fetchBy(app, "/", { headers: offer })).status).toBe(200);
+    expect(
+      (await fetchBy(app, "http://web.localhost/headers", { headers: { "x-forwarded-proto": "gopher" } })).text,
+    ).toContain('"X-Forwarded-Proto":["http"]');
+    expect(await fetchBy(app, "/", { host: "web.localhost\u00ff" }).catch(() => ({ status: 404 }))).toMatchObject({
+      status: 404,
+    });
+    expect((await fetchBy(app, "/")).status).toBe(200);
+  });
+
   test("a request waits for the only Machine while it is updated", async () => {
     const app = await withRuntime("docker");
     const id = await started(app, { services: [web()] });
@@ -226,6 +267,10 @@ describe.runIf(hasEngine)("the proxy", () => {
     const data = mkdtempSync(join(tmpdir(), "machines-proxy-"));
     afterThisTest(() => rmSync(data, { recursive: true, force: true }));
     const app = await withRuntime("docker", { data });
+    await app.call("POST", "/apps", { name: "other", org_slug: "personal" });
+    // Changes of two Apps at once.
+    const raw = { config: { image, services: [{ protocol: "tcp", internal_port: 9000, ports: [{ port: 903 }] }] } };
+    await Promise.all(["other", "other"].map((name) => app.call("POST", `/apps/${name}/machines`, raw)));
     const ports = [{ port: 900 }, { port: 901, handlers: ["tls"] }, { port: 902, handlers: ["proxy_proto"] }];
     await started(app, { services: [{ protocol: "tcp", internal_port: 9000, ports }] });
     const { proxy, context } = app.service;

@@ -1,6 +1,7 @@
 // Repeats the checks of one started Machine, and reports their results.
 import { checksOf, type NamedCheck } from "../checks.ts";
 import type { CheckResult, RuntimeEvents, Subject } from "../runtime.ts";
+import { reasonOf } from "./engine.ts";
 import { millisecondsOf, probe } from "./probe.ts";
 
 // ASSUMED: a check that says nothing else is repeated every ten seconds.
@@ -10,6 +11,19 @@ const firstInterval = 500;
 
 const notYet: CheckResult = { status: "warning", output: "the check has not run yet" };
 const worst = ["critical", "warning", "passing"] as const;
+
+/** The longest time that a timer of Node.js can have. */
+const longestTimer = 2 ** 31 - 1;
+
+/** The result of a check; `critical` also if its request cannot be written, for example with a space in the path. */
+async function probed(named: NamedCheck, port: number | undefined): Promise<CheckResult> {
+  if (port === undefined) return { status: "critical", output: "the check has no port" };
+  try {
+    return await probe(named, port);
+  } catch (error) {
+    return { status: "critical", output: reasonOf(error) };
+  }
+}
 
 /** The checks of a Machine while it runs. */
 export class Checker {
@@ -47,8 +61,7 @@ export class Checker {
   async #run(named: NamedCheck, portOf: (port: number) => number | undefined, hasPassed: boolean): Promise<void> {
     const pauses = this.#pauses;
     const port = named.port === undefined ? undefined : portOf(named.port);
-    const result: CheckResult =
-      port === undefined ? { status: "critical", output: "the check has no port" } : await probe(named, port);
+    const result = await probed(named, port);
     if (this.#ended) return;
     const isValid = pauses === this.#pauses && !this.#isPaused;
     if (isValid) this.#report(named.name, result);
@@ -68,10 +81,13 @@ export class Checker {
   }
 
   #after(ms: number, then: () => void): void {
-    const timer = setTimeout(() => {
-      this.#timers.delete(timer);
-      then();
-    }, ms);
+    const timer = setTimeout(
+      () => {
+        this.#timers.delete(timer);
+        then();
+      },
+      Math.min(ms, longestTimer),
+    );
     this.#timers.add(timer);
   }
 }

@@ -2,7 +2,7 @@
 // that the store wants with the container that the engine has, does the next step and reports it. It continues in the same way
 // after the service or the engine was killed.
 import { once } from "node:events";
-import { PassThrough } from "node:stream";
+import { PassThrough, type Readable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import type Dockerode from "dockerode";
 import { sizeOf, type MachineConfig } from "../../../api/machineConfig.ts";
@@ -92,7 +92,7 @@ export class DockerRuntime implements Runtime {
     this.#host = host;
     this.#networks = new Networks(engine, host);
     this.#volumes = new Volumes(engine, host, {
-      whilePaused: (machine, work) => this.#whilePaused(machine, work),
+      whilePaused: (volume, work) => this.#whilePaused(volume, work),
       changed: (machine) => this.#changed(machine),
     });
     this.#steps = new Steps(host, "machine", async (id) => {
@@ -210,9 +210,10 @@ export class DockerRuntime implements Runtime {
     for (;;) {
       const all = (await this.#all(id)).filter(({ State }) => State.Status !== "created");
       // Oldest first; the container before the newest is kept for its logs.
-      for (const { Id } of all.reverse()) {
-        if (seen.has(Id)) continue;
-        seen.add(Id);
+      for (const { Id, State } of all.reverse()) {
+        const run = `${Id} ${State.StartedAt}`;
+        if (seen.has(run)) continue;
+        seen.add(run);
         yield* containerLogs(this.#docker.getContainer(Id), id, { ...query, since, lines: tail });
       }
       if (!query.follow || query.signal.aborted || !this.#host.subject(id)) return;
@@ -240,8 +241,9 @@ export class DockerRuntime implements Runtime {
     this.#closed.abort();
     for (const checker of this.#checkers.values()) checker.end();
     for (const { timer } of [...this.#stopping.values(), ...this.#draining.values()]) clearTimeout(timer);
-    this.#steps.close();
-    this.#volumes.close();
+    // Its steps may wait for an image, so they are not waited for.
+    void this.#steps.close();
+    await this.#volumes.close();
     await this.#ended;
   }
 
@@ -250,6 +252,7 @@ export class DockerRuntime implements Runtime {
     const { signal } = this.#closed;
     let pause = pauses.first;
     while (!signal.aborted) {
+      let stream: Readable | undefined;
       try {
         const events = await this.#docker.getEvents({
           filters: {
@@ -259,6 +262,7 @@ export class DockerRuntime implements Runtime {
           },
           abortSignal: signal,
         } as Dockerode.GetEventsOptions);
+        stream = events as Readable;
         pause = pauses.first;
         await this.#lookAtAll();
         for await (const line of lines(events)) {
@@ -269,7 +273,11 @@ export class DockerRuntime implements Runtime {
       } catch (error) {
         if (signal.aborted) return;
         this.#host.log.warn({ reason: reasonOf(error) }, "the container engine does not answer");
+      } finally {
+        stream?.destroy();
       }
+      // The engine has ended: no answer comes any more.
+      this.#engine.failWaiting();
       await sleep(pause, undefined, { signal }).catch(() => {});
       pause = Math.min(pause * 2, pauses.longest);
     }
@@ -293,19 +301,31 @@ export class DockerRuntime implements Runtime {
     this.#steps.changed(id);
   }
 
-  /** Does the work while the processes of the Machine stand still. */
-  async #whilePaused(id: string, work: () => Promise<void>): Promise<void> {
-    const release = await this.#steps.hold(id);
-    const checker = this.#checkers.get(id);
-    checker?.pause(true);
+  /** Does the work while nothing that mounts the volume runs. */
+  async #whilePaused(volume: string, work: () => Promise<void>): Promise<void> {
+    const mounting = await this.#docker.listContainers({ all: true, filters: { ...this.#mine(), volume: [volume] } });
+    const ids = new Set(mounting.flatMap(({ Labels }) => Labels[labels.machine] ?? []));
+    const paused: Dockerode.Container[] = [];
+    const releases: (() => void)[] = [];
     try {
-      const running = (await this.#all(id)).filter(({ State }) => State.Running && !State.Paused);
-      // 409: it ends at this moment.
-      for (const { Id } of running) await allowing([404, 409], this.#docker.getContainer(Id).pause());
+      for (const id of ids) {
+        releases.push(await this.#steps.hold(id));
+        this.#checkers.get(id)?.pause(true);
+        const running = (await this.#all(id)).filter(({ State }) => State.Running && !State.Paused);
+        for (const { Id } of running) {
+          const container = this.#docker.getContainer(Id);
+          paused.push(container);
+          // 409: it ends at this moment.
+          await allowing([404, 409], container.pause());
+        }
+      }
       await work();
     } finally {
-      // The next step continues the container.
-      release();
+      for (const container of paused)
+        await allowing([404, 409, 500], container.unpause()).catch((error: unknown) =>
+          this.#host.log.warn({ reason: reasonOf(error) }, "a container is still paused; the next step continues it"),
+        );
+      for (const release of releases) release();
     }
   }
 
@@ -384,8 +404,6 @@ export class DockerRuntime implements Runtime {
     const container = await this.#docker.createContainer(
       containerOptions(this.#engine, machine, { dataId: this.#host.dataId, image, network, mounts }),
     );
-    const files = await filesOf(machine);
-    if (files) await container.putArchive(files, { path: "/" });
     for (const { Id } of before.slice(1))
       await allowing([404, 409], this.#docker.getContainer(Id).remove({ force: true, v: true }));
     return container;
@@ -406,6 +424,9 @@ export class DockerRuntime implements Runtime {
     try {
       const fresh = canStart ? this.#docker.getContainer(container.Id) : await this.#create(machine, all);
       if (!fresh) return;
+      // Here, because the service may have been killed after the container was created.
+      const files = container?.State.Status === "created" || !canStart ? await filesOf(machine) : undefined;
+      if (files) await fresh.putArchive(files, { path: "/" });
       await allowing([304], fresh.start());
     } catch (error) {
       if (isUnreachable(error)) throw error;
@@ -485,13 +506,14 @@ export class DockerRuntime implements Runtime {
 
   /** Remembers where the ports of a started Machine are. */
   #publish(id: string, { Id, NetworkSettings }: Inspected): void {
-    if (this.#ports.get(id)?.container === Id) return;
-    this.#unpublish(id);
     const ports = Object.entries(NetworkSettings.Ports).flatMap(([name, at]): [number, number][] => {
       const [port, protocol] = name.split("/");
       // Without a port there, the engine does not publish it.
       return protocol === "tcp" && at?.[0] ? [[Number(port), Number(at[0].HostPort)]] : [];
     });
+    const known = this.#ports.get(id);
+    if (known?.container === Id && ports.every(([port, at]) => known.ports.get(port) === at)) return;
+    this.#unpublish(id);
     this.#ports.set(id, { container: Id, ports: new Map(ports) });
     this.#host.reachable(id);
   }

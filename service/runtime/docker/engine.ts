@@ -9,6 +9,8 @@ export interface Engine {
   readonly memoryMb: number;
   /** Whether it can run an init process in a container, which forwards signals and ends orphans. */
   readonly hasInit: boolean;
+  /** Fails the requests that wait for an answer: the engine was killed, and their answers will never end. */
+  failWaiting(): void;
 }
 
 /** An engine that cannot be used; the message says why and what to do. */
@@ -28,6 +30,7 @@ interface Info {
  */
 export async function connectEngine(): Promise<Engine> {
   const docker = new Dockerode();
+  const failWaiting = watchRequests(docker);
   try {
     const info = (await docker.info()) as Info;
     return {
@@ -35,6 +38,7 @@ export async function connectEngine(): Promise<Engine> {
       cpus: info.NCPU ?? 1,
       memoryMb: Math.floor((info.MemTotal ?? 0) / 2 ** 20),
       hasInit: (info.InitBinary ?? "") !== "",
+      failWaiting,
     };
   } catch (error) {
     const at = process.env["DOCKER_HOST"] || "/var/run/docker.sock";
@@ -42,6 +46,42 @@ export async function connectEngine(): Promise<Engine> {
       `no container engine answers at ${at} (${reasonOf(error)}). Start Docker, set DOCKER_HOST, or use --runtime simulated.`,
     );
   }
+}
+
+type Dial = (options: DialOptions, callback: (error: unknown, answer?: unknown) => void) => void;
+
+interface DialOptions {
+  readonly isStream?: boolean;
+  readonly hijack?: boolean;
+  readonly openStdin?: boolean;
+  readonly file?: unknown;
+}
+
+// ASSUMED: an engine answers a request that is no stream within a minute.
+const answerMs = 60_000;
+
+/** The library waits for ever for the end of an answer whose connection breaks. The returned function fails such requests. */
+function watchRequests({ modem }: Dockerode): () => void {
+  const waiting = new Set<() => void>();
+  const target = modem as unknown as { dial: Dial };
+  const dial = target.dial.bind(modem);
+  target.dial = (options, callback) => {
+    if (options.isStream || options.hijack || options.openStdin) return dial(options, callback);
+    const settle = (error: unknown, answer?: unknown): void => {
+      if (!waiting.delete(fail)) return;
+      clearTimeout(timer);
+      callback(error, answer);
+    };
+    const fail = (): void =>
+      settle(Object.assign(new Error("the engine ended the connection"), { code: "ECONNRESET" }));
+    // Sending a file takes as long as it takes.
+    const timer = options.file === undefined ? setTimeout(fail, answerMs) : undefined;
+    waiting.add(fail);
+    dial(options, settle);
+  };
+  return () => {
+    for (const fail of waiting) fail();
+  };
 }
 
 interface EngineAnswer {
@@ -66,7 +106,7 @@ export const isAnswered = (error: unknown): boolean => statusOf(error) !== undef
 
 /** Whether a request did not reach the engine. */
 export const isUnreachable = (error: unknown): boolean =>
-  !isAnswered(error) && error instanceof Error && "code" in error && /^E[A-Z]+$/.test(String(error.code));
+  !isAnswered(error) && error instanceof Error && "code" in error;
 
 /** The refusal of a request that needs the engine while it does not answer. */
 export const engineGone = (error: unknown): Refusal =>

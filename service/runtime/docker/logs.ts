@@ -4,6 +4,7 @@ import type Dockerode from "dockerode";
 import type { LogLine, LogQuery } from "../runtime.ts";
 
 const headerBytes = 8;
+const longestLine = 2 ** 20;
 
 /** The output without the frames in which an engine mixes the two streams; a terminal's has none. */
 async function* contents(stream: AsyncIterable<Buffer>, isTerminal: boolean): AsyncGenerator<string> {
@@ -45,9 +46,17 @@ export async function* containerLogs(
   for await (const text of contents(stream as AsyncIterable<Buffer>, Config.Tty)) {
     const parts = `${rest}${text}`.split("\n");
     rest = parts.pop() ?? "";
-    for (const part of parts) {
-      const [, time = "", line = ""] = /^(\S+) ?(.*?)\r?$/.exec(part) ?? [];
-      yield { machine, time, text: line };
+    for (const part of parts) yield lineOf(machine, part);
+    // Output may have no line breaks at all.
+    if (rest.length > longestLine) {
+      yield lineOf(machine, rest);
+      rest = "";
     }
   }
+  if (rest !== "") yield lineOf(machine, rest);
+}
+
+function lineOf(machine: string, text: string): LogLine {
+  const [, time = "", line = ""] = /^(\S+) ?(.*?)\r?$/s.exec(text) ?? [];
+  return { machine, time, text: line };
 }

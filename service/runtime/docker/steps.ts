@@ -58,9 +58,11 @@ export class Steps {
     };
   }
 
-  close(): void {
+  /** Begins no further step, and resolves when those that run have ended. */
+  async close(): Promise<void> {
     this.#isClosed = true;
     for (const { wake } of this.#work.values()) wake();
+    await Promise.all([...this.#work.values()].map(({ ended }) => ended));
   }
 
   async #continue(id: string, work: Work): Promise<void> {

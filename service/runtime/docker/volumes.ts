@@ -4,7 +4,7 @@ import { pipeline, Transform } from "node:stream";
 import type Dockerode from "dockerode";
 import type { RuntimeHost, Subject, VolumeSubject } from "../runtime.ts";
 import { labels } from "./container.ts";
-import { allowing, reasonOf, type Engine } from "./engine.ts";
+import { allowing, isUnreachable, reasonOf, type Engine } from "./engine.ts";
 import { Steps } from "./steps.ts";
 import { tarOf } from "./tar.ts";
 
@@ -12,8 +12,8 @@ const folder = "/data";
 
 /** What volumes need from the Machines. */
 export interface MachinesOfVolumes {
-  /** Does the work while nothing in the Machine runs. */
-  whilePaused(machine: string, work: () => Promise<void>): Promise<void>;
+  /** Does the work while nothing runs that mounts a volume of the engine. */
+  whilePaused(name: string, work: () => Promise<void>): Promise<void>;
   /** A volume that the Machine waits for may be ready. */
   changed(machine: string): void;
 }
@@ -26,6 +26,9 @@ export class Volumes {
   readonly #steps: Steps;
   /** Why a volume could not be written so far. */
   readonly #reasons = new Map<string, string>();
+  /** Volumes that are being copied; no Machine may begin to write into them. */
+  readonly #copied = new Set<string>();
+  readonly #closed = new AbortController();
   #empty: Promise<string> | undefined;
 
   constructor(engine: Engine, host: RuntimeHost, machines: MachinesOfVolumes) {
@@ -59,8 +62,10 @@ export class Volumes {
     }
   }
 
-  close(): void {
-    this.#steps.close();
+  /** Ends the copies that are being written; they are made again later. */
+  async close(): Promise<void> {
+    this.#closed.abort();
+    await this.#steps.close();
   }
 
   /**
@@ -75,6 +80,7 @@ export class Volumes {
         if (reason !== undefined) throw new Error(`volume ${volume} could not be written: ${reason}`);
         return undefined;
       }
+      if (this.#copied.has(volume)) return undefined;
       // An engine creates a volume that is missing, and the Machine would begin without its data.
       if (!(await this.#find(volume)))
         throw new Error(
@@ -101,7 +107,8 @@ export class Volumes {
       try {
         await this.#write(subject);
       } catch (error) {
-        this.#reasons.set(id, reasonOf(error));
+        // If the engine does not answer, the next attempt may succeed.
+        if (!isUnreachable(error)) this.#reasons.set(id, reasonOf(error));
         if (subject.machine !== null) this.#machines.changed(subject.machine);
         throw error;
       }
@@ -114,6 +121,8 @@ export class Volumes {
     if (this.#copiesOf(id).length > 0) return;
     await this.#remove(id);
     this.#host.events.discarded(id);
+    // A volume may have been kept for this copy of it.
+    for (const other of this.#host.unsettledVolumes()) this.changed(other);
   }
 
   /** The volumes and snapshots that have yet to be copied from this one. */
@@ -134,11 +143,16 @@ export class Volumes {
         // What an interrupted copy has left.
         await this.#remove(id);
         await this.#create(id);
-        const copy = async (): Promise<void> => {
-          bytes = await this.#copy(source, id);
-        };
-        const machine = from?.machine ?? null;
-        await (machine === null ? copy() : this.#machines.whilePaused(machine, copy));
+        this.#copied.add(source);
+        try {
+          await this.#machines.whilePaused(this.#nameOf(source), async () => {
+            bytes = await this.#copy(source, id);
+          });
+        } finally {
+          this.#copied.delete(source);
+          const waiting = this.#host.volume(source)?.machine;
+          if (waiting) this.#machines.changed(waiting);
+        }
       }
     }
     this.#reasons.delete(id);
@@ -171,28 +185,38 @@ export class Volumes {
     await this.#removeHelpers(to);
     const [source, target] = [await this.#helper(from, to), await this.#helper(to, to)];
     const failed = new AbortController();
+    let bytes = 0;
+    const counted = new Transform({
+      transform(chunk: Buffer, _encoding, done) {
+        bytes += chunk.length;
+        done(null, chunk);
+      },
+    });
     try {
-      let bytes = 0;
-      const counted = new Transform({
-        transform(chunk: Buffer, _encoding, done) {
-          bytes += chunk.length;
-          done(null, chunk);
-        },
-      });
-      pipeline(await source.getArchive({ path: `${folder}/.` }), counted, (error) => {
+      const archive = await source.getArchive({ path: `${folder}/.` });
+      pipeline(archive, counted, (error) => {
         if (error) failed.abort(error);
       });
-      await target.putArchive(counted, { path: folder, abortSignal: failed.signal });
+      const abortSignal = AbortSignal.any([failed.signal, this.#closed.signal]);
+      await target.putArchive(counted, { path: folder, abortSignal });
       failed.signal.throwIfAborted();
       return bytes;
     } finally {
+      // The engine would not remove a container whose archive is still being read.
+      counted.destroy();
       await this.#removeHelpers(to);
     }
   }
 
   async #helper(volume: string, of: string): Promise<Dockerode.Container> {
+    const Image = await (this.#empty ??= this.#emptyImage());
+    // Someone may have removed it since.
+    if (!(await allowing([404], this.#docker.getImage(Image).inspect()))) {
+      this.#empty = undefined;
+      return this.#helper(volume, of);
+    }
     return this.#docker.createContainer({
-      Image: await (this.#empty ??= this.#emptyImage()),
+      Image,
       Cmd: ["/never-started"],
       Labels: { [labels.data]: this.#host.dataId, [labels.copy]: of },
       HostConfig: {
@@ -212,6 +236,7 @@ export class Volumes {
   async #emptyImage(): Promise<string> {
     const name = "machines-service/copy:1";
     try {
+      if (await allowing([404], this.#docker.getImage(name).inspect())) return name;
       const archive = await tarOf([{ name: folder.slice(1), type: "directory", mode: 0o755 }]);
       const [repo, tag] = name.split(":");
       // Its types know neither buffers nor these options, and that it returns a promise.
