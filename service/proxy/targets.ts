@@ -12,7 +12,7 @@ const startMs = 60_000;
 // ASSUMED: a request waits five seconds if the checks of all Machines fail, or all have as many requests as they may.
 const busyMs = 5000;
 /** Pause before a Machine is tried again that has just failed. */
-const againMs = 250;
+const againMs = 1000;
 const softLimit = 20;
 
 /** States that lead to `started`, if nothing fails. */
@@ -122,7 +122,8 @@ export class Targets {
     const begun = clock.now();
     let patience = busyMs;
     // What has just failed is perhaps ending, and the runtime will report it.
-    if (tried.size > 0 && !this.#hasOthers(app, port, tried)) await this.#change(app, againMs, signal);
+    for (let left = againMs; left > 0 && this.#haveFailed(app, port, tried); left = begun + againMs - clock.now())
+      await this.#change(app, left, signal);
     for (;;) {
       signal.throwIfAborted();
       const offers = this.portsOf(app).get(port)?.offers ?? [];
@@ -137,9 +138,11 @@ export class Targets {
     }
   }
 
-  #hasOthers(app: string, port: number, tried: ReadonlySet<string>): boolean {
-    const offers = this.portsOf(app).get(port)?.offers ?? [];
-    return this.#candidates(offers).some(({ offer }) => !tried.has(offer.machine.id));
+  /** Whether all Machines that could take the request were tried before. */
+  #haveFailed(app: string, port: number, tried: ReadonlySet<string>): boolean {
+    if (tried.size === 0) return false;
+    const candidates = this.#candidates(this.portsOf(app).get(port)?.offers ?? []);
+    return candidates.length > 0 && candidates.every(({ offer }) => tried.has(offer.machine.id));
   }
 
   /** The Machines that can take a request now. */
