@@ -76,11 +76,17 @@ export function statusOf({ machine, checks }: Offer): CheckResult["status"] {
 /** Whether they pass. */
 export const passes = (offer: Offer): boolean => statusOf(offer) === "passing";
 
+/** What a host name means. */
+export interface Host {
+  /** Id of the App. */
+  readonly app: string;
+  readonly name: string;
+  /** The public port, if the name has one. */
+  readonly port: number | undefined;
+}
+
 /** A host name of an App: `web.localhost`, or with a port of the App `8081.web.localhost`, or one of its hostnames. */
-export function hostOf(
-  { store }: Context,
-  header: string,
-): { readonly app: string; readonly name: string; readonly port: number | undefined } | undefined {
+export function hostOf({ store }: Context, header: string): Host | undefined {
   const host = header.replace(/:\d+$/, "").replace(/\.$/, "").toLowerCase();
   const [, digits, name] = /^(?:(\d+)\.)?([a-z\d][a-z\d-]*)\.localhost$/.exec(host) ?? [];
   const app =

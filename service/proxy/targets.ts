@@ -5,7 +5,7 @@ import { findMachine, operate } from "../lifecycle/machines.ts";
 import type { Reach } from "../runtime/runtime.ts";
 import type { MachineState } from "../states/machineStates.ts";
 import { choose, type Load } from "./balance.ts";
-import { passes, publicPorts, statusOf, type Offer, type PublicPort } from "./routes.ts";
+import { hostOf, passes, publicPorts, statusOf, type Host, type Offer, type PublicPort } from "./routes.ts";
 
 // ASSUMED: a request waits a minute for a Machine that is being started, updated or created.
 const startMs = 60_000;
@@ -14,6 +14,7 @@ const busyMs = 5000;
 /** Pause before a Machine is tried again that has just failed. */
 const againMs = 1000;
 const softLimit = 20;
+const none: ReadonlySet<string> = new Set();
 
 /** States that lead to `started`, if nothing fails. */
 const underway: readonly MachineState[] = ["created", "replacing", "starting", "restarting"];
@@ -47,6 +48,7 @@ export class Targets {
   readonly #context: Context;
   readonly #reach: Reach;
   readonly #ports = new Map<string, ReadonlyMap<number, PublicPort>>();
+  readonly #hosts = new Map<string, Host>();
   /** Called when a Machine begins or ends to have open requests. */
   readonly #loaded: (machine: string) => void;
   /** Open requests and connections by Machine. */
@@ -69,7 +71,18 @@ export class Targets {
   /** Something in the store has changed. Requests that wait look again. */
   changed(): void {
     this.#ports.clear();
+    this.#hosts.clear();
     for (const wait of this.#waits) wait.wake();
+  }
+
+  /** The App of a host name. */
+  hostOf(header: string): Host | undefined {
+    const known = this.#hosts.get(header);
+    if (known !== undefined) return known;
+    const found = hostOf(this.#context, header);
+    // Only names that an App has, so that no client can fill the table.
+    if (found) this.#hosts.set(header, found);
+    return found;
   }
 
   /** A port of this computer is no longer a Machine's. */
@@ -106,6 +119,11 @@ export class Targets {
     });
   }
 
+  /** A Machine that can take a request now. */
+  takeNow(app: string, port: number, kind: "request" | "connection"): Target | undefined {
+    return this.#choose(this.portsOf(app).get(port)?.offers ?? [], kind, none);
+  }
+
   /**
    * A Machine for the next request to a public port of an App.
    * Those that were tried before are avoided.
@@ -116,7 +134,7 @@ export class Targets {
     port: number,
     signal: AbortSignal,
     kind: "request" | "connection",
-    tried: ReadonlySet<string> = new Set(),
+    tried: ReadonlySet<string> = none,
   ): Promise<Target> {
     const { clock } = this.#context;
     const begun = clock.now();

@@ -44,7 +44,7 @@ export async function listenTcp(
   };
   const forward = async (socket: Socket): Promise<void> => {
     const gone = new AbortController();
-    socket.once("close", () => gone.abort());
+    socket.once("close", () => gone.abort("the client has gone"));
     try {
       const target = await targets.take(app, number, gone.signal, "connection");
       socket.once("close", () => target.release());

@@ -4,7 +4,7 @@ import type { Socket } from "node:net";
 import compression from "compression";
 import { createProxyServer, type ProxyServer } from "httpxy";
 import type { Context } from "../context.ts";
-import { hostOf, type PublicPort } from "./routes.ts";
+import type { PublicPort } from "./routes.ts";
 import { Unavailable, type Target, type Targets } from "./targets.ts";
 
 /** How a client speaks to the proxy. */
@@ -79,7 +79,7 @@ export class Web {
     const asked = this.#asked(request, scheme);
     if ("status" in asked) return answer(response, asked);
     const gone = new AbortController();
-    response.once("close", () => gone.abort());
+    response.once("close", () => gone.abort("the client has gone"));
     const { port, name } = asked;
     this.#options.set(request, port.options);
     if (port.options.http_options?.compress) this.#compress(request as never, response as never, () => {});
@@ -88,7 +88,10 @@ export class Web {
     for (let attempt = 1; ; attempt++) {
       let target: Target | undefined;
       try {
-        target = await this.#targets.take(port.app, port.port, gone.signal, "request", tried);
+        // Most requests need not wait.
+        target =
+          (attempt === 1 ? this.#targets.takeNow(port.app, port.port, "request") : undefined) ??
+          (await this.#targets.take(port.app, port.port, gone.signal, "request", tried));
         await this.#send(request, response, target, port, isRepeatable);
         return;
       } catch (error) {
@@ -118,7 +121,7 @@ export class Web {
     };
     if ("status" in asked) return refuse(asked.status, asked.text);
     const gone = new AbortController();
-    socket.once("close", () => gone.abort());
+    socket.once("close", () => gone.abort("the client has gone"));
     try {
       const { port } = asked;
       const target = await this.#targets.take(port.app, port.port, gone.signal, "connection");
@@ -151,7 +154,7 @@ export class Web {
     request.url = (request.url ?? "/").replace(/^https?:\/\/[^/?#]*/i, "") || "/";
     for (const name of forwarded) delete request.headers[name];
     const { host = "" } = request.headers;
-    const found = hostOf(this.#context, host);
+    const found = this.#targets.hostOf(host);
     if (!found) return { status: 404, text: `no App has the host name ${JSON.stringify(host.slice(0, 200))}` };
     const { app, name, port: number } = found;
     const ports = [...this.#targets.portsOf(app).values()].sort((a, b) => a.port - b.port);

@@ -51,7 +51,7 @@ interface Stopping {
 const logsPause = 300;
 
 /** Pause between two attempts to connect to a program that does not listen yet. */
-const listenPause = 50;
+const listenPause = 20;
 
 /** The ports of a container, and where this computer has them. */
 interface Published {

@@ -22,14 +22,14 @@ const critical = (output: string): CheckResult => ({ status: "critical", output 
 export const probe = (named: NamedCheck, port: number): Promise<CheckResult> =>
   named.type === "http" ? probeHttp(named, port) : probeTcp(named, port);
 
-/** Whether a program listens behind a published port. */
+/** Whether a program listens behind a published port. The first request waits for it, so it asks no longer than it must. */
 export const accepts = async (port: number): Promise<boolean> =>
-  (await connectTo(port, usualTimeout)).status === "passing";
+  (await connectTo(port, usualTimeout, acceptedMs / 3)).status === "passing";
 
 const probeTcp = ({ check }: NamedCheck, port: number): Promise<CheckResult> =>
   connectTo(port, millisecondsOf(check.timeout, usualTimeout));
 
-function connectTo(port: number, timeout: number): Promise<CheckResult> {
+function connectTo(port: number, timeout: number, accepted = acceptedMs): Promise<CheckResult> {
   return new Promise((resolve) => {
     const socket = connect({ host: "127.0.0.1", port });
     const end = (result: CheckResult): void => {
@@ -40,7 +40,7 @@ function connectTo(port: number, timeout: number): Promise<CheckResult> {
     let timer = setTimeout(() => end(critical("no connection in time")), timeout);
     socket.on("connect", () => {
       clearTimeout(timer);
-      timer = setTimeout(() => end(passing("Success")), Math.min(timeout, acceptedMs));
+      timer = setTimeout(() => end(passing("Success")), Math.min(timeout, accepted));
     });
     socket.on("data", () => end(passing("Success")));
     for (const event of ["error", "close"] as const) socket.on(event, () => end(critical("connection refused")));
