@@ -51,7 +51,7 @@ export class Proxy {
     this.#authority = new Authority(folder);
     this.#targets = new Targets(context, reach, (machine) => this.#autostop.loaded(machine));
     this.#autostop = new Autostop(context, this.#targets);
-    this.#web = new Web(context, this.#targets, () => this.#ports);
+    this.#web = new Web(this.#targets, () => this.#ports);
   }
 
   /** The ports of HTTP and HTTPS; 0 before it listens. */

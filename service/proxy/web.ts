@@ -3,7 +3,6 @@ import { Agent, type IncomingMessage, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import compression from "compression";
 import { createProxyServer, type ProxyServer } from "httpxy";
-import type { Context } from "../context.ts";
 import type { PublicPort } from "./routes.ts";
 import { Unavailable, type Target, type Targets } from "./targets.ts";
 
@@ -28,7 +27,6 @@ type Asked = Own | { readonly name: string; readonly port: PublicPort };
 
 /** Sends requests to Machines. */
 export class Web {
-  readonly #context: Context;
   readonly #targets: Targets;
   readonly #ports: () => Readonly<Record<Scheme, number>>;
   readonly #proxy: ProxyServer;
@@ -44,8 +42,7 @@ export class Web {
   });
 
   /** `ports` gives the ports at which the proxy listens. */
-  constructor(context: Context, targets: Targets, ports: () => Readonly<Record<Scheme, number>>) {
-    this.#context = context;
+  constructor(targets: Targets, ports: () => Readonly<Record<Scheme, number>>) {
     this.#targets = targets;
     this.#ports = ports;
     this.#proxy = createProxyServer({ xfwd: true });
