@@ -24,7 +24,6 @@ import { CONTEXT, type Finding as Found, type PreviewCheck, type Resource, type 
 import { run, say } from "./run.ts";
 import { dynamicOwnerOf } from "../core/owner.ts";
 import { checkConnection, runPreviewCheck as askService } from "../core/previewChecks.ts";
-import { shownOnlyAtItsResource, withoutNoise, type Clean } from "./hostOutput.ts";
 import { hide, withheld } from "../core/redaction.ts";
 import { withStoredConfiguration } from "../core/storedConfiguration.ts";
 import { callFunction } from "../core/function.ts";
@@ -36,6 +35,9 @@ const randomHex = (characters: number): string =>
   randomBytes(Math.ceil(characters / 2))
     .toString("hex")
     .slice(0, characters);
+
+/** Removes secrets from a text. */
+type Clean = (text: string) => string;
 
 // The host does not report which values of `env` and the like are secret for the program, so messages quote none of
 // them. Very short values are not removed, because they would match ordinary words.
@@ -65,7 +67,7 @@ export function provider(type: string): dynamic.ResourceProvider {
   /** Helpers for the given values; they report none of the secrets in them. */
   const quietly = <T>(known: readonly Values[], work: (caller: () => Promise<Caller>) => Promise<T>): Promise<T> => {
     const cleaned = clean(...known);
-    return withoutNoise(cleaned, () => work(() => caller(cleaned))).catch(shownOnlyAtItsResource);
+    return withoutNoise(cleaned, () => work(() => caller(cleaned)));
   };
   return {
     configure: (request) => {
@@ -298,3 +300,25 @@ function resourceOf(type: string): Resource {
     );
   return resource;
 }
+
+/**
+ * The host prints the stack of every error beside its message. Our messages state the problem, so the stack is noise.
+ */
+async function withoutNoise<T>(cleaned: Clean, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof Error)) throw error;
+    if (error instanceof InitializationFailed) Object.assign(error, { reasons: error.reasons.map(cleaned) });
+    // Many operations may fail for one reason, so its check is shared.
+    if (!printed.has(error))
+      error.message = error instanceof InitializationFailed ? error.message : messageForUser(error);
+    printed.add(error);
+    error.message = cleaned(error.message);
+    error.stack = "";
+    throw error;
+  }
+}
+
+/** Errors whose message already links to the docs. */
+const printed = new WeakSet<Error>();

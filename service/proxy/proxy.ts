@@ -1,5 +1,5 @@
 // The proxy: makes the services of Machines reachable on this computer, and on no other.
-import { createServer as createHttp, type IncomingMessage, type Server } from "node:http";
+import { createServer as createHttp, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { createServer as createHttps } from "node:https";
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
@@ -63,21 +63,25 @@ export class Proxy {
   async listen(wanted: ProxyPorts): Promise<ProxyPorts> {
     // An upload takes as long as it takes.
     const options = { requestTimeout: 0, shouldUpgradeCallback: isWebSocket };
-    const http = createHttp(options, (request, response) => void this.#web.request(request, response, "http"));
+    const handle = (scheme: Scheme) => (request: IncomingMessage, response: ServerResponse) =>
+      void this.#guard(response, this.#web.request(request, response, scheme));
+    const http = createHttp(options, handle("http"));
     const https = createHttps(
       {
         ...(await this.#authority.certificateFor("localhost")),
         ...options,
         SNICallback: this.#chooser,
       },
-      (request, response) => void this.#web.request(request, response, "https"),
+      handle("https"),
     );
     https.on("secureConnection", (socket) => this.#requireVersion(socket));
     for (const [server, scheme] of [
       [http, "http"],
       [https, "https"],
     ] as const) {
-      server.on("upgrade", (request, socket, head) => void this.#web.upgrade(request, socket as Socket, head, scheme));
+      server.on("upgrade", (request, socket, head) => {
+        void this.#guard(socket, this.#web.upgrade(request, socket as Socket, head, scheme));
+      });
       server.on("connection", (socket) => {
         this.#sockets.add(socket);
         socket.on("close", () => this.#sockets.delete(socket));
@@ -138,6 +142,16 @@ export class Proxy {
     for (const listeners of this.#raw.values())
       for (const { listener } of listeners.values()) await listener.then((one) => one.close()).catch(() => {});
     this.#web.close();
+  }
+
+  /** Ends what a fault of the proxy has left open. */
+  async #guard(open: { destroy(): unknown }, work: Promise<void>): Promise<void> {
+    try {
+      await work;
+    } catch (error) {
+      open.destroy();
+      this.#context.log.error({ err: error }, "the proxy failed");
+    }
   }
 
   /** Ends a connection whose version of TLS the service does not allow: Node negotiates it before the host name is known. */

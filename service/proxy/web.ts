@@ -50,7 +50,11 @@ export class Web {
     this.#proxy.on("econnreset", (error, request) => this.#failed.get(request)?.(error));
     this.#proxy.on("proxyReq", (sent, request) => {
       // An answer that is none, such as an upgrade that no one asked for.
-      sent.once("close", () => this.#failed.get(request)?.(new Error("no answer")));
+      const failed = this.#failed.get(request);
+      sent.once("close", () => {
+        // Not if it was answered, or is being repeated.
+        if (failed !== undefined && failed === this.#failed.get(request)) failed(new Error("no answer"));
+      });
     });
     this.#proxy.on("proxyReqWs", (sent, request, socket) => {
       socket.once("close", () => sent.destroy());

@@ -1,6 +1,6 @@
 // Failures with the configuration that the last `up` stored: the explanation comes first, and once per run.
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { bind, bindings } from "../support/binding.ts";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { bindings } from "../support/binding.ts";
 import { makeApp } from "../support/around.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
@@ -43,19 +43,4 @@ describe.each(bindings)("a run without a program, on the $name binding", ({ star
       await close();
     }
   });
-});
-
-test("Pulumi's host for dynamic resources does not print an error that its resource shows, and prints all others", async () => {
-  const printed: unknown[] = [];
-  const spy = vi.spyOn(console, "error").mockImplementation((...words: unknown[]) => void printed.push(...words));
-  const bound = bind("App", { url: "http://127.0.0.1:1", token: "x" }, { retries: "0" });
-  try {
-    const error: unknown = await bound.read("one", { name: "one" }).catch((reason: unknown) => reason);
-    expect((error as Error).message).toMatch(/ECONNREFUSED/);
-    // As the host does.
-    for (const one of [error as Error, new Error("of another provider")]) console.error(`${one}: ${one.stack}`);
-    expect(printed).toEqual([expect.stringMatching(/^Error: of another provider: /)]);
-  } finally {
-    spy.mockRestore();
-  }
 });
