@@ -51,7 +51,10 @@ async function main(): Promise<void> {
 }
 
 // The reader of a pipe may need no more, as head does.
-process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  if (error.code !== "EPIPE") process.exitCode = 1;
+  process.exit();
+});
 
 main().catch((error: unknown) => {
   process.stderr.write(`machines-service: ${sentence(error)}\n`);

@@ -41,6 +41,13 @@ function ended(child: ChildProcess): Promise<Ended> {
 export const command = (args: readonly string[], env: NodeJS.ProcessEnv = process.env, cwd?: string): Promise<Ended> =>
   ended(begin(args, env, cwd));
 
+/** Runs the command with an output that no one reads. */
+export function unread(args: readonly string[]): Promise<Ended> {
+  const child = begin(args, process.env);
+  child.stdout?.destroy();
+  return ended(child);
+}
+
 /** A service in the foreground: ready, and stopped after the test. */
 export async function foreground(data: string, args: readonly string[] = [], env: NodeJS.ProcessEnv = {}) {
   const listen = env["MACHINES_SERVICE_LISTEN"] === undefined ? ["--listen", "127.0.0.1:0"] : [];

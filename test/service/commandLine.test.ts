@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { command, folder } from "./command.ts";
+import { command, folder, unread } from "./command.ts";
 
 const { version } = JSON.parse(readFileSync(join(__dirname, "../../service/package.json"), "utf8"));
 
@@ -25,4 +25,9 @@ test.each([
   const { code, out, err } = await command(args, { ...process.env, MACHINES_SERVICE_DATA: folder() });
   expect([code, out]).toEqual([1, ""]);
   expect(err).toContain(message);
+});
+
+test("a reader that needs no more, as head does, is no error", async () => {
+  const { code, err } = await unread(["status", "--data", folder()]);
+  expect([code, err]).toEqual([3, ""]);
 });
