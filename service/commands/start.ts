@@ -14,7 +14,7 @@ import { fromEnvironment } from "./environment.ts";
 import { print, printJson } from "./print.ts";
 import { sentence } from "./sentence.ts";
 
-/** Where the service listens unless it is told otherwise. */
+/** The address to listen at without `--listen`. */
 export const defaultListen = "127.0.0.1:4280";
 
 interface StartFlags extends Omit<LocalOptions, "allowHosts"> {

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Dockerode from "dockerode";
 import type { TestProject } from "vitest/node";
+import { importImage } from "../../service/runtime/docker/images.ts";
 import { tarOf } from "../../service/runtime/docker/tar.ts";
 import { provideEngine } from "../../tools/setup/engine.mjs";
 import { goEnvironment, goProblem } from "../../tools/setup/sdkGenerator.mjs";
@@ -65,14 +66,9 @@ async function importImages(docker: Dockerode): Promise<void> {
       { name: "tmp", type: "directory", mode: 0o1777 },
     ]);
     for (const name of [image, nextImage]) {
-      const [repo, tag] = name.split(":");
-      const changes = ['ENTRYPOINT ["/app"]', "ENV PATH=/bin", `ENV RELEASE=${tag}`, "LABEL test.image=app"];
-      // Its types know neither buffers nor these options, and that it returns a promise.
-      const importing: unknown = docker.importImage(archive as never, { repo, tag, changes } as never);
-      const progress = (await importing) as NodeJS.ReadableStream;
-      await new Promise<void>((resolve, reject) => {
-        docker.modem.followProgress(progress, (error) => (error ? reject(error) : resolve()));
-      });
+      const release = name.split(":")[1];
+      const changes = ['ENTRYPOINT ["/app"]', "ENV PATH=/bin", `ENV RELEASE=${release}`, "LABEL test.image=app"];
+      await importImage(docker, name, archive, changes);
     }
   } finally {
     rmSync(folder, { recursive: true });

@@ -14,7 +14,7 @@ declare module "vitest" {
   }
 }
 
-// Each project of vitest loads this file anew, and all of them use one folder.
+// Each project of vitest loads its own copy of this file, but all projects use one folder.
 const shared = globalThis as { installedFolder?: string; installedFor?: number };
 
 /** Gives a project the folder. The returned function removes it when no other project needs it. */

@@ -67,10 +67,27 @@ export async function fetchImage(engine: Engine, machine: Subject): Promise<stri
   const authconfig = await credentialsFor(registry);
   const name = `${shortName(repository)}@${digest}`;
   const progress = await engine.docker.pull(name, authconfig ? { authconfig } : {});
-  await new Promise<void>((resolve, reject) => {
-    engine.docker.modem.followProgress(progress, (error) => (error ? reject(error) : resolve()));
-  });
+  await ended(engine.docker, progress);
   const fetched = await inspect(engine, name);
   if (!fetched) throw new Error(`the engine does not have ${name} after fetching it`);
   return fetched.Id;
 }
+
+/** Makes an image of an archive. `changes` are lines of a Dockerfile. */
+export async function importImage(
+  docker: Dockerode,
+  name: string,
+  archive: Buffer,
+  changes: readonly string[] = [],
+): Promise<void> {
+  const [repo, tag] = name.split(":");
+  // Its types know neither buffers nor these options, and that it returns a promise.
+  const importing: unknown = docker.importImage(archive as never, { repo, tag, changes } as never);
+  await ended(docker, (await importing) as NodeJS.ReadableStream);
+}
+
+/** Resolves when the engine has reported the end of its work. */
+const ended = (docker: Dockerode, progress: NodeJS.ReadableStream): Promise<void> =>
+  new Promise((resolve, reject) => {
+    docker.modem.followProgress(progress, (error) => (error ? reject(error) : resolve()));
+  });

@@ -5,6 +5,7 @@ import type Dockerode from "dockerode";
 import type { RuntimeHost, Subject, VolumeSubject } from "../runtime.ts";
 import { labels } from "./container.ts";
 import { allowing, isUnreachable, reasonOf, type Engine } from "./engine.ts";
+import { importImage } from "./images.ts";
 import { Steps } from "./steps.ts";
 import { tarOf } from "./tar.ts";
 
@@ -29,7 +30,6 @@ export class Volumes {
   /** Volumes that are being copied; no Machine may begin to write into them. */
   readonly #copied = new Set<string>();
   readonly #closed = new AbortController();
-  #empty: Promise<string> | undefined;
 
   constructor(engine: Engine, host: RuntimeHost, machines: MachinesOfVolumes) {
     this.#engine = engine;
@@ -209,14 +209,8 @@ export class Volumes {
   }
 
   async #helper(volume: string, of: string): Promise<Dockerode.Container> {
-    const Image = await (this.#empty ??= this.#emptyImage());
-    // Someone may have removed it since.
-    if (!(await allowing([404], this.#docker.getImage(Image).inspect()))) {
-      this.#empty = undefined;
-      return this.#helper(volume, of);
-    }
     return this.#docker.createContainer({
-      Image,
+      Image: await this.#emptyImage(),
       Cmd: ["/never-started"],
       Labels: { [labels.data]: this.#host.dataId, [labels.copy]: of },
       HostConfig: {
@@ -232,24 +226,12 @@ export class Volumes {
       await allowing([404, 409], this.#docker.getContainer(Id).remove({ force: true }));
   }
 
-  /** An image with nothing in it but the folder. */
+  /** An image with nothing in it but the folder. Someone may have removed it since the last copy. */
   async #emptyImage(): Promise<string> {
     const name = "machines-service/copy:1";
-    try {
-      if (await allowing([404], this.#docker.getImage(name).inspect())) return name;
-      const archive = await tarOf([{ name: folder.slice(1), type: "directory", mode: 0o755 }]);
-      const [repo, tag] = name.split(":");
-      // Its types know neither buffers nor these options, and that it returns a promise.
-      const importing: unknown = this.#docker.importImage(archive as never, { repo, tag } as never);
-      const progress = (await importing) as NodeJS.ReadableStream;
-      await new Promise<void>((resolve, reject) => {
-        this.#docker.modem.followProgress(progress, (error) => (error ? reject(error) : resolve()));
-      });
-      return name;
-    } catch (error) {
-      this.#empty = undefined;
-      throw error;
-    }
+    if (!(await allowing([404], this.#docker.getImage(name).inspect())))
+      await importImage(this.#docker, name, await tarOf([{ name: folder.slice(1), type: "directory", mode: 0o755 }]));
+    return name;
   }
 }
 
