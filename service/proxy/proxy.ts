@@ -13,7 +13,7 @@ import { Autostop } from "./autostop.ts";
 import { hostOf, type PublicPort } from "./routes.ts";
 import { listen, listenTcp, type Listener } from "./tcp.ts";
 import { Targets } from "./targets.ts";
-import { Web, type Scheme } from "./web.ts";
+import type { Scheme, Web } from "./web.ts";
 
 const host = "127.0.0.1";
 
@@ -33,7 +33,7 @@ export class Proxy {
   readonly #authority: Authority;
   readonly #targets: Targets;
   readonly #autostop: Autostop;
-  readonly #web: Web;
+  #web: Web | undefined;
   readonly #servers: Server[] = [];
   readonly #sockets = new Set<Socket>();
   /** Listeners for raw connections, by App and public port. */
@@ -51,7 +51,6 @@ export class Proxy {
     this.#authority = new Authority(folder);
     this.#targets = new Targets(context, reach, (machine) => this.#autostop.loaded(machine));
     this.#autostop = new Autostop(context, this.#targets);
-    this.#web = new Web(this.#targets, () => this.#ports);
   }
 
   /** The ports of HTTP and HTTPS; 0 before it listens. */
@@ -61,10 +60,14 @@ export class Proxy {
 
   /** Listens at these ports, or at free ones where they are taken. */
   async listen(wanted: ProxyPorts): Promise<ProxyPorts> {
+    // Loaded only by a service that needs it, because it takes a tenth of a second.
+    const { Web } = await import("./web.ts");
+    const web = new Web(this.#targets, () => this.#ports);
+    this.#web = web;
     // An upload takes as long as it takes.
     const options = { requestTimeout: 0, shouldUpgradeCallback: isWebSocket };
     const handle = (scheme: Scheme) => (request: IncomingMessage, response: ServerResponse) =>
-      void this.#guard(response, this.#web.request(request, response, scheme));
+      void this.#guard(response, web.request(request, response, scheme));
     const http = createHttp(options, handle("http"));
     const https = createHttps(
       {
@@ -80,7 +83,7 @@ export class Proxy {
       [https, "https"],
     ] as const) {
       server.on("upgrade", (request, socket, head) => {
-        void this.#guard(socket, this.#web.upgrade(request, socket as Socket, head, scheme));
+        void this.#guard(socket, web.upgrade(request, socket as Socket, head, scheme));
       });
       server.on("connection", (socket) => {
         this.#sockets.add(socket);
@@ -114,7 +117,7 @@ export class Proxy {
 
   /** Keeps no connections to a port of this computer that is no longer a Machine's. */
   forget(port: number): void {
-    this.#web.forget(port);
+    this.#web?.forget(port);
     this.#targets.forget(port);
   }
 
@@ -141,7 +144,7 @@ export class Proxy {
     for (const socket of this.#sockets) socket.destroy();
     for (const listeners of this.#raw.values())
       for (const { listener } of listeners.values()) await listener.then((one) => one.close()).catch(() => {});
-    this.#web.close();
+    this.#web?.close();
   }
 
   /** Ends what a fault of the proxy has left open. */
@@ -176,9 +179,9 @@ export class Proxy {
     const ports = this.#targets.portsOf(app);
     const isRaw = (port: PublicPort | undefined): port is PublicPort => port?.kind === "tcp" || port?.kind === "tls";
     const ended = new Map<number, Promise<unknown>>();
-    for (const [number, { listener, handlers }] of listeners) {
+    for (const [number, { listener, settings }] of listeners) {
       const port = ports.get(number);
-      if (isRaw(port) && handlersOf(port) === handlers) continue;
+      if (isRaw(port) && settingsOf(port) === settings) continue;
       listeners.delete(number);
       ended.set(
         number,
@@ -192,7 +195,7 @@ export class Proxy {
         listeners.delete(port.port);
         this.#context.log.error({ err: error, port: port.port }, "the proxy cannot listen");
       });
-      listeners.set(port.port, { handlers: handlersOf(port), listener });
+      listeners.set(port.port, { settings: settingsOf(port), listener });
     }
     if (listeners.size > 0) this.#raw.set(app, listeners);
     else this.#raw.delete(app);
@@ -205,13 +208,14 @@ export class Proxy {
   }
 }
 
-/** A listener for a raw port, and the handlers that it was made for. */
+/** A listener for a raw port, and the settings that it was created with. */
 interface Raw {
-  readonly handlers: string;
+  readonly settings: string;
   readonly listener: Promise<Listener>;
 }
 
-const handlersOf = ({ options }: PublicPort): string => (options.handlers ?? []).join(" ");
+const settingsOf = ({ options }: PublicPort): string =>
+  JSON.stringify([options.handlers ?? [], options.tls_options?.versions ?? []]);
 
 /** Other upgrades are offers that an HTTP server may ignore. */
 const isWebSocket = ({ headers }: IncomingMessage): boolean => headers.upgrade?.toLowerCase() === "websocket";

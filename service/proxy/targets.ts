@@ -20,12 +20,19 @@ const none: ReadonlySet<string> = new Set();
 const underway: readonly MachineState[] = ["created", "replacing", "starting", "restarting"];
 const asleep: readonly MachineState[] = ["stopped", "suspended"];
 
+/** What is to be sent; a repeatable request may fail at a Machine that does not listen yet. */
+export type Kind = "repeatable" | "request" | "connection";
+
 /** A Machine that was chosen for a request. */
 export interface Target {
   readonly machine: string;
   /** Its port on this computer. */
   readonly port: number;
   readonly offer: Offer;
+  /** It has answered. */
+  answered(): void;
+  /** It has not answered. */
+  failed(): void;
   /** The request or connection has ended. */
   release(): void;
 }
@@ -120,7 +127,7 @@ export class Targets {
   }
 
   /** A Machine that can take a request now. */
-  takeNow(app: string, port: number, kind: "request" | "connection"): Target | undefined {
+  takeNow(app: string, port: number, kind: Kind): Target | undefined {
     return this.#choose(this.portsOf(app).get(port)?.offers ?? [], kind, none);
   }
 
@@ -133,7 +140,7 @@ export class Targets {
     app: string,
     port: number,
     signal: AbortSignal,
-    kind: "request" | "connection",
+    kind: Kind,
     tried: ReadonlySet<string> = none,
   ): Promise<Target> {
     const { clock } = this.#context;
@@ -159,24 +166,24 @@ export class Targets {
   /** Whether all Machines that could take the request were tried before. */
   #haveFailed(app: string, port: number, tried: ReadonlySet<string>): boolean {
     if (tried.size === 0) return false;
-    const candidates = this.#candidates(this.portsOf(app).get(port)?.offers ?? []);
+    const candidates = this.#candidates(this.portsOf(app).get(port)?.offers ?? [], "repeatable");
     return candidates.length > 0 && candidates.every(({ offer }) => tried.has(offer.machine.id));
   }
 
   /** The Machines that can take a request now. */
-  #candidates(offers: readonly Offer[]): Candidate[] {
+  #candidates(offers: readonly Offer[], kind: Kind): Candidate[] {
     return offers.flatMap((offer) => {
       const { machine, service } = offer;
       if (machine.state !== "started" || machine.cordoned === 1 || !passes(offer)) return [];
       const port = this.#reach.publishedPort(machine.id, service.internal_port);
-      if (port === undefined || !this.#isListening(offer, port)) return [];
+      if (port === undefined || !this.#isListening(offer, port, kind)) return [];
       const { soft_limit: soft = softLimit, hard_limit: hard = Infinity } = service.concurrency ?? {};
       return [{ offer, port, open: this.openOf(machine.id), soft, hard }];
     });
   }
 
-  #choose(offers: readonly Offer[], kind: "request" | "connection", tried: ReadonlySet<string>): Target | undefined {
-    const candidates = this.#candidates(offers);
+  #choose(offers: readonly Offer[], kind: Kind, tried: ReadonlySet<string>): Target | undefined {
+    const candidates = this.#candidates(offers, kind);
     const others = candidates.filter(({ offer }) => !tried.has(offer.machine.id));
     const chosen = choose(others.length > 0 ? others : candidates, this.#turn++);
     // All are busy, and another one may be started for the next request.
@@ -184,17 +191,17 @@ export class Targets {
     return chosen && this.#take(chosen.offer, chosen.port, kind);
   }
 
-  #take(offer: Offer, port: number, kind: "request" | "connection"): Target {
+  #take(offer: Offer, port: number, kind: Kind): Target {
     const { id, app } = offer.machine;
     add(this.#open, id, 1);
     if (this.openOf(id) === 1) this.#loaded(id);
-    if (kind === "request") add(this.#requests, id, 1);
+    if (kind !== "connection") add(this.#requests, id, 1);
     let isOpen = true;
     const release = (): void => {
       if (!isOpen) return;
       isOpen = false;
       add(this.#open, id, -1);
-      if (kind === "request") add(this.#requests, id, -1);
+      if (kind !== "connection") add(this.#requests, id, -1);
       if (!this.#requests.has(id)) {
         for (const resolve of this.#drains.get(id) ?? []) resolve();
         this.#drains.delete(id);
@@ -203,17 +210,34 @@ export class Targets {
       // One may wait because all were at their limit.
       for (const wait of this.#waits) if (wait.app === app) wait.wake();
     };
-    return { machine: id, port, offer, release };
+    const key = keyOf(offer, port);
+    const isOpenPort = offer.checks.length > 0 || this.#listening.get(key);
+    return {
+      machine: id,
+      port,
+      offer,
+      answered: () => {
+        if (!isOpenPort) this.#listening.set(key, true);
+      },
+      failed: () => {
+        if (!isOpenPort && this.#listening.get(key) === undefined) this.#isListening(offer, port, "request");
+      },
+      release,
+    };
   }
 
-  /** Whether a Machine without checks has begun to listen; the first question begins to try. */
-  #isListening({ machine, service, checks }: Offer, port: number): boolean {
-    if (checks.length > 0) return true;
-    const key = `${machine.id} ${port}`;
+  /**
+   * Whether a Machine without checks has begun to listen; the first question begins to try. A request that can be repeated is
+   * itself the first try, because it need not wait for a connection that proves it.
+   */
+  #isListening(offer: Offer, port: number, kind: Kind): boolean {
+    if (offer.checks.length > 0) return true;
+    const key = keyOf(offer, port);
     const known = this.#listening.get(key);
     if (known !== undefined) return known;
+    if (kind === "repeatable") return true;
     this.#listening.set(key, false);
-    void this.#tryPort(key, machine.id, service.internal_port);
+    void this.#tryPort(key, offer.machine.id, offer.service.internal_port);
     return false;
   }
 
@@ -272,6 +296,8 @@ const isUnderway = ({ timers }: Context, offer: Offer): boolean => {
   if (state === "stopping" || state === "suspending") return offer.service.autostart === true;
   return underway.includes(state) || (state === "started" && statusOf(offer) === "warning");
 };
+
+const keyOf = ({ machine }: Offer, port: number): string => `${machine.id} ${port}`;
 
 function add(counts: Map<string, number>, key: string, number: number): void {
   const count = (counts.get(key) ?? 0) + number;

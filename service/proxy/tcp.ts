@@ -2,6 +2,7 @@
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { createServer as createTls, type TlsOptions } from "node:tls";
 import type { Authority } from "./authority.ts";
+import { join } from "./join.ts";
 import type { PublicPort } from "./routes.ts";
 import type { Targets } from "./targets.ts";
 
@@ -50,11 +51,8 @@ export async function listenTcp(
       socket.once("close", () => target.release());
       if (socket.destroyed) return target.release();
       const machine = connect({ host: "127.0.0.1", port: target.port, noDelay: true });
-      machine.on("error", () => socket.destroy());
-      machine.on("close", () => socket.destroySoon());
-      socket.on("close", () => machine.destroy());
       if (options.handlers?.includes("proxy_proto")) machine.write(proxyLine(socket, number));
-      socket.pipe(machine).pipe(socket);
+      join(socket, machine);
     } catch {
       // A connection has no way to say why.
       socket.destroy();
@@ -67,6 +65,7 @@ export async function listenTcp(
             // For a client that names no host.
             ...(await authority.certificateFor("localhost")),
             SNICallback,
+            ...versionsOf(options),
           },
           accept,
         )
@@ -79,6 +78,12 @@ export async function listenTcp(
       return new Promise((resolve) => void server.close(() => resolve()));
     },
   };
+}
+
+/** The versions of TLS that a port allows. */
+function versionsOf({ tls_options }: PublicPort["options"]): Pick<TlsOptions, "minVersion" | "maxVersion"> {
+  const [first, last = first] = (tls_options?.versions ?? []).toSorted();
+  return first === undefined || last === undefined ? {} : { minVersion: first, maxVersion: last };
 }
 
 /** The line of the PROXY protocol, version 1. */

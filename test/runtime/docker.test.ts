@@ -39,6 +39,16 @@ describe.runIf(hasEngine)("the docker runtime", () => {
     expect((await app.call("GET", app.machines)).body).toEqual([]);
   });
 
+  test("a Machine starts although its network was removed after its container was created", async () => {
+    const app = await withRuntime("docker");
+    const id = await app.create({}, { skip_launch: true });
+    await app.reaches(id, "stopped");
+    const [network] = await docker.listNetworks({ filters: { label: [`machines-service.data=${app.dataId()}`] } });
+    await docker.getNetwork(network?.Id ?? "").remove();
+    await app.post(id, "start");
+    await app.reaches(id, "started");
+  });
+
   test("what containers cannot do is refused by name", async () => {
     const app = await withRuntime("docker");
     const refused = async (config: object) =>

@@ -47,6 +47,8 @@ async function open(app: App, path: string, asked: Asked = {}): Promise<Incoming
       : httpsRequest({ ...options, servername: host, ...(ca ? { ca } : {}), ...(maxVersion ? { maxVersion } : {}) });
   request.end(body);
   const [answer] = (await once(request, "response")) as [IncomingMessage];
+  // The other side may close the connection before it has the whole body.
+  request.on("error", () => {});
   return answer;
 }
 
@@ -109,6 +111,35 @@ describe.runIf(hasEngine)("the proxy", () => {
     socket.write("hello");
     expect(String((await once(socket, "data"))[0])).toBe("hello");
     socket.destroy();
+  });
+
+  test("an answer passes with all of its headers, but not with those about the connection", async () => {
+    const app = await withRuntime("docker");
+    await started(app, { services: [web()] });
+    const rich = await open(app, "/rich");
+    expect((await textOf(rich)).length).toBe(8 << 20);
+    expect(rich).toMatchObject({ headers: { "set-cookie": ["a=1", "b=2"] }, trailers: { "x-trailer": "end" } });
+    expect(rich.headers).not.toHaveProperty("x-hop");
+    const sent = { "x-hop": "yes", connection: "close, x-hop", "x-forwarded-for": "1.2.3.4", cookie: ["a=1", "b=2"] };
+    const seen = JSON.parse((await fetchBy(app, "/headers", { headers: sent })).text);
+    expect(seen).toMatchObject({ "X-Forwarded-For": ["127.0.0.1"], Cookie: ["a=1; b=2"] });
+    expect(seen).not.toHaveProperty("X-Hop");
+    const head = await fetchBy(app, "/release", { method: "HEAD" });
+    expect(head).toMatchObject({ status: 200, text: "", headers: { "content-length": "2" } });
+  });
+
+  test("a refused upload and a refused upgrade have their answers", async () => {
+    const app = await withRuntime("docker");
+    await started(app, { services: [web()] });
+    const headers = { expect: "100-continue" };
+    for (const body of ["x", "x".repeat(8 << 20)])
+      expect(await fetchBy(app, "/refused", { method: "POST", body, headers })).toMatchObject({
+        status: 413,
+        text: "too large\n",
+      });
+    const asked = { connection: "upgrade", upgrade: "websocket" };
+    expect(await fetchBy(app, "/release", { headers: asked })).toMatchObject({ status: 200, text: "1\n" });
+    expect(await fetchBy(app, "/", { headers: asked, host: "other.localhost" })).toMatchObject({ status: 404 });
   });
 
   test("requests go to Machines that run, are not cordoned and pass their checks", async () => {
@@ -271,7 +302,11 @@ describe.runIf(hasEngine)("the proxy", () => {
     // Changes of two Apps at once.
     const raw = { config: { image, services: [{ protocol: "tcp", internal_port: 9000, ports: [{ port: 903 }] }] } };
     await Promise.all(["other", "other"].map((name) => app.call("POST", `/apps/${name}/machines`, raw)));
-    const ports = [{ port: 900 }, { port: 901, handlers: ["tls"] }, { port: 902, handlers: ["proxy_proto"] }];
+    const ports = [
+      { port: 900 },
+      { port: 901, handlers: ["tls"], tls_options: { versions: ["TLSv1.3"] } },
+      { port: 902, handlers: ["proxy_proto"] },
+    ];
     await started(app, { services: [{ protocol: "tcp", internal_port: 9000, ports }] });
     const { proxy, context } = app.service;
     const web_ = context.store.get<{ id: string; name: string }>("SELECT id, name FROM apps WHERE name = 'web'");
@@ -294,6 +329,8 @@ describe.runIf(hasEngine)("the proxy", () => {
     expect(await echoed(connectTls({ host: "127.0.0.1", port: secure, servername: "web.localhost", ca }))).toBe(
       "hello\n",
     );
+    const old = connectTls({ host: "127.0.0.1", port: secure, servername: "web.localhost", ca, maxVersion: "TLSv1.2" });
+    await expect(once(old, "secureConnect")).rejects.toThrow(/protocol version/);
     expect(await echoed(connect(marked, "127.0.0.1"))).toMatch(
       /^PROXY TCP4 127\.0\.0\.1 127\.0\.0\.1 \d+ 902\r\nhello\n$/,
     );

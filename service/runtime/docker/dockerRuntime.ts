@@ -24,7 +24,7 @@ import type {
 } from "../runtime.ts";
 import { Checker } from "./checker.ts";
 import { containerOptions, filesOf, labels, memoryLimits } from "./container.ts";
-import { allowing, engineGone, isAnswered, isUnreachable, reasonOf, type Engine } from "./engine.ts";
+import { allowing, engineGone, isAnswered, isUnreachable, reasonOf, statusOf, type Engine } from "./engine.ts";
 import { fetchImage, findImage } from "./images.ts";
 import { containerLogs } from "./logs.ts";
 import { Networks } from "./networks.ts";
@@ -399,8 +399,10 @@ export class DockerRuntime implements Runtime {
   async #create(machine: Subject, before: readonly Inspected[]): Promise<Dockerode.Container | undefined> {
     const mounts = await this.#volumes.mountsOf(machine);
     if (!mounts) return undefined;
-    const image = await fetchImage(this.#engine, machine);
-    const network = await this.#networks.ensure(machine.network);
+    const [image, network] = await Promise.all([
+      fetchImage(this.#engine, machine),
+      this.#networks.ensure(machine.network),
+    ]);
     const container = await this.#docker.createContainer(
       containerOptions(this.#engine, machine, { dataId: this.#host.dataId, image, network, mounts }),
     );
@@ -430,6 +432,11 @@ export class DockerRuntime implements Runtime {
       await allowing([304], fresh.start());
     } catch (error) {
       if (isUnreachable(error)) throw error;
+      // Someone has removed its network or its image. The next step creates another container.
+      if (container && statusOf(error) === 404 && persist === "never") {
+        await allowing([404, 409], this.#docker.getContainer(container.Id).remove({ force: true, v: true }));
+        return this.#changed(machine.id);
+      }
       return events.exited(machine, { code: 127, signal: 0, oom: false, requested: false, error: reasonOf(error) });
     }
     events.started(machine);

@@ -8,7 +8,8 @@ import { allowing, type Engine } from "./engine.ts";
 export class Networks {
   readonly #engine: Engine;
   readonly #host: RuntimeHost;
-  readonly #pending = new Map<string, Promise<string>>();
+  /** The last request about each network. A network is not removed while it is given to a Machine. */
+  readonly #last = new Map<string, Promise<unknown>>();
 
   constructor(engine: Engine, host: RuntimeHost) {
     this.#engine = engine;
@@ -17,11 +18,7 @@ export class Networks {
 
   /** The engine's name of a network; it is created if needed. */
   ensure(network: string): Promise<string> {
-    const pending = this.#pending.get(network);
-    if (pending) return pending;
-    const creating = this.#ensure(network).finally(() => this.#pending.delete(network));
-    this.#pending.set(network, creating);
-    return creating;
+    return this.#afterLast(network, () => this.#ensure(network));
   }
 
   async #ensure(network: string): Promise<string> {
@@ -47,9 +44,23 @@ export class Networks {
     const filters = { label: [`${labels.data}=${this.#host.dataId}`], dangling: ["true"] };
     const unused = await docker.listNetworks({ filters });
     if (unused.length === 0) return;
-    // A container that was not started yet is not in its network.
-    const needed = new Set(this.#host.ids().map((id) => this.#host.subject(id)?.network));
-    for (const { Id, Labels } of unused)
-      if (!needed.has(Labels?.[labels.network])) await allowing([403, 404, 409], docker.getNetwork(Id).remove());
+    for (const { Id, Labels } of unused) {
+      const network = Labels?.[labels.network] ?? "";
+      await this.#afterLast(network, async () => {
+        // A container that was not started yet is not in its network.
+        const isNeeded = this.#host.ids().some((id) => this.#host.subject(id)?.network === network);
+        if (!isNeeded) await allowing([403, 404, 409], docker.getNetwork(Id).remove());
+      });
+    }
+  }
+
+  #afterLast<T>(network: string, work: () => Promise<T>): Promise<T> {
+    const now = (this.#last.get(network) ?? Promise.resolve()).then(work, work);
+    this.#last.set(network, now);
+    const forget = (): void => {
+      if (this.#last.get(network) === now) this.#last.delete(network);
+    };
+    now.then(forget, forget);
+    return now;
   }
 }

@@ -201,6 +201,21 @@ func serve() {
 		length, _ := io.Copy(io.Discard, r.Body)
 		fmt.Fprintln(w, length)
 	})
+	// An answer with more than a body.
+	http.HandleFunc("/rich", func(w http.ResponseWriter, r *http.Request) {
+		for name, values := range map[string][]string{
+			"Set-Cookie": {"a=1", "b=2"}, "Connection": {"X-Hop"}, "X-Hop": {"yes"}, "Trailer": {"X-Trailer"},
+		} {
+			w.Header()[name] = values
+		}
+		w.(http.Flusher).Flush()
+		w.Write(make([]byte, 8<<20))
+		w.Header().Set("X-Trailer", "end")
+	})
+	// It does not read the body.
+	http.HandleFunc("/refused", func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, "too large", http.StatusRequestEntityTooLarge)
+	})
 	// Another protocol: every byte comes back.
 	http.HandleFunc("/upgrade", func(w http.ResponseWriter, r *http.Request) {
 		connection, buffered, err := w.(http.Hijacker).Hijack()
