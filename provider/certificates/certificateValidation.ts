@@ -47,6 +47,7 @@ export const certificateValidation = defineResource({
   outputs,
   id: pathId("app", "hostname"),
   unlisted: "it is a wait, and nothing in the service",
+  partOf: "AcmeCertificate",
   replaceOn: ["app", "hostname"],
   dependsOn: { status: ["triggers"], expiresAt: ["triggers"] },
   minutes: { create: 30, update: 30 },

@@ -206,10 +206,13 @@ type Path<I extends z.ZodObject> = keyof z.output<I> & string;
 
 type Repeated<I extends z.ZodObject> = Path<I> | `${Path<I>}.${string}`;
 
-/** How the objects of the type are listed, or why they cannot be. */
+/**
+ * How the objects of the type are listed, or why they cannot be. `partOf`: there is one for every object of this other
+ * type, with the same id, and these are listed.
+ */
 type Listed =
-  | { readonly list: Listing; readonly unlisted?: never }
-  | { readonly unlisted: string; readonly list?: never };
+  | { readonly list: Listing; readonly unlisted?: never; readonly partOf?: never }
+  | { readonly unlisted: string; readonly list?: never; readonly partOf?: string };
 
 /** The declaration of a resource type. */
 export type Definition<I extends z.ZodObject, O extends z.ZodObject, Parts extends string> = Declaration<I, O, Parts> &
@@ -334,6 +337,7 @@ interface Declaration<I extends z.ZodObject, O extends z.ZodObject, Parts extend
 type Erased = Declaration<z.ZodObject, z.ZodObject, string> & {
   readonly list?: Listing | undefined;
   readonly unlisted?: string | undefined;
+  readonly partOf?: string | undefined;
 };
 
 /** The optional members of a definition. */
@@ -342,6 +346,7 @@ const defaults = {
   noImport: undefined,
   list: undefined,
   unlisted: undefined,
+  partOf: undefined,
   within: { kind: "app", part: "app" },
   namedAs: undefined,
   replaceWhen: undefined,

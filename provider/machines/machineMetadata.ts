@@ -54,6 +54,7 @@ export const machineMetadata = defineResource({
   outputs,
   id: pathId("app", "machineId"),
   unlisted: "it is a part of its Machine",
+  partOf: "Machine",
   replaceOn: ["app", "machine"],
   uniqueBy: ["app", "machine"],
   claims: ({ app = "", machine = "", values = {} }) =>

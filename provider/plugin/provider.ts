@@ -30,7 +30,7 @@ import { previewCreate, previewUpdate } from "../core/preview.ts";
 import { checkConnection, problemsWithValues, runPreviewChecks } from "../core/previewChecks.ts";
 import { CONTEXT, contextOf, type Problem, type Resource, type Values } from "../core/resource.ts";
 import { withStoredConfiguration } from "../core/storedConfiguration.ts";
-import { located, pathText } from "../core/values.ts";
+import { hasUnknown, located, pathText } from "../core/values.ts";
 import { callFunction, type MachinesFunction } from "../core/function.ts";
 import { functions, resources } from "../registry.ts";
 
@@ -55,6 +55,7 @@ import {
   type Decoded,
   type Marks,
 } from "./marshal.ts";
+import { listPage } from "./list.ts";
 import { parsePath } from "./propertyPath.ts";
 import type { Telling } from "./redaction.ts";
 import type { Subject } from "./spelling.ts";
@@ -87,6 +88,7 @@ export interface Provider {
   read: Unary<rpc.ReadRequest, rpc.ReadResponse>;
   update: Unary<rpc.UpdateRequest, rpc.UpdateResponse>;
   delete: Unary<rpc.DeleteRequest, undefined>;
+  list: (request: rpc.ListRequest) => AsyncIterable<rpc.ListResponse>;
   cancel: Unary<unknown, undefined>;
   attach: Unary<{ getAddress(): string }, undefined>;
   getPluginInfo: Unary<unknown, InstanceType<typeof pluginProto.PluginInfo>>;
@@ -396,6 +398,33 @@ export function createProvider({ engine, schema, wording }: Host): Provider {
       return undefined;
     },
 
+    async *list(request) {
+      const resource = resourceOf(request.getToken());
+      const { values: query } = decode(request.getQuery());
+      if (hasUnknown(query)) {
+        yield new proto.ListResponse().setComputed(new proto.ListResponse.Computed());
+        return;
+      }
+      const sizes = [request.getLimit(), request.getPageSize()].filter((size) => size > 0);
+      const api = clientFor(config(), (message) => engine.warn("", message));
+      const page = await listPage(
+        resource,
+        {
+          query,
+          size: sizes.length === 0 ? undefined : Math.min(...sizes),
+          continuation: request.getContinuationToken(),
+        },
+        api.within({ ...api.deadline, signal: cancelled.signal }),
+      );
+      for (const { id, name } of page.items) {
+        const result = new proto.ListResponse.Result().setId(id).setName(name);
+        yield new proto.ListResponse().setResult(result);
+      }
+      if (page.continuation === "") return;
+      const continuation = new proto.ListResponse.Continuation().setContinuationToken(page.continuation);
+      yield new proto.ListResponse().setContinuation(continuation);
+    },
+
     cancel() {
       cancelled.abort(
         new MachinesError(
@@ -423,7 +452,11 @@ export function createProvider({ engine, schema, wording }: Host): Provider {
 function about(request: { getUrn(): string }): { resource: Resource; urn: string; name: string } {
   const urn = request.getUrn();
   const [, , types = "", ...rest] = urn.split("::");
-  const token = types.slice(types.lastIndexOf("$") + 1);
+  return { resource: resourceOf(types.slice(types.lastIndexOf("$") + 1)), urn, name: rest.join("::") };
+}
+
+/** The resource type of a token. */
+function resourceOf(token: string): Resource {
   const type = /^machines:index:(\w+)$/.exec(token)?.[1] ?? "";
   const resource = Object.hasOwn(resources, type) ? resources[type] : undefined;
   if (!resource) {
@@ -433,7 +466,7 @@ function about(request: { getUrn(): string }): { resource: Resource; urn: string
       `there is no resource type ${JSON.stringify(token)} in this version${meant === undefined ? "" : `; did you mean machines:index:${meant}?`}`,
     );
   }
-  return { resource, urn, name: rest.join("::") };
+  return resource;
 }
 
 /** The function of a request. */

@@ -1,8 +1,10 @@
 // The provider's process: one gRPC server on loopback; only its port is printed to standard output.
+import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import grpc from "@grpc/grpc-js";
 import providerGrpc from "@pulumi/pulumi/proto/provider_grpc_pb.js";
+import type * as rpc from "@pulumi/pulumi/proto/provider_pb.js";
 import { engineLog } from "./engine.ts";
 import { failureOf } from "./failure.ts";
 import { runtimeOf } from "./language.ts";
@@ -36,7 +38,20 @@ export async function serve(args: readonly string[], folder: string): Promise<vo
 
   const working = new Set<Promise<unknown>>();
   const server = new grpc.Server({ "grpc.max_receive_message_length": -1, "grpc.max_send_message_length": -1 });
-  const methods = Object.entries(provider) as [string, (request: unknown) => unknown][];
+  const inWords = (request: unknown) => (text: string) => wording(request as Telling & Subject, text);
+  const { list, ...unary } = provider;
+  const streamList: grpc.handleServerStreamingCall<rpc.ListRequest, rpc.ListResponse> = (call) => {
+    const send = async (): Promise<void> => {
+      await known;
+      for await (const item of list(call.request)) if (!call.write(item)) await once(call, "drain");
+      call.end();
+    };
+    const work = send()
+      .catch((error: unknown) => call.emit("error", failureOf(error, inWords(call.request))))
+      .finally(() => working.delete(work));
+    working.add(work);
+  };
+  const methods = Object.entries(unary) as [string, (request: unknown) => unknown][];
   const handlers = methods.map(([name, method]): [string, grpc.handleUnaryCall<unknown, unknown>] => [
     name,
     (call, answer) => {
@@ -44,13 +59,13 @@ export async function serve(args: readonly string[], folder: string): Promise<vo
         .then(() => method(call.request))
         .then(
           (response) => answer(null, response ?? new empty.Empty()),
-          (error: unknown) => answer(failureOf(error, (text) => wording(call.request as Telling & Subject, text))),
+          (error: unknown) => answer(failureOf(error, inWords(call.request))),
         )
         .finally(() => working.delete(work));
       working.add(work);
     },
   ]);
-  server.addService(providerGrpc.ResourceProviderService, Object.fromEntries(handlers));
+  server.addService(providerGrpc.ResourceProviderService, { ...Object.fromEntries(handlers), list: streamList });
   const port = await new Promise<number>((resolve, reject) => {
     server.bindAsync("127.0.0.1:0", grpc.ServerCredentials.createInsecure(), (error, bound) =>
       error ? reject(error) : resolve(bound),

@@ -46,6 +46,7 @@ export const appSecrets = defineResource({
   outputs,
   id: pathId("app"),
   unlisted: "each of its secrets is listed as a Secret",
+  partOf: "App",
   replaceOn: ["app"],
   uniqueBy: ["app"],
   claims: ({ app, values = {} }) =>

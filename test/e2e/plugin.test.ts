@@ -375,6 +375,20 @@ test("pulumi do, without a state and with one URN per type, creates a second obj
       expect(output).not.toMatch(/warning|earlier run/);
       expect(await send<unknown[]>(service, "GET", "/v1/apps/do-app/volumes")).toHaveLength(count);
     }
+    const volume = async (...words: string[]) => {
+      const ran = await stack.run(["do", "--package", ours, "machines:index:Volume", ...words], { env });
+      expect(ran.code, ran.output).toBe(0);
+      return ran;
+    };
+    const listed = async (...words: string[]) =>
+      JSON.parse((await volume("list", ...words)).stdout) as { readonly id: string }[];
+    const [first, ...others] = await listed("--app", "do-app", "--all");
+    expect(others).toHaveLength(1);
+    expect(await listed("--count", "1")).toEqual([first]);
+    const id = first?.id ?? "";
+    expect((await volume("read", id)).output).toContain(id);
+    await volume("delete", id, "--stateless", "--yes");
+    expect(await listed()).toEqual(others);
   } finally {
     await service.close();
   }

@@ -19,12 +19,12 @@ export const executable = join(__dirname, "../../pulumi-resource-machines");
 
 type Service = typeof providerGrpc.ResourceProviderService;
 
-/** The protocol's methods, each as a promise. */
+/** The protocol's methods, each as a promise; a stream is collected. */
 export type Client = {
   readonly [
     Method in keyof Service as string extends Method ? never : Method
   ]: Service[Method] extends grpc.MethodDefinition<infer Request, infer Response>
-    ? (request: Request) => Promise<Response>
+    ? (request: Request) => Promise<Method extends "list" ? Response[] : Response>
     : never;
 };
 
@@ -116,6 +116,10 @@ export function connect(port: number): { readonly client: Client; readonly close
       name,
       (request: unknown) =>
         new Promise((resolve, reject) => {
+          if (definition.responseStream) {
+            const { path, requestSerialize, responseDeserialize } = definition;
+            return resolve(raw.makeServerStreamRequest(path, requestSerialize, responseDeserialize, request).toArray());
+          }
           raw.makeUnaryRequest(
             definition.path,
             definition.requestSerialize,

@@ -3,6 +3,7 @@ import { configKeys } from "../../provider/client/config.ts";
 import { kindOf, type Resource } from "../../provider/core/resource.ts";
 import type { MachinesFunction } from "../../provider/core/function.ts";
 import { functions, resources } from "../../provider/registry.ts";
+import { filtersOf } from "../../provider/plugin/list.ts";
 
 import type { Field, Shape } from "../../api/schema.ts";
 import { enumName } from "./enumName.ts";
@@ -43,6 +44,7 @@ export interface ResourceSpec {
   required: string[];
   inputProperties: Record<string, Property>;
   requiredInputs: string[];
+  listInputs?: { type: "object"; properties: Record<string, Property> };
   aliases: { type: string }[];
 }
 
@@ -205,6 +207,7 @@ export function packageSchema(version: string): PackageSpec {
       requiredInputs: inputs
         .filter(([, field]) => !field.optional && field.default === undefined && kindOf(field) === "default")
         .map(([key]) => key),
+      ...listInputsOf(resource),
       // A resource of the dynamic binding stays the same resource when a program switches to the plugin.
       aliases: [{ type: `pulumi-nodejs:dynamic/machines:${resource.name}` }],
     };
@@ -296,6 +299,16 @@ function described([first, ...others]: readonly Use[]): { description?: string }
 }
 
 /** Marks nested input properties whose change replaces the resource; top-level ones are marked already. */
+/** The filters of a type that can be listed. */
+function listInputsOf(resource: Resource): Pick<ResourceSpec, "listInputs"> {
+  if (resource.list === undefined && resource.partOf === undefined) return {};
+  const filters = filtersOf(resource).map((name): [string, Property] => [
+    name,
+    { type: "string", description: `Lists only objects with this \`${name}\`: an id, or the name at its end.` },
+  ]);
+  return { listInputs: { type: "object", properties: Object.fromEntries(filters) } };
+}
+
 function markReplacing(types: Record<string, TypeSpec>, specs: Record<string, ResourceSpec>): void {
   const at = (property: Property | undefined, name: string): Property | undefined =>
     name === "*"
