@@ -44,6 +44,13 @@ function reasonOf(answer: Answer): string {
   return excerpt(answer);
 }
 
+/** Whether the service says that the request had no effect (docs/interface.md#errors). */
+const hadNoEffect = ({ status, text }: Answer): boolean => status === 503 && text.includes("nothing was changed");
+
+/** Whether it is unknown if the request took effect, and it must not be sent twice (docs/interface.md#errors). */
+export const isAmbiguous = (operation: Operation, answer: Answer): boolean =>
+  operation.repeat === "once" && (answer.status === 408 || answer.status >= 500) && !hadNoEffect(answer);
+
 const mayHaveTakenEffect = "It may have taken effect; check that before you repeat it.";
 
 /** The next step, by status. A more precise one takes precedence. */
@@ -60,7 +67,8 @@ const nextSteps: Readonly<Record<number, string>> = {
 const explanation = (status: number, { tokenSource }: Config): string =>
   status === 401 ? ` The token from ${tokenSource} is not known to the service, or has expired.` : "";
 
-function nextStep(operation: Operation, { status, headers }: Answer, reason: string, config: Config): string {
+function nextStep(operation: Operation, answer: Answer, reason: string, config: Config): string {
+  const { status, headers } = answer;
   if (status === 401) return "Set a new one.";
   if (status === 403)
     return `The token from ${config.tokenSource} may not do this: it is for another organization or App, or may only read (machines:organization is ${config.organization}).`;
@@ -73,7 +81,7 @@ function nextStep(operation: Operation, { status, headers }: Answer, reason: str
     return "A volume is for one Machine: mount another volume, or take it from that Machine first. If no program has that Machine any more, `npx pulumi-machines orphans` shows how to import or delete it.";
   if (reason.includes("insufficient_capacity") || reason.includes("could not find a candidate host"))
     return "Try another region or a smaller guest.";
-  if (operation.repeat === "once" && (status === 408 || status >= 500)) return mayHaveTakenEffect;
+  if (isAmbiguous(operation, answer)) return mayHaveTakenEffect;
   if (status >= 500) return "The service failed; try again later.";
   return nextSteps[status] ?? "Correct what it names, and try again.";
 }
@@ -100,8 +108,7 @@ export function answerError(
 ): ApiError {
   const reason = quotable(withoutToken(reasonOf(answer), config));
   const requestId = requestIdOf(answer);
-  const code: ErrorCode =
-    operation.repeat === "once" && (answer.status === 408 || answer.status >= 500) ? "ambiguous" : "api";
+  const code: ErrorCode = isAmbiguous(operation, answer) ? "ambiguous" : "api";
   const location =
     answer.status >= 300 && answer.status < 400 ? ` to ${quotable(answer.headers["location"] ?? "nowhere", 200)}` : "";
   const where = `${operation.method} ${url}${requestId === undefined ? "" : `, request ${requestId}`}`;

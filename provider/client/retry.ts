@@ -1,6 +1,6 @@
 // Which failed requests are sent again, and when. A request that may have taken effect is never repeated.
 import type { Operation } from "../../api/operation.ts";
-import { answerError, unreachable } from "./errorMessages.ts";
+import { answerError, isAmbiguous, unreachable } from "./errorMessages.ts";
 import type { Deadline } from "./clock.ts";
 import type { ClientParts, Handler } from "./handler.ts";
 import type { Session } from "./session.ts";
@@ -41,7 +41,8 @@ export function judge(
     return verdict.kind === "again" ? { ...verdict, kind: "limited" } : verdict;
   }
   if (unclear(status) && !(operation.held && status === 408)) {
-    return repeatable ? again(retryAfter(headers["retry-after"], options.now())) : { kind: "ambiguous" };
+    if (isAmbiguous(operation, outcome)) return { kind: "ambiguous" };
+    return again(retryAfter(headers["retry-after"], options.now()));
   }
   return status >= 200 && status < 300 ? { kind: "done" } : { kind: "failed" };
 }

@@ -147,6 +147,14 @@ describe("retries", () => {
     expect(creating.inner.requests).toHaveLength(1);
   });
 
+  test("a create is sent again after a 503 that says that nothing was changed", async () => {
+    const gone = answer(503, { error: "unavailable: the engine does not answer; nothing was changed" });
+    const creating = retrying(gone, answer(200));
+    expect(await creating.handle(create)).toMatchObject({ status: 200 });
+    await expect(retrying(gone).handle(create)).rejects.toThrow(/The service failed; try again later\.$/);
+    await expect(retrying(answer(503)).handle(create)).rejects.toMatchObject({ code: "ambiguous" });
+  });
+
   test("a 429 is retried for any request, at the time that the service names", async () => {
     const { handle, inner, clock } = retrying(answer(429, {}, { "retry-after": "7" }), answer(200));
     const limits = newSession(clock);
