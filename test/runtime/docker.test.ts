@@ -85,10 +85,25 @@ describe.runIf(hasEngine)("the docker runtime", () => {
     await expect.poll(statuses).toEqual(["odd critical", "rare passing"]);
   });
 
-  test("a program that the image does not have ends the Machine with 127", async () => {
+  test("a program that cannot be started ends the Machine, and the exit says why", async () => {
     const app = await withRuntime("docker");
-    const id = await app.create({ init: { exec: ["/no-such-program"] }, restart: { policy: "no" } });
-    await expect.poll(() => app.exit(id)).toMatchObject({ exit_code: 127, restarting: false });
+    const exitOf = async (init: object) => {
+      const id = await app.create({ init, restart: { policy: "no" } });
+      await expect.poll(() => app.exit(id)).toBeDefined();
+      const { exit_code, restarting, error } = await app.exit(id);
+      return { exit_code, restarting, error };
+    };
+    expect(await exitOf({ exec: ["no-such-program"] })).toEqual({
+      exit_code: 127,
+      restarting: false,
+      error: "exec no-such-program failed: No such file or directory",
+    });
+    expect(await exitOf({ exec: ["/tmp"], tty: true })).toMatchObject({
+      exit_code: 126,
+      error: "exec /tmp failed: Permission denied",
+    });
+    // The program itself has ended with this code.
+    expect(await exitOf({ exec: ["exit", "127"] })).toMatchObject({ exit_code: 127, error: "" });
   });
 
   test("Machines find each other by name inside a network, and not in another one", async () => {

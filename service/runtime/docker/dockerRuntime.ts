@@ -53,6 +53,12 @@ const logsPause = 300;
 /** Pause between two attempts to connect to a program that does not listen yet. */
 const listenPause = 20;
 
+/** Exit codes of a program that cannot be executed, or that is missing. */
+const notStarted: readonly number[] = [126, 127];
+
+/** The line that the init of a container writes when it cannot start the program. */
+const initFailure = /^\[FATAL tini \(\d+\)\] (.+)$/;
+
 /** The ports of a container, and where this computer has them. */
 interface Published {
   readonly container: string;
@@ -119,12 +125,14 @@ export class DockerRuntime implements Runtime {
     return findImage(this.#engine, image);
   }
 
-  create({ id }: Subject): void {
-    this.#changed(id);
+  create(machine: Subject): void {
+    this.#volumes.tryAgain(machine);
+    this.#changed(machine.id);
   }
 
-  start({ id }: Subject): void {
-    this.#changed(id);
+  start(machine: Subject): void {
+    this.#volumes.tryAgain(machine);
+    this.#changed(machine.id);
   }
 
   stop({ id }: Subject, request: StopRequest): void {
@@ -348,7 +356,7 @@ export class DockerRuntime implements Runtime {
       case "starting":
         return this.#launch(machine, all);
       case "started":
-        if (!container || !state?.Running) return events.exited(machine, exitOf(container));
+        if (!container || !state?.Running) return events.exited(machine, await this.#exitOf(machine, container));
         if (state.Paused) await this.#docker.getContainer(container.Id).unpause();
         this.#checkers.get(id)?.pause(false);
         await this.#limit(machine, container);
@@ -358,7 +366,7 @@ export class DockerRuntime implements Runtime {
       case "restarting":
         return this.#end(machine, container);
       case "suspending":
-        if (!container || !state?.Running) return events.exited(machine, exitOf(container));
+        if (!container || !state?.Running) return events.exited(machine, await this.#exitOf(machine, container));
         if (!state.Paused) {
           if (this.#isDraining(id, stopRequest(machine.config.stop_config).timeoutMs)) return;
           await this.#docker.getContainer(container.Id).pause();
@@ -496,6 +504,19 @@ export class DockerRuntime implements Runtime {
     clearTimeout(this.#draining.get(id)?.timer);
     this.#draining.delete(id);
     this.#requests.delete(id);
+  }
+
+  /** How the process of a container ended by itself. Why a program could not be started is only in the log. */
+  async #exitOf({ id }: Subject, container: Inspected | undefined): Promise<Exit> {
+    const exit = exitOf(container);
+    if (!container || !notStarted.includes(exit.code)) return exit;
+    const { signal } = this.#closed;
+    const query: LogQuery = { since: undefined, lines: 1, follow: false, signal };
+    for await (const { text } of containerLogs(this.#docker.getContainer(container.Id), id, query)) {
+      const [, error] = initFailure.exec(text) ?? [];
+      if (error !== undefined) return { ...exit, error };
+    }
+    return exit;
   }
 
   async #limit(machine: Subject, { Id, HostConfig }: Inspected): Promise<void> {

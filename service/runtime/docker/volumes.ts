@@ -47,6 +47,11 @@ export class Volumes {
     this.#steps.changed(id);
   }
 
+  /** A Machine begins again: its volumes that could not be written are tried at once, and it waits for the result. */
+  tryAgain({ config }: Subject): void {
+    for (const { volume } of config.mounts ?? []) if (this.#reasons.delete(volume)) this.changed(volume);
+  }
+
   /** Continues with what was interrupted. */
   async lookAtAll(): Promise<void> {
     for (const id of this.#host.unsettledVolumes()) this.changed(id);
