@@ -1,0 +1,111 @@
+// A Docker daemon for tests, with its data in a temporary folder. It ends with the process that started it, however that ends.
+import { spawn } from "node:child_process";
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { quiet, tail } from "../lib/process.mjs";
+
+const startsIn = 60_000;
+
+/**
+ * Runs the daemon as its input says. The input also ends when this process is killed; then nothing remains. The containerd of a
+ * killed daemon ends a moment later; the next one would still count on it. That one also ends the containers which were left.
+ */
+const keeper = `
+folder=$1 disk=$2 running= left=
+shift 2
+mkdir "$folder/data"
+[ "$disk" = 0 ] || mount -t tmpfs -o "size=$disk" tmpfs "$folder/data" || exit
+while read -r asked; do
+  case $asked in
+    start) "$@" & running=$! left= ;;
+    stop) kill "$running"; wait "$running"; running= ;;
+    kill) kill -9 "$running"; wait "$running"; running= left=1
+      while kill -0 "$(cat "$folder/exec/containerd/containerd.pid")"; do sleep 0.05; done ;;
+  esac
+done
+[ "$running" ] && kill "$running" && wait "$running"
+[ "$left" ] && timeout 20 "$@"
+[ "$disk" = 0 ] || umount -l "$folder/data"
+rm -rf "$folder"
+`;
+
+/** Why this computer cannot run a daemon of its own; undefined if it can. */
+export async function daemonProblem() {
+  if (process.platform !== "linux" || process.getuid?.() !== 0) return "a Docker daemon needs Linux and root";
+  return (await quiet("dockerd", ["--version"])).code === 0 ? undefined : "dockerd is not installed";
+}
+
+/** Whether an engine answers at an address. */
+export async function answers(host) {
+  const socket = /^unix:\/\/(.+)$/.exec(host)?.[1];
+  const args = socket === undefined ? [host.replace(/^tcp:/, "http:")] : ["--unix-socket", socket, "http://engine"];
+  const { code } = await quiet("curl", ["-sf", "--max-time", "5", ...args.slice(0, -1), `${args.at(-1)}/_ping`]);
+  return code === 0;
+}
+
+/**
+ * A daemon that is not started yet. `disk` is the size of a disk that it has alone, in bytes; 0 for that of this computer. With
+ * `firewall` it separates its networks, for which no other daemon may change the firewall of this computer.
+ */
+export function createDaemon({ disk = 0, firewall = false } = {}) {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), "pulumi-machines-engine-"));
+  const logFile = path.join(folder, "log");
+  const log = fs.openSync(logFile, "w");
+  const host = `unix://${folder}/docker.sock`;
+  const paths = ["--data-root", `${folder}/data`, "--exec-root", `${folder}/exec`, "--pidfile", `${folder}/pid`];
+  const network = ["--bridge", "none", "--default-address-pool", freeAddresses(), `--iptables=${firewall}`];
+  const args = ["-c", keeper, "sh", folder, `${disk}`, "dockerd", "--host", host, ...paths, ...network];
+  // In a session of its own: ^C in a terminal ends this process first, and then the daemon.
+  const keeping = spawn("sh", args, { stdio: ["pipe", log, log], detached: true });
+  fs.closeSync(log);
+  const ended = new Promise((resolve) => {
+    for (const event of ["exit", "error"]) keeping.once(event, resolve);
+  });
+  keeping.stdin.on("error", () => {}); // it has ended; the log says why
+  const ask = (line) => keeping.stdin.write(`${line}\n`);
+  const untilGone = async () => {
+    while (await answers(host)) await sleep(20);
+  };
+  return {
+    host,
+    folder,
+    /** Returns why it did not start. */
+    async start() {
+      ask("start");
+      for (const until = Date.now() + startsIn; Date.now() < until && keeping.exitCode === null; await sleep(50))
+        if (await answers(host)) return undefined;
+      return `the engine did not start:\n${tail(fs.readFileSync(logFile, "utf8"), 5)}`;
+    },
+    /** Ends it and its containers. */
+    async stop() {
+      ask("stop");
+      await untilGone();
+    },
+    /** `kill -9`. */
+    async kill() {
+      ask("kill");
+      await untilGone();
+    },
+    /** Ends it, and removes its folder. */
+    async remove() {
+      keeping.stdin.end();
+      await ended;
+    },
+  };
+}
+
+/**
+ * Addresses for its networks. Two daemons with the same ones would send packets to each other's containers, so these are in a
+ * range of 10.0.0.0/8 that no interface has.
+ */
+function freeAddresses() {
+  const used = new Set(
+    Object.values(os.networkInterfaces())
+      .flat()
+      .map(({ address }) => address.split(".", 2).join(".")),
+  );
+  const free = Array.from({ length: 256 }, (_, second) => `10.${second}`).filter((range) => !used.has(range));
+  return `base=${free[Math.floor(Math.random() * free.length)]}.0.0/16,size=24`;
+}
