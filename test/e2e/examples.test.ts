@@ -3,9 +3,10 @@ import { readdirSync, readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { send } from "../support/around.ts";
 import { isThorough } from "../support/extent.mts";
+import { exampleStack } from "../support/example.ts";
 import { expectUnchanged } from "../support/invariants.ts";
 import { findRuntime } from "../support/runtimes.ts";
-import { counts, Stack } from "../support/stack.ts";
+import { counts, type Stack } from "../support/stack.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
 // These have tests of their own, which show the same besides their own steps.
@@ -30,11 +31,7 @@ describe.each([
 
   beforeAll(async () => {
     service = await startService();
-    stack = new Stack(inject("installed"), name, binding, runtime);
-    stack.example(name);
-    // The checks compile every example.
-    stack.checkTypes(isThorough);
-    await stack.init({ "machines:endpoint": service.url, "machines:token": service.token });
+    stack = await exampleStack(name, service, {}, { binding, runtime });
   });
   afterAll(() => service.close());
 

@@ -1,8 +1,9 @@
 // Moving a volume's data into another region, as in examples/volumes and docs/volumes.md, with the real CLI.
-import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { send } from "../support/around.ts";
+import { exampleStack } from "../support/example.ts";
 import { expectUnchanged } from "../support/invariants.ts";
-import { counts, Stack } from "../support/stack.ts";
+import { counts, type Stack } from "../support/stack.ts";
 import { isWrite, startService, type TestService } from "../support/startService.ts";
 
 interface Live {
@@ -19,9 +20,7 @@ describe("moving a volume", () => {
 
   beforeAll(async () => {
     service = await startService();
-    stack = new Stack(inject("installed"), "volumes");
-    stack.example("volumes");
-    await stack.init({ "machines:endpoint": service.url, "machines:token": service.token });
+    stack = await exampleStack("volumes", service);
   });
   afterAll(() => service.close());
 

@@ -26,3 +26,14 @@ export async function removeOf(dataId: string): Promise<void> {
 /** Removes those of a data folder. */
 export const removeStored = (folder: string): Promise<void> =>
   removeOf(readFileSync(join(folder, "data-id"), "utf8").trim());
+
+/** Waits until the data with this identity has no container and no network. Volumes are kept for a day. */
+export async function expectNothingRuns(dataId: string): Promise<void> {
+  const docker = new Dockerode();
+  const filters = { label: [`machines-service.data=${dataId}`] };
+  const names = async (): Promise<unknown[]> => [
+    ...(await docker.listContainers({ all: true, filters })).map(({ Names }) => Names),
+    ...(await docker.listNetworks({ filters })).map(({ Name }) => Name),
+  ];
+  await expect.poll(names, { interval: 50 }).toEqual([]);
+}

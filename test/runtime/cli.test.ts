@@ -1,20 +1,12 @@
 // The real CLI, on Machines that really run: the page is fetched through the proxy, the data stays, and rollouts lose no request.
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
-import { dockerRuntime } from "../../service/runtime/docker/index.ts";
 import { isThorough } from "../support/extent.mts";
 import { counts, Stack } from "../support/stack.ts";
-import { startService, type TestService } from "../support/startService.ts";
-import { removeOf } from "./cleaning.ts";
+import { expectNothingRuns } from "./cleaning.ts";
 import { image, nextImage } from "./image.ts";
 import { fetchFrom, load } from "./requests.ts";
+import { startReal, type Real } from "./real.ts";
 import { hasEngine } from "./runtimes.ts";
-
-/** A service on the engine, and its proxy's port. */
-async function startReal(): Promise<{ readonly service: TestService; readonly port: number }> {
-  const service = await startService({ runtime: await dockerRuntime() });
-  const ports = await service.service.proxy?.listen({ http: 0, https: 0 });
-  return { service, port: ports?.http ?? 0 };
-}
 
 /** Requests that rollouts must not lose. */
 const leastAnswered = isThorough ? 50_000 : 1000;
@@ -65,7 +57,7 @@ new machines.Fleet("web", {
 
 describe.runIf(hasEngine)("pulumi up on containers", () => {
   describe("a Machine with a volume", () => {
-    let running: Awaited<ReturnType<typeof startReal>>;
+    let running: Real;
     let stack: Stack;
     beforeAll(async () => {
       running = await startReal();
@@ -74,11 +66,7 @@ describe.runIf(hasEngine)("pulumi up on containers", () => {
       stack.program(shop);
       await stack.init({ "machines:endpoint": service.url, "machines:token": service.token, image, size: "1" });
     });
-    afterAll(async () => {
-      const { dataId } = running.service.service.context;
-      await running.service.close();
-      await removeOf(dataId);
-    });
+    afterAll(() => running.end());
 
     const get = (path: string, options: Parameters<typeof fetchFrom>[2] = {}) => fetchFrom(running.port, path, options);
 
@@ -120,12 +108,12 @@ describe.runIf(hasEngine)("pulumi up on containers", () => {
     test("destroy leaves no container", async () => {
       await stack.ok("destroy", "--yes", "--skip-preview");
       expect(await get("/")).toMatchObject({ status: 404 });
+      await expectNothingRuns(running.dataId);
     });
   });
 
   test("rollouts and a scale-down lose no request", async () => {
-    const { service, port } = await startReal();
-    const { dataId } = service.service.context;
+    const { service, port, end } = await startReal();
     const stack = new Stack(inject("installed"), "rollouts");
     try {
       stack.program(fleet);
@@ -157,8 +145,7 @@ describe.runIf(hasEngine)("pulumi up on containers", () => {
       expect(answered).toBeGreaterThan(leastAnswered);
       await stack.ok("destroy", "--yes", "--skip-preview");
     } finally {
-      await service.close();
-      await removeOf(dataId);
+      await end();
     }
   });
 });

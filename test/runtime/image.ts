@@ -11,6 +11,8 @@ export const commands = [
   "echo",
   "env",
   "true",
+  // The release command of examples/bluegreen.
+  "migrate",
   "false",
   "sleep",
   "exit",

@@ -1,5 +1,6 @@
 // Requests through the proxy.
-import { Agent, request as send } from "node:http";
+import { Agent, request as sendHttp } from "node:http";
+import { request as sendHttps } from "node:https";
 
 /** The answer to a request. */
 export interface Got {
@@ -7,7 +8,7 @@ export interface Got {
   readonly text: string;
 }
 
-/** Sends a request to an App through the proxy at a port. */
+/** Sends a request to an App through the proxy at a port; by HTTPS with the certificate `ca` of its authority. */
 export const fetchFrom = (
   port: number,
   path: string,
@@ -16,11 +17,15 @@ export const fetchFrom = (
     method = "GET",
     body,
     agent = false,
-  }: { app?: string; method?: string; body?: string; agent?: Agent | false } = {},
+    ca,
+  }: { app?: string; method?: string; body?: string; agent?: Agent | false; ca?: string } = {},
 ): Promise<Got> =>
   new Promise((resolve, reject) => {
-    const headers = { host: `${app}.localhost`, ...(body === undefined ? {} : { "content-length": body.length }) };
-    const request = send({ host: "127.0.0.1", port, path, method, headers, agent }, (response) => {
+    const host = `${app}.localhost`;
+    const headers = { host, ...(body === undefined ? {} : { "content-length": body.length }) };
+    const options = { host: "127.0.0.1", port, path, method, headers, agent };
+    const request = ca === undefined ? sendHttp(options) : sendHttps({ ...options, servername: host, ca });
+    request.once("response", (response) => {
       let text = "";
       response.setEncoding("utf8");
       response.on("data", (part: string) => (text += part));

@@ -1,0 +1,48 @@
+// A service with the Docker runtime, for tests with the real CLI.
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { rootFile } from "../../service/proxy/authority.ts";
+import { dockerRuntime } from "../../service/runtime/docker/index.ts";
+import { send } from "../support/around.ts";
+import { startService, type TestService } from "../support/startService.ts";
+import { removeOf } from "./cleaning.ts";
+import { fetchFrom, type Got } from "./requests.ts";
+
+/** A service on the engine. */
+export interface Real {
+  readonly service: TestService;
+  /** The proxy's port for HTTP. */
+  readonly port: number;
+  /** Sends a request to an App by HTTPS, and returns the answer. */
+  fetchSecure(app: string, path: string): Promise<Got>;
+  /** Runs a command in a Machine, and returns its output. */
+  exec(app: string, machine: string, command: readonly string[], stdin?: string): Promise<string>;
+  /** Identifies its containers, networks and volumes. */
+  readonly dataId: string;
+  /** Ends it, and removes what it has left in the engine. */
+  end(): Promise<void>;
+}
+
+/** Starts a service on the engine of DOCKER_HOST, and its proxy. */
+export async function startReal(): Promise<Real> {
+  const data = mkdtempSync(join(tmpdir(), "machines-real-"));
+  const service = await startService({ data, runtime: await dockerRuntime() });
+  const ports = await service.service.proxy?.listen({ http: 0, https: 0 });
+  const { dataId } = service.service.context;
+  return {
+    service,
+    port: ports?.http ?? 0,
+    fetchSecure: (app, path) => fetchFrom(ports?.https ?? 0, path, { app, ca: readFileSync(rootFile(data), "utf8") }),
+    async exec(app, machine, command, stdin = "") {
+      const path = `/v1/apps/${app}/machines/${machine}/exec`;
+      return (await send<{ stdout: string }>(service, "POST", path, { command, stdin })).stdout;
+    },
+    dataId,
+    async end() {
+      await service.close();
+      await removeOf(dataId);
+      rmSync(data, { recursive: true, force: true });
+    },
+  };
+}
