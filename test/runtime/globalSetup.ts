@@ -7,6 +7,7 @@ import Dockerode from "dockerode";
 import type { TestProject } from "vitest/node";
 import { importImage } from "../../service/runtime/docker/images.ts";
 import { tarOf } from "../../service/runtime/docker/tar.ts";
+import { daemonProblem } from "../../tools/setup/daemon.mjs";
 import { provideEngine } from "../../tools/setup/engine.mjs";
 import { goEnvironment, goProblem } from "../../tools/setup/sdkGenerator.mjs";
 import { leaveOut } from "../../tools/lib/leftOut.mjs";
@@ -17,6 +18,8 @@ declare module "vitest" {
   interface ProvidedContext {
     /** The address of the engine; undefined if there is none. */
     engine: string | undefined;
+    /** Whether tests can start engines of their own. */
+    hasOwnEngines: boolean;
   }
 }
 
@@ -26,6 +29,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   if (engine.host === undefined) {
     leaveOut("the Docker runtime", engine.reason ?? "no engine");
     project.provide("engine", undefined);
+    project.provide("hasOwnEngines", false);
     return async () => {};
   }
   const stop = engine.stop;
@@ -44,6 +48,9 @@ export default async function setup(project: TestProject): Promise<() => Promise
     else process.env["DOCKER_HOST"] = before;
   }
   project.provide("engine", engine.host);
+  const problem = await daemonProblem();
+  if (problem !== undefined) leaveOut("the end of the engine, and an engine without space", problem);
+  project.provide("hasOwnEngines", problem === undefined);
   return async () => {
     await uninstall();
     await stop();

@@ -305,3 +305,12 @@ export function counts(output: string): Partial<Record<keyof typeof counted, num
     }),
   );
 }
+
+/** What a run reports about each resource at its end, by name. */
+export function errorsOf(output: string): Record<string, string> {
+  const [, diagnostics = ""] = output.split(/^Diagnostics:$/m);
+  const parts = diagnostics.split(/^ {2}\S+ \((.+)\):$/m).slice(1);
+  return Object.fromEntries(
+    parts.flatMap((name, index) => (index % 2 === 0 ? [[name, parts[index + 1]?.trim() ?? ""]] : [])),
+  );
+}

@@ -1,0 +1,62 @@
+// Machines that cannot run: each fails with its reason at its own resource, and the next `up` goes on.
+import { describe, expect, inject, test } from "vitest";
+import { expectUnchanged } from "../support/invariants.ts";
+import { afterThisTest } from "../support/leftovers.ts";
+import { counts, errorsOf, Stack } from "../support/stack.ts";
+import { expectNothingRuns } from "./cleaning.ts";
+import { image } from "./image.ts";
+import { startReal } from "./real.ts";
+import { hasEngine } from "./runtimes.ts";
+
+const program = `
+import * as machines from "pulumi-machines";
+import * as pulumi from "@pulumi/pulumi";
+const settings = new pulumi.Config();
+const image = settings.require("image");
+const isBroken = settings.requireBoolean("broken");
+const app = new machines.App("web", { name: "web" });
+const checks = { alive: { type: "tcp", port: 8080, interval: "1s", timeout: "1s" } } as const;
+const machine = (name: string, broken: object, right: object = {}, create = "10m") =>
+  new machines.Machine(
+    name,
+    { app: app.id, region: "ams", config: { image, ...(isBroken ? broken : right) } },
+    { customTimeouts: { create } },
+  );
+const behaving = (how: string) => ({ env: { MACHINES_SIMULATE: how } });
+machine("crashing", { ...behaving("crash"), checks }, { checks });
+machine("deaf", { init: { exec: ["sleep", "1000"] }, checks }, { checks }, "3s");
+machine("large", { guest: { cpuKind: "performance", cpus: 16, memoryMb: 131072 } });
+// It is killed before its check is asked for the first time.
+const late = { alive: { ...checks.alive, gracePeriod: "1m" } };
+machine("hungry", { ...behaving("oom"), checks: late, restart: { policy: "on-failure", maxRetries: 1 } }, { checks });
+machine("missing", { init: { exec: ["no-such-program"] }, checks }, { checks });
+`;
+
+describe.runIf(hasEngine)("Machines that cannot run", () => {
+  test("each says why at its resource, and the next up goes on", async () => {
+    const real = await startReal();
+    afterThisTest(() => real.end());
+    const stack = new Stack(inject("installed"), "failures");
+    stack.program(program);
+    const { url, token } = real.service;
+    await stack.init({ "machines:endpoint": url, "machines:token": token, image, broken: "true" });
+    const errors = errorsOf(await stack.fails("up", "--yes", "--skip-preview"));
+    expect(errors).toMatchObject({
+      crashing: expect.stringMatching(/Machine \w+ is \w+ and not started: its main process exited \(code 1\)/),
+      deaf: expect.stringMatching(
+        /checks of Machine \w+ did not pass within 3s: alive is critical \(connection refused\)\. The next up goes on from here\./,
+      ),
+      large: expect.stringMatching(/could not find a candidate host .*Try another region or a smaller guest\./),
+      hungry: expect.stringMatching(/its main process exited \(code 137, out of memory\)/),
+      missing: expect.stringMatching(
+        /its main process exited \(code 127, exec no-such-program failed: No such file or directory\)/,
+      ),
+    });
+    await stack.set({ broken: "false" });
+    // Only the one that no host could take does not exist yet.
+    expect(counts(await stack.up())).toEqual({ created: 1, updated: 4, unchanged: 2 });
+    await expectUnchanged(stack);
+    await stack.destroy();
+    await expectNothingRuns(real.dataId);
+  });
+});
