@@ -78,6 +78,7 @@ describe.runIf(hasOwnEngines)("the end of the engine", () => {
   afterAll(async () => {
     await real?.end();
     await engine?.remove();
+    expect(existsSync(engine?.folder ?? "")).toBe(false);
   });
 
   const keep = async (text: string) =>

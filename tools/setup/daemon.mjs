@@ -10,7 +10,8 @@ const startsIn = 60_000;
 
 /**
  * Runs the daemon as its input says. The input also ends when this process is killed; then nothing remains. The containerd of a
- * killed daemon ends a moment later; the next one would still count on it. That one also ends the containers which were left.
+ * killed daemon ends a moment later; the next one would still count on it. That one also ends the containers which were left. A
+ * daemon may mount its folder on itself, and leaves that mount when it is killed.
  */
 const keeper = `
 folder=$1 disk=$2 running= left=
@@ -27,7 +28,7 @@ while read -r asked; do
 done
 [ "$running" ] && kill "$running" && wait "$running"
 [ "$left" ] && timeout 20 "$@"
-[ "$disk" = 0 ] || umount -l "$folder/data"
+while umount -l "$folder/data"; do :; done
 rm -rf "$folder"
 `;
 
