@@ -1,5 +1,6 @@
 // A Docker daemon for tests, with its data in a temporary folder. It ends with the process that started it, however that ends.
 import { spawn } from "node:child_process";
+import crypto from "node:crypto";
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
@@ -11,11 +12,13 @@ const startsIn = 60_000;
 /**
  * Runs the daemon as its input says. The input also ends when this process is killed; then nothing remains. The containerd of a
  * killed daemon ends a moment later; the next one would still count on it. That one also ends the containers which were left. A
- * daemon may mount its folder on itself, and leaves that mount when it is killed.
+ * daemon may mount its folder on itself, and leaves that mount when it is killed. It has a bridge of its own: with docker0, or with
+ * none, it would change or remove docker0, which another daemon uses.
  */
 const keeper = `
-folder=$1 disk=$2 running= left=
-shift 2
+folder=$1 disk=$2 bridge=$3 address=$4 running= left=
+shift 4
+ip link add "$bridge" type bridge && ip address add "$address" dev "$bridge" && ip link set "$bridge" up || exit
 mkdir "$folder/data"
 [ "$disk" = 0 ] || mount -t tmpfs -o "size=$disk" tmpfs "$folder/data" || exit
 while read -r asked; do
@@ -29,13 +32,19 @@ done
 [ "$running" ] && kill "$running" && wait "$running"
 [ "$left" ] && timeout 20 "$@"
 while umount -l "$folder/data"; do :; done
+ip link delete "$bridge"
 rm -rf "$folder"
 `;
 
 /** Why this computer cannot run a daemon of its own; undefined if it can. */
 export async function daemonProblem() {
   if (process.platform !== "linux" || process.getuid?.() !== 0) return "a Docker daemon needs Linux and root";
-  return (await quiet("dockerd", ["--version"])).code === 0 ? undefined : "dockerd is not installed";
+  for (const [program, flag] of [
+    ["dockerd", "--version"],
+    ["ip", "-V"],
+  ])
+    if ((await quiet(program, [flag])).code !== 0) return `${program} is not installed`;
+  return undefined;
 }
 
 /** Whether an engine answers at an address. */
@@ -56,8 +65,12 @@ export function createDaemon({ disk = 0, firewall = false } = {}) {
   const log = fs.openSync(logFile, "w");
   const host = `unix://${folder}/docker.sock`;
   const paths = ["--data-root", `${folder}/data`, "--exec-root", `${folder}/exec`, "--pidfile", `${folder}/pid`];
-  const network = ["--bridge", "none", "--default-address-pool", freeAddresses(), `--iptables=${firewall}`];
-  const args = ["-c", keeper, "sh", folder, `${disk}`, "dockerd", "--host", host, ...paths, ...network];
+  const range = freeRange();
+  const bridge = `pm${crypto.randomBytes(4).toString("hex")}`;
+  // Without an address pool: with one, a daemon that starts again removes docker0.
+  const network = ["--bridge", bridge, `--iptables=${firewall}`];
+  const kept = [folder, `${disk}`, bridge, `${range}.0.1/24`];
+  const args = ["-c", keeper, "sh", ...kept, "dockerd", "--host", host, ...paths, ...network];
   // In a session of its own: ^C in a terminal ends this process first, and then the daemon.
   const keeping = spawn("sh", args, { stdio: ["pipe", log, log], detached: true });
   fs.closeSync(log);
@@ -97,16 +110,13 @@ export function createDaemon({ disk = 0, firewall = false } = {}) {
   };
 }
 
-/**
- * Addresses for its networks. Two daemons with the same ones would send packets to each other's containers, so these are in a
- * range of 10.0.0.0/8 that no interface has.
- */
-function freeAddresses() {
+/** Addresses for its bridge, as `10.7`: a range of 10.0.0.0/8 that no interface has. */
+function freeRange() {
   const used = new Set(
     Object.values(os.networkInterfaces())
       .flat()
       .map(({ address }) => address.split(".", 2).join(".")),
   );
   const free = Array.from({ length: 256 }, (_, second) => `10.${second}`).filter((range) => !used.has(range));
-  return `base=${free[Math.floor(Math.random() * free.length)]}.0.0/16,size=24`;
+  return free[Math.floor(Math.random() * free.length)];
 }
