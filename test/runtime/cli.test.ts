@@ -98,7 +98,7 @@ describe.runIf(hasEngine)("pulumi up on containers", () => {
       const { code, output } = await stack.run(["up", "--yes", "--skip-preview"]);
       expect(code).not.toBe(0);
       expect(output).toContain(
-        'invalid config.image, got "machines-test/none:1", neither the engine nor the registry has it',
+        'invalid config.image, got "machines-test/none:1", the engine does not have it and cannot fetch it: ',
       );
       expect(await get("/file/data/note")).toEqual({ status: 200, text: "second" });
       await stack.set({ image: nextImage });

@@ -27,12 +27,16 @@ export async function credentialsFor(registry: string): Promise<Credentials | un
   const { auths = {}, credHelpers = {}, credsStore } = readConfig();
   const helper = credHelpers[address] ?? credsStore;
   if (helper !== undefined) return askHelper(helper, address);
-  const { auth, identitytoken } = auths[address] ?? auths[`https://${address}`] ?? {};
+  // Older versions of `docker login` wrote an address with scheme and path.
+  const key = Object.keys(auths).find((one) => one === address || hostOf(one) === hostOf(address)) ?? address;
+  const { auth, identitytoken } = auths[key] ?? {};
   if (identitytoken !== undefined) return { identitytoken, serveraddress: address };
   if (auth === undefined) return undefined;
   const [username = "", ...password] = Buffer.from(auth, "base64").toString().split(":");
   return { username, password: password.join(":"), serveraddress: address };
 }
+
+const hostOf = (address: string): string => address.replace(/^https?:\/\//, "").replace(/\/.*$/s, "");
 
 function readConfig(): DockerConfig {
   const folder = process.env["DOCKER_CONFIG"] || join(homedir(), ".docker");

@@ -41,10 +41,14 @@ const byDigest = async (engine: Engine, repository: string, digest: string): Pro
 export async function findImage(engine: Engine, image: string): Promise<FoundImage> {
   const { registry = "docker.io", digest } = parseImageReference(image) ?? {};
   const repository = longName(image);
+  let asked = "";
   try {
     const local = digest === undefined ? await inspect(engine, image) : await byDigest(engine, repository, digest);
     if (local) return { digest: digest ?? digestOf(local, repository), labels: local.Config?.Labels ?? {} };
     const authconfig = await credentialsFor(registry);
+    asked = authconfig
+      ? " (asked with the credentials of docker login)"
+      : " (asked without credentials; docker login saves them)";
     const { Descriptor } = await engine.docker
       .getImage(image)
       .distribution(authconfig ? { authconfig: authconfig as Dockerode.AuthConfig } : {});
@@ -53,7 +57,7 @@ export async function findImage(engine: Engine, image: string): Promise<FoundIma
     if (!isAnswered(error)) throw engineGone(error);
     throw refuse(
       400,
-      `invalid config.image, got ${JSON.stringify(image.slice(0, 200))}, neither the engine nor the registry has it (${reasonOf(error)})`,
+      `invalid config.image, got ${JSON.stringify(image.slice(0, 200))}, the engine does not have it and cannot fetch it: ${reasonOf(error)}${asked}`,
     );
   }
 }
@@ -70,7 +74,15 @@ export async function fetchImage(engine: Engine, machine: Subject): Promise<stri
   await ended(engine.docker, progress);
   const fetched = await inspect(engine, name);
   if (!fetched) throw new Error(`the engine does not have ${name} after fetching it`);
+  await addTag(engine, config.image, name);
   return fetched.Id;
+}
+
+/** Gives a fetched image the tag that it was found by, unless another image has it meanwhile. It is then found without the registry. */
+async function addTag(engine: Engine, image: string, fetched: string): Promise<void> {
+  const { tag = "latest", digest } = parseImageReference(image) ?? {};
+  if (digest !== undefined || (await inspect(engine, image))) return;
+  await engine.docker.getImage(fetched).tag({ repo: shortName(longName(image)), tag });
 }
 
 /** Makes an image of an archive. `changes` are lines of a Dockerfile. */
@@ -80,14 +92,16 @@ export async function importImage(
   archive: Buffer,
   changes: readonly string[] = [],
 ): Promise<void> {
-  const [repo, tag] = name.split(":");
-  // Its types know neither buffers nor these options, and that it returns a promise.
-  const importing: unknown = docker.importImage(archive as never, { repo, tag, changes } as never);
+  // Its types know neither buffers nor these options, and that it returns a promise. Podman ignores a tag that is sent apart.
+  const importing: unknown = docker.importImage(archive as never, { repo: name, changes } as never);
   await ended(docker, (await importing) as NodeJS.ReadableStream);
 }
 
-/** Resolves when the engine has reported the end of its work. */
-const ended = (docker: Dockerode, progress: NodeJS.ReadableStream): Promise<void> =>
-  new Promise((resolve, reject) => {
-    docker.modem.followProgress(progress, (error) => (error ? reject(error) : resolve()));
+/** Resolves when the engine has reported the end of its work. An error is one of its reports, because its answer has begun. */
+async function ended(docker: Dockerode, progress: NodeJS.ReadableStream): Promise<void> {
+  const reports = await new Promise<readonly { readonly error?: string }[]>((resolve, reject) => {
+    docker.modem.followProgress(progress, (error, all) => (error ? reject(error) : resolve(all)));
   });
+  const reason = reports.find(({ error }) => error !== undefined)?.error;
+  if (reason !== undefined) throw new Error(reason);
+}
