@@ -13,6 +13,9 @@ const types = {
   layer: "application/vnd.oci.image.layer.v1.tar+gzip",
 };
 
+/** The label of images by the registry that they are from. */
+const labelOf = "test.registry";
+
 const digestOf = (bytes: Buffer): string => `sha256:${createHash("sha256").update(bytes).digest("hex")}`;
 
 /** What an engine has of an image: its configuration and its layers, which are tar archives. */
@@ -90,7 +93,7 @@ export async function startRegistry(credentials: string): Promise<Registry> {
     denyBlobs: () => void (isDenied = true),
     push: async (reference, name, label) => {
       const { config, layers } = await save(name);
-      const labelled = { ...config, config: { ...config.config, Labels: { "test.image": label } } };
+      const labelled = { ...config, config: { ...config.config, Labels: { [labelOf]: address, "test.image": label } } };
       const manifest = {
         schemaVersion: 2,
         mediaType: types.manifest,
@@ -106,7 +109,6 @@ export async function startRegistry(credentials: string): Promise<Registry> {
 
 /** Removes what the engine has fetched from a registry. */
 async function removeImagesOf(address: string): Promise<void> {
-  for (const { Id, RepoTags, RepoDigests } of await docker.listImages())
-    if ([...(RepoTags ?? []), ...(RepoDigests ?? [])].some((name) => name.startsWith(`${address}/`)))
-      await docker.getImage(Id).remove({ force: true });
+  for (const { Id } of await docker.listImages({ filters: { label: [`${labelOf}=${address}`] } }))
+    await docker.getImage(Id).remove({ force: true });
 }

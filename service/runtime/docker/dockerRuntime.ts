@@ -194,10 +194,12 @@ export class DockerRuntime implements Runtime {
 
   async processes(machine: Subject): Promise<readonly Process[]> {
     const container = await this.#running(machine);
-    const { Titles, Processes } = (await container.top({ ps_args: "-o pid,pcpu,rss,time,args" })) as {
-      readonly Titles: readonly string[];
-      readonly Processes: readonly (readonly string[])[];
-    };
+    const columns = "pid,pcpu,rss,time,args";
+    // Podman needs a `ps` in the image for options, and lists columns by itself.
+    const options = (await container.top({ ps_args: `-o ${columns}` })) as Partial<Listed>;
+    const { Titles, Processes } = options.Processes
+      ? (options as Listed)
+      : ((await container.top({ ps_args: columns })) as Listed);
     const at = (title: string): number => Titles.findIndex((one) => one.includes(title));
     return Processes.map((fields) => ({
       pid: Number(fields[at("PID")]),
@@ -265,7 +267,8 @@ export class DockerRuntime implements Runtime {
         const events = await this.#docker.getEvents({
           filters: {
             type: ["container"],
-            event: ["die", "oom", "destroy"],
+            // Podman says `died` and `remove`.
+            event: ["die", "died", "oom", "destroy", "remove"],
             label: [`${labels.data}=${this.#host.dataId}`],
           },
           abortSignal: signal,
@@ -411,9 +414,16 @@ export class DockerRuntime implements Runtime {
       fetchImage(this.#engine, machine),
       this.#networks.ensure(machine.network),
     ]);
-    const container = await this.#docker.createContainer(
-      containerOptions(this.#engine, machine, { dataId: this.#host.dataId, image, network, mounts }),
-    );
+    const create = (): Promise<Dockerode.Container> =>
+      this.#docker.createContainer(
+        containerOptions(this.#engine, machine, { dataId: this.#host.dataId, image, network, mounts }),
+      );
+    const container = await create().catch((error: unknown) => {
+      // Podman does not say beforehand that the program for it is not installed.
+      if (!this.#engine.hasInit || !/init binary/.test(reasonOf(error))) throw error;
+      this.#engine.hasInit = false;
+      return create();
+    });
     for (const { Id } of before.slice(1))
       await allowing([404, 409], this.#docker.getContainer(Id).remove({ force: true, v: true }));
     return container;
@@ -608,8 +618,20 @@ function exitOf(container: Inspected | undefined): Exit {
 const signalOf = ({ Config }: Inspected): SignalName =>
   ((Config as { StopSignal?: string }).StopSignal ?? "SIGINT") as SignalName;
 
-/** Seconds of a time as ps prints it: `01:02:03`. */
-const secondsOf = (time: string): number => time.split(":").reduce((sum, part) => sum * 60 + Number(part), 0);
+/** Processes in the form of an engine. */
+interface Listed {
+  readonly Titles: readonly string[];
+  readonly Processes: readonly (readonly string[])[];
+}
+
+/** Seconds of a time as ps prints it, `01:02:03`, or as Podman does, `1h2m3.4s`. */
+const secondsOf = (time: string): number =>
+  Math.floor(
+    time
+      .replace(/s$/, "")
+      .split(/[:hm]/)
+      .reduce((sum, part) => sum * 60 + Number(part), 0),
+  );
 
 /** A stream that keeps the text written to it. ASSUMED: the first mebibyte of a command's output is returned. */
 class Collected extends PassThrough {

@@ -7,8 +7,8 @@ export interface Engine {
   readonly docker: Dockerode;
   readonly cpus: number;
   readonly memoryMb: number;
-  /** Whether it can run an init process in a container, which forwards signals and ends orphans. */
-  readonly hasInit: boolean;
+  /** Whether it can run an init process in a container, which forwards signals and ends orphans; true until it refuses one. */
+  hasInit: boolean;
   /** Fails the requests that wait for an answer: the engine was killed, and their answers will never end. */
   failWaiting(): void;
 }
@@ -21,7 +21,6 @@ export class EngineError extends Error {
 interface Info {
   readonly NCPU?: number;
   readonly MemTotal?: number;
-  readonly InitBinary?: string;
 }
 
 /**
@@ -37,7 +36,7 @@ export async function connectEngine(): Promise<Engine> {
       docker,
       cpus: info.NCPU ?? 1,
       memoryMb: Math.floor((info.MemTotal ?? 0) / 2 ** 20),
-      hasInit: (info.InitBinary ?? "") !== "",
+      hasInit: true,
       failWaiting,
     };
   } catch (error) {
@@ -98,7 +97,9 @@ export const statusOf = (error: unknown): number | undefined => answerOf(error).
 /** What the engine said, or the code of the connection error. */
 export function reasonOf(error: unknown): string {
   const { json, code } = answerOf(error);
-  return (json?.message ?? code ?? (error instanceof Error ? error.message : "unknown error")).trim();
+  const text = json?.message ?? code ?? (error instanceof Error ? error.message : "unknown error");
+  // Errors of requests with a stream have no object, only a text with the status before the reason.
+  return text.replace(/^\(HTTP code \d+\) [^-]* - /, "").trim();
 }
 
 /** Whether the engine answered; if not, it may be stopped, and the same request may succeed later. */

@@ -3,8 +3,8 @@ import type Dockerode from "dockerode";
 import { parseImageReference } from "../../../api/image.ts";
 import { refuse } from "../../refusal.ts";
 import type { FoundImage, Subject } from "../runtime.ts";
-import { credentialsFor } from "./credentials.ts";
-import { allowing, engineGone, isAnswered, reasonOf, type Engine } from "./engine.ts";
+import { credentialsFor, type Credentials } from "./credentials.ts";
+import { allowing, engineGone, isUnreachable, reasonOf, type Engine } from "./engine.ts";
 
 interface Inspected {
   readonly Id: string;
@@ -49,12 +49,16 @@ export async function findImage(engine: Engine, image: string): Promise<FoundIma
     asked = authconfig
       ? " (asked with the credentials of docker login)"
       : " (asked without credentials; docker login saves them)";
-    const { Descriptor } = await engine.docker
-      .getImage(image)
-      .distribution(authconfig ? { authconfig: authconfig as Dockerode.AuthConfig } : {});
-    return { digest: Descriptor.digest, labels: {} };
+    const options = authconfig ? { authconfig: authconfig as Dockerode.AuthConfig } : {};
+    const described = await allowing([404], engine.docker.getImage(image).distribution(options));
+    if (described) return { digest: described.Descriptor.digest, labels: {} };
+    // Podman cannot ask a registry without fetching. Of another engine, this gives the reason.
+    await pull(engine, image, authconfig);
+    const fetched = digest === undefined ? await inspect(engine, image) : await byDigest(engine, repository, digest);
+    if (!fetched) throw new Error(`the engine does not have ${image} after fetching it`);
+    return { digest: digest ?? digestOf(fetched, repository), labels: fetched.Config?.Labels ?? {} };
   } catch (error) {
-    if (!isAnswered(error)) throw engineGone(error);
+    if (isUnreachable(error)) throw engineGone(error);
     throw refuse(
       400,
       `invalid config.image, got ${JSON.stringify(image.slice(0, 200))}, the engine does not have it and cannot fetch it: ${reasonOf(error)}${asked}`,
@@ -70,13 +74,15 @@ export async function fetchImage(engine: Engine, machine: Subject): Promise<stri
   const { registry = "docker.io" } = parseImageReference(config.image) ?? {};
   const authconfig = await credentialsFor(registry);
   const name = `${shortName(repository)}@${digest}`;
-  const progress = await engine.docker.pull(name, authconfig ? { authconfig } : {});
-  await ended(engine.docker, progress);
+  await pull(engine, name, authconfig);
   const fetched = await inspect(engine, name);
   if (!fetched) throw new Error(`the engine does not have ${name} after fetching it`);
   await addTag(engine, config.image, name);
   return fetched.Id;
 }
+
+const pull = async ({ docker }: Engine, name: string, authconfig: Credentials | undefined): Promise<void> =>
+  ended(docker, await docker.pull(name, authconfig ? { authconfig } : {}));
 
 /** Gives a fetched image the tag that it was found by, unless another image has it meanwhile. It is then found without the registry. */
 async function addTag(engine: Engine, image: string, fetched: string): Promise<void> {

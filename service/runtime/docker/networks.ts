@@ -32,6 +32,8 @@ export class Networks {
       docker.createNetwork({
         Name: name,
         CheckDuplicate: true,
+        // Networks of Podman reach each other otherwise; Docker ignores it.
+        Options: { isolate: "true" },
         Labels: { [labels.data]: dataId, [labels.network]: network },
       }),
     );
