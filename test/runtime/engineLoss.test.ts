@@ -7,6 +7,7 @@ import { answers } from "../../tools/setup/daemon.mjs";
 import { isThorough } from "../support/extent.mts";
 import { expectUnchanged } from "../support/invariants.ts";
 import { counts, errorsOf, Stack } from "../support/stack.ts";
+import { thoroughTest } from "../support/thorough.ts";
 import { expectNothingRuns } from "./cleaning.ts";
 import { image, nextImage } from "./image.ts";
 import { hasOwnEngines, startOwnEngine } from "./ownEngine.ts";
@@ -97,7 +98,7 @@ describe.runIf(hasOwnEngines)("the end of the engine", () => {
     await expectUnchanged(stack);
   });
 
-  test("an up goes on when the engine, stopped in its middle, is back", async () => {
+  thoroughTest("an up goes on when the engine, stopped in its middle, is back", async () => {
     await stack.set({ image: nextImage });
     const before = real.service.requests.length;
     const up = stack.start(["up", "--yes", "--skip-preview"]);
@@ -109,7 +110,7 @@ describe.runIf(hasOwnEngines)("the end of the engine", () => {
     expect(counts(output), output).toEqual({ updated: 3, unchanged: 3 });
   });
 
-  test("an up without an engine says so, and the next one goes on", async () => {
+  thoroughTest("an up without an engine says so, and the next one goes on", async () => {
     await stack.set({ image, patience: "3s" });
     await engine.stop();
     const errors = errorsOf(await stack.fails("up", "--yes", "--skip-preview"));

@@ -42,7 +42,7 @@ describe.runIf(hasEngine)("the examples on containers", () => {
     await destroy(stack);
   });
 
-  describe("volumes", () => {
+  thoroughDescribe("volumes", () => {
     let stack: Stack;
     let app = "";
     const resource = (name: string) => stack.state()[name]?.id.split("/").at(-1) ?? "";

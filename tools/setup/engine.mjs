@@ -26,7 +26,10 @@ async function install(env) {
   if (isOurs) fs.writeFileSync(policy, "#!/bin/sh\nexit 101\n", { mode: 0o755 });
   try {
     let output = "";
-    for (const args of [["update"], ["install", "-y", "--no-install-recommends", "docker.io", "iptables", "iproute2"]]) {
+    for (const args of [
+      ["update"],
+      ["install", "-y", "--no-install-recommends", "docker.io", "iptables", "iproute2"],
+    ]) {
       const done = await quiet("apt-get", args, options);
       output = done.output;
       if (args[0] === "install" && done.code !== 0) return `docker.io could not be installed:\n${tail(output, 5)}`;
