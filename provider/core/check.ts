@@ -59,10 +59,11 @@ export function check(resource: Resource, olds: Values, news: Values, around: Su
       path: [resource.autoname.property],
       message: "is required, because pulumi:autonaming is switched off for this resource",
     });
-  fillAndCheck(resource.inputFields, inputs, { problems, warnings, isSecret: around.isSecret });
-  for (const { path, message } of warnings) around.warn?.(`${resource.name} ${pathText(path)}: ${message}`);
   // The engine checks the inputs of a replacement without the inputs before.
   const isMade = hasInputs(olds);
+  const unread = new Set(isMade ? neverRead(resource, olds) : []);
+  fillAndCheck(resource.inputFields, inputs, { problems, warnings, isSecret: around.isSecret, unread });
+  for (const { path, message } of warnings) around.warn?.(`${resource.name} ${pathText(path)}: ${message}`);
   if (problems.length === 0)
     problems.push(
       ...(resource.validate?.(known(inputs) as Values, isMade) ?? []).filter(
@@ -99,6 +100,15 @@ export function check(resource: Resource, olds: Values, news: Values, around: Su
   };
 }
 
+/**
+ * Required inputs of an existing object that an import could not read back, such as the value of a secret. They may be left
+ * out: the object keeps what it has. The engine leaves them out too, if the program ignores their changes.
+ */
+const neverRead = (resource: Resource, olds: Values): readonly string[] =>
+  Object.entries(resource.inputFields).flatMap(([name, field]) =>
+    !field.optional && field.default === undefined && olds[name] === undefined ? [name] : [],
+  );
+
 /** The inputs with defaults filled in, and their problems. Names of resources are not generated here. */
 export function problemsOf(
   fields: Readonly<Record<string, Field>>,
@@ -106,7 +116,7 @@ export function problemsOf(
 ): { readonly inputs: Values; readonly problems: readonly Problem[] } {
   const problems: Problem[] = [];
   const inputs = knownProperties(fields, values, problems);
-  fillAndCheck(fields, inputs, { problems, warnings: [], isSecret: undefined });
+  fillAndCheck(fields, inputs, { problems, warnings: [], isSecret: undefined, unread: new Set() });
   return { inputs, problems };
 }
 
@@ -125,6 +135,7 @@ function fillAndCheck(fields: Readonly<Record<string, Field>>, inputs: Values, f
   for (const [name, field] of Object.entries(fields)) {
     if (inputs[name] === undefined && field.default !== undefined) define(inputs, name, field.default);
     const value = inputs[name];
+    if (value === undefined && found.unread.has(name)) continue;
     if (field.meta.format === "greatest" && Array.isArray(value)) {
       const item = { ...field, optional: true };
       value.forEach((one: unknown, i) => checkValue(item, one, [name, i], found, false));
@@ -185,6 +196,8 @@ interface ProblemCollector {
   readonly problems: Problem[];
   readonly warnings: Problem[];
   readonly isSecret: Surroundings["isSecret"];
+  /** Required inputs that may be missing. */
+  readonly unread: ReadonlySet<string>;
 }
 
 function checkValue(

@@ -42,6 +42,14 @@ describe("check", () => {
     expect(moved({ property: "region", message: "there is none" })).toEqual(["region: there is none"]);
   });
 
+  test("the value of an imported secret may be left out, because the import could not read it", () => {
+    const imported = { app: "a", name: "KEY" };
+    expect(run("Secret", imported, imported).problems).toEqual([]);
+    expect(run("Secret", imported).problems[0]).toMatch(/^value: is required/);
+    expect(run("Secret", imported, { ...imported, value: "x" }).problems[0]).toMatch(/^value: is required/);
+    expect(run("Secret", { ...imported, value: 1 }, imported).problems[0]).toMatch(/^value: got a number/);
+  });
+
   test("a volume that another Machine of the program mounts is refused, also by its bare id", () => {
     const mounting = (volume: string) => machine({ mounts: [{ volume, path: "/data" }] });
     const problem =
