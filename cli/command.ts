@@ -4,6 +4,7 @@ import { Command } from "commander";
 import { MachinesError, messageOf } from "../provider/client/errors.ts";
 import { printable } from "../api/printable.ts";
 import { orphans, type Options, type Streams } from "./orphans/orphans.ts";
+import { importOrganization, type ImportOptions } from "./organization/organization.ts";
 import { create, destroy, sweep, type CreateOptions } from "./promotion/environment.ts";
 import { listEnvironments, type ListOptions } from "./promotion/environmentList.ts";
 import { promote, rollback, type PromoteOptions } from "./promotion/promote.ts";
@@ -50,6 +51,7 @@ function declare(around: Surroundings): Command {
     // 1 says that something was found.
     .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : 2));
   addOrphans(program, around);
+  addImport(program, around);
   addUndoReplacement(program, around);
   addPromote(program, around);
   addEnvironment(program, around);
@@ -75,6 +77,21 @@ function addOrphans(program: Command, { streams, end }: Surroundings): void {
     .option("--json", "print a JSON object")
     .action(async (options: Options & Anywhere) => {
       end(await orphans(enter(options), streams, options.cwd));
+    });
+}
+
+function addImport(program: Command, { streams }: Surroundings): void {
+  add(program, "import", "write a program for all that an organization has, and the file that imports it")
+    .option("--org <slug>", "organization to read (default: that of the stack, or of MACHINES_ORGANIZATION)")
+    .option("--app <name>", "only this App; may be repeated", collect)
+    .option("--out <folder>", "folder of the program, with or without a Pulumi project (default: this folder)")
+    .option("--language <name>", "typescript, python, go or yaml (default: typescript)")
+    .option("--binding <name>", "plugin, or dynamic for a program in TypeScript (default: plugin)")
+    .option("-s, --stack <name>", "stack of the project in that folder (default: the selected one)")
+    .option("--snapshots", "snapshots of volumes and backups of clusters, too")
+    .option("--force", "overwrite files that exist")
+    .action(async (options: ImportOptions & Anywhere) => {
+      await importOrganization(enter(options), streams);
     });
 }
 

@@ -9,6 +9,7 @@ import { coverage } from "./coverage.ts";
 import { examples } from "./examples.ts";
 import { faultsPage } from "./faults.ts";
 import { operationsPage } from "./operations.ts";
+import { goTypes } from "./goTypes.ts";
 import { homepageFile } from "./packageInfo.ts";
 import { policyReference } from "./policyReference.ts";
 import { policyResources } from "./policy.ts";
@@ -39,6 +40,7 @@ async function generate(): Promise<number> {
   for (const [path, text] of Object.entries(sdkFiles(schema))) files[`sdk/nodejs/${path}`] = text;
   for (const [path, text] of Object.entries(referencePages(schema, shown))) files[`docs/reference/${path}`] = text;
   files["cli/version.ts"] = versionFile("sdk/nodejs");
+  files["cli/organization/languages/goTypes.ts"] = goTypes(schema);
   files["policy/resources.ts"] = policyResources(schema);
   files["docs/reference/policies.md"] = policyReference();
   for (const [name, levels] of Object.entries(baselines))

@@ -1,0 +1,20 @@
+// The comments of a program.
+import { declarationsIn, type Program } from "./program.ts";
+
+/** How to manage what the service does not show; nothing if there is no such thing. */
+export function adviceOf({ sections }: Program): readonly string[] {
+  const all = sections.flatMap(({ blocks }) => blocks.flatMap(declarationsIn));
+  if (all.every(({ ignoreChanges }) => ignoreChanges.length === 0)) return [];
+  return [
+    "Secrets were not written here. Where a resource ignores changes of one, it stays as it",
+    "is. To manage it, set its value in the configuration, and remove the option.",
+  ];
+}
+
+/** What is not in the program. */
+export const remarksOf = ({ remarks }: Program): readonly string[] =>
+  remarks.length === 0 ? [] : ["Not in this program:", ...remarks.map((one) => `- ${one.replaceAll(/\s+/g, " ")}`)];
+
+/** Lines as a comment; undefined if there are none. */
+export const commented = (lines: readonly string[], sign: string): string | undefined =>
+  lines.length === 0 ? undefined : lines.map((line) => `${sign} ${line}`).join("\n");

@@ -1,0 +1,120 @@
+// Finds all objects of an organization, with the inputs that an import gives each.
+import type { Api } from "../../provider/client/api.ts";
+import { MachinesError, messageOf } from "../../provider/client/errors.ts";
+import { fewAtATime } from "../../provider/client/fewAtATime.ts";
+import { processJournal } from "../../provider/core/journal.ts";
+import { read } from "../../provider/core/lifecycle.ts";
+import type { Values } from "../../provider/core/resource.ts";
+import { Run } from "../../provider/core/run.ts";
+import { resources } from "../../provider/registry.ts";
+import { compare } from "../orphans/compare.ts";
+import { provenancesOf } from "../orphans/provenance.ts";
+import { heldKeys, keysOf } from "../stateIds.ts";
+import type { StackState, StateResource } from "../stackState.ts";
+
+/** An object that a program can declare. */
+export interface Found {
+  readonly key: string;
+  readonly type: string;
+  readonly id: string;
+  readonly name: string | undefined;
+  readonly inputs: Values;
+  /** The resource of the state that holds it. */
+  readonly held: StateResource | undefined;
+}
+
+/** What was found, and sentences about what was left out, and about what may not be the stack's to own. */
+export interface Discovery {
+  readonly found: readonly Found[];
+  readonly remarks: readonly string[];
+  readonly warnings: readonly string[];
+}
+
+/** Apps to look into; the whole organization when empty. */
+export interface Wanted {
+  readonly apps: readonly string[];
+  readonly hasSnapshots: boolean;
+}
+
+/** Reads everything. @throws MachinesError if an App that the user named does not exist, or a list cannot be read */
+export async function discover(
+  api: Api,
+  state: StackState,
+  { apps, hasSnapshots }: Wanted,
+  warn: (message: string) => void,
+): Promise<Discovery> {
+  const around = { state, besides: [], others: [] };
+  const origins = provenancesOf(api.config.endpoint, [], around, processJournal(warn));
+  const known = { own: [], held: [], others: [], origins };
+  const compared = await compare(api, known, { apps, isAll: apps.length === 0, hasSnapshots, only: [] });
+  // A program without a part that could not be read would look complete.
+  if (compared.failures.length > 0)
+    throw new MachinesError("invalid-input", `not everything could be read:\n${compared.failures.join("\n")}`);
+  const holders = new Map(
+    state.resources.flatMap((held) =>
+      held.isPending || held.isExternal
+        ? []
+        : keysOf(held.type, held.id).map((key) => [`${held.type} ${key}`, held] as const),
+    ),
+  );
+  const run = new Run(() => processJournal(warn));
+  const caller = { api, run, progress: () => undefined, warn };
+  const [found, remarks, warnings]: [Found[], string[], string[]] = [[], [], []];
+  const setElsewhere = heldKeys(state.resources).get("Secret");
+  await fewAtATime(8, compared.orphans, async (object) => {
+    const { kind, id, name } = object;
+    const { type } = kind;
+    const key = `${type} ${id}`;
+    const held = keysOf(type, id)
+      .map((one) => holders.get(`${type} ${one}`))
+      .find((one) => one !== undefined);
+    const resource = resources[type];
+    const problem = kind.isImportable ? heldProblem(held) : whyNot(type);
+    if (resource === undefined || problem !== undefined) return void remarks.push(`${key}: ${problem ?? whyNot(type)}`);
+    if (type === "Secret" && held === undefined && setElsewhere?.has(id))
+      return void remarks.push(`${key}: another resource of the state sets it.`);
+    try {
+      const seen = await read(resource, id, undefined, caller);
+      if (seen) found.push({ key, type, id, name: nameOf(name, seen.inputs), inputs: seen.inputs, held });
+      if (seen && held === undefined && object.createdBy === "pulumi")
+        warnings.push(`${key} was created for a resource of another stack. Two stacks must not own one object.`);
+    } catch (error) {
+      remarks.push(`${key}: it cannot be read (${messageOf(error)}).`);
+    }
+  });
+  const byKey = (a: Found, b: Found): number => (a.key < b.key ? -1 : 1);
+  return {
+    found: found.sort(byKey),
+    remarks: [...remarks.sort(), ...leftOut(apps, hasSnapshots), ...compared.notes],
+    warnings: warnings.sort(),
+  };
+}
+
+/** Why a resource of the state has no place in a program without components and providers. */
+function heldProblem(held: StateResource | undefined): string | undefined {
+  if (held?.parent !== undefined) return `${held.urn} of a component has it.`;
+  return held?.provider === undefined ? undefined : `${held.urn} with a provider of its own has it.`;
+}
+
+const nameOf = (listed: string | undefined, inputs: Values): string | undefined => {
+  if (listed !== undefined) return listed;
+  const { name, hostname, username, type } = inputs;
+  return [name, username, hostname, type].find((one) => typeof one === "string");
+};
+
+const whyNot = (type: string): string =>
+  type === "Hostname"
+    ? "a hostname without a certificate is no resource; delete it, or add an AcmeCertificate."
+    : `a ${type} cannot be imported (${resources[type]?.noImport ?? "no resource has it"}).`;
+
+function leftOut(apps: readonly string[], hasSnapshots: boolean): readonly string[] {
+  return [
+    ...(apps.length > 0
+      ? ["Postgres clusters and other Apps: --app limits the program to the Apps that it names."]
+      : []),
+    ...(hasSnapshots
+      ? []
+      : ["Snapshots of volumes and backups of clusters: the service creates most of them; --snapshots includes them."]),
+    "Deploy tokens: the service does not list them.",
+  ];
+}

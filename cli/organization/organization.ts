@@ -1,0 +1,216 @@
+// `pulumi-machines import`: writes a program for everything that an organization has, and the file to import it.
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { basename } from "node:path";
+import { parse } from "yaml";
+import { clientFor } from "../../provider/client/connect.ts";
+import { readConfig } from "../../provider/client/config.ts";
+import { MachinesError } from "../../provider/client/errors.ts";
+import { configuredOrganizationProblem } from "../../provider/core/organization.ts";
+import { isObject } from "../../api/schema.ts";
+import { didYouMean } from "../../api/didYouMean.ts";
+import { importFile, quoted } from "../orphans/importFile.ts";
+import type { Streams } from "../orphans/orphans.ts";
+import { exportStack, listStacks, stackConfig } from "../pulumi.ts";
+import { readState, type StackState } from "../stackState.ts";
+import { discover, type Discovery, type Found } from "./discovery.ts";
+import { writeFiles, type ToWrite } from "./files.ts";
+import { languageNames, languages, type Binding, type LanguageName } from "./languages.ts";
+import { namesOf, programOf } from "./model.ts";
+
+/** Options of the command. */
+export interface ImportOptions {
+  readonly org?: string;
+  readonly app?: readonly string[];
+  readonly out?: string;
+  readonly language?: string;
+  readonly binding?: string;
+  readonly stack?: string;
+  readonly snapshots?: true;
+  readonly force?: true;
+}
+
+/** Milliseconds that reading the organization may take. */
+const longestLook = 1_800_000;
+
+/** Name of the file for `pulumi import --file`. */
+const importName = "import.json";
+
+/** @throws MachinesError `invalid-input` or `configuration` for invalid arguments */
+export async function importOrganization(options: ImportOptions, streams: Streams): Promise<void> {
+  const binding = oneOf("--binding", options.binding ?? "plugin", ["plugin", "dynamic"] as const);
+  const asked = options.language === undefined ? undefined : oneOf("--language", options.language, languageNames);
+  enterFolder(options.out ?? ".");
+  const project = await projectHere(options.stack);
+  const language = asked ?? project.language ?? "typescript";
+  if (project.language !== undefined && project.language !== language)
+    throw new MachinesError(
+      "invalid-input",
+      `--language ${language}: the project in ${process.cwd()} is in ${project.language}; name another folder with --out`,
+    );
+  if (binding === "dynamic" && language !== "typescript")
+    throw new MachinesError(
+      "invalid-input",
+      `--binding dynamic: programs in ${language} use the plugin; dynamic resources are for --language typescript`,
+    );
+  const config = readConfig(
+    (key) => (key === "organization" ? options.org : undefined) ?? project.config.get(key),
+    process.env,
+  );
+  const api = clientFor(config, streams.err);
+  try {
+    const problem = await configuredOrganizationProblem(api);
+    if (problem !== undefined) throw new MachinesError("invalid-input", `--org ${config.organization}: ${problem}`);
+    const at = api.clock.now() + longestLook;
+    const wanted = { apps: options.app ?? [], hasSnapshots: options.snapshots === true };
+    const discovery = await discover(api.within({ at, allowed: "30m" }), project.state, wanted, streams.err);
+    const { found } = discovery;
+    if (found.length === 0)
+      throw new MachinesError(
+        "invalid-input",
+        `organization ${config.organization} at ${config.endpoint} has nothing that could be imported`,
+      );
+    const program = programOf(discovery);
+    const text = languages[language].program(program, binding);
+    const toImport = found.filter(({ held }) => held === undefined);
+    const files: ToWrite[] = [{ name: languages[language].main, text }];
+    if (toImport.length > 0)
+      files.push({ name: importName, text: importFile(importsOf(toImport, namesOf(found))), isResumed });
+    // Pulumi.yaml comes last: a folder with it has a project, whose other files are the user's.
+    if (!project.exists) files.push(...languages[language].project(projectName(), binding).toReversed());
+    const written = writeFiles(files, options.force === true);
+    report({ discovery, toImport, written, program, project, organization: config.organization, binding }, streams);
+  } finally {
+    await api.close();
+  }
+}
+
+/** Everything that the file must import is in the one that exists: an import was interrupted, and continues with that one. */
+function isResumed(before: string, next: string): boolean {
+  const linesIn = (text: string): readonly string[] => {
+    try {
+      const { resources } = JSON.parse(text) as { resources: { type: string; name: string; id: string }[] };
+      return resources.map(({ type, name, id }) => `${type} ${name} ${id}`);
+    } catch {
+      return [];
+    }
+  };
+  const known = new Set(linesIn(before));
+  return linesIn(next).every((line) => known.has(line));
+}
+
+function oneOf<const T extends string>(option: string, value: string, allowed: readonly T[]): T {
+  const found = allowed.find((one) => one === value);
+  if (found !== undefined) return found;
+  const meant = didYouMean(value, allowed);
+  throw new MachinesError(
+    "invalid-input",
+    `${option} ${value}: must be ${allowed.slice(0, -1).join(", ")} or ${allowed.at(-1) ?? ""}${meant === undefined ? "" : `; did you mean ${meant}?`}`,
+  );
+}
+
+function enterFolder(out: string): void {
+  try {
+    mkdirSync(out, { recursive: true });
+    process.chdir(out);
+  } catch (error) {
+    throw new MachinesError(
+      "invalid-input",
+      `--out ${out}: ${error instanceof Error ? error.message : String(error)}`,
+      { cause: error },
+    );
+  }
+}
+
+/** A name for a new project, from its folder. */
+const projectName = (): string => basename(process.cwd()).replaceAll(/[^\w.-]+/g, "-") || "organization";
+
+interface Project {
+  /** The language of the project in this folder; undefined if there is none, or in another language. */
+  readonly language: LanguageName | undefined;
+  readonly exists: boolean;
+  readonly state: StackState;
+  readonly config: ReadonlyMap<string, string>;
+}
+
+const nothing: StackState = { stack: undefined, project: undefined, resources: [], providers: [], isDynamic: false };
+
+/** The project in this folder, with the state of its stack, if there are any. */
+async function projectHere(stack: string | undefined): Promise<Project> {
+  const exists = existsSync("Pulumi.yaml");
+  const language = exists ? languageOf(readFileSync("Pulumi.yaml", "utf8")) : undefined;
+  if (!exists && stack !== undefined)
+    throw new MachinesError("invalid-input", `--stack ${stack}: there is no Pulumi project in ${process.cwd()}`);
+  if (!exists || (stack === undefined && !(await listStacks()).some(({ isSelected }) => isSelected)))
+    return { exists, language, state: nothing, config: new Map() };
+  const state = readState(await exportStack(stack), "the output of `pulumi stack export`");
+  return { exists, language, state, config: await stackConfig(stack) };
+}
+
+/** The language of a project. */
+function languageOf(project: string): LanguageName | undefined {
+  const { runtime } = (parse(project) ?? {}) as { readonly runtime?: unknown };
+  const name = isObject(runtime) ? runtime["name"] : runtime;
+  return languageNames.find((language) => languages[language].runtime === name);
+}
+
+const importsOf = (found: readonly Found[], names: ReadonlyMap<string, string>) =>
+  found.map(({ key, type, id }) => ({
+    type: `machines:index:${type}`,
+    name: names.get(key) ?? id,
+    id,
+    parent: undefined,
+    provider: undefined,
+  }));
+
+interface Result {
+  readonly discovery: Discovery;
+  readonly toImport: readonly Found[];
+  readonly written: readonly string[];
+  readonly program: ReturnType<typeof programOf>;
+  readonly project: Project;
+  readonly organization: string;
+  readonly binding: Binding;
+}
+
+function report(
+  { discovery, toImport, written, program, project, organization, binding }: Result,
+  { out }: Streams,
+): void {
+  const { found, warnings } = discovery;
+  const line = (text = ""): void => out(`${text}\n`);
+  const counts = new Map<string, number>();
+  for (const { type } of found) counts.set(type, (counts.get(type) ?? 0) + 1);
+  line(`${found.length} objects: ${[...counts].map(([type, count]) => `${count} ${type}`).join(", ")}.`);
+  line(written.length > 0 ? `Written: ${written.join(", ")}` : "Every file is as it would be written.");
+  const secrets = program.settings.flatMap(({ key, isSecret }) => (isSecret ? [key] : []));
+  const steps = [
+    ...(project.config.get("organization") === organization || organization === "personal"
+      ? []
+      : [`pulumi config set machines:organization ${quoted(organization)}`]),
+    ...secrets.map((key) => `pulumi config set --secret ${key}`),
+    ...(toImport.length === 0 ? [] : [`pulumi import --file ${importName} --generate-code=false`]),
+    ...(binding === "dynamic" ? ["pulumi up"] : []),
+    "pulumi preview",
+  ];
+  line();
+  line(
+    toImport.length === 0
+      ? "The stack holds all of them. Next:"
+      : `${toImport.length} of them are in no state yet. Next:`,
+  );
+  for (const step of steps) line(`  ${step}`);
+  const held = new Set(found.flatMap((one) => (one.held ? [one.held.urn] : [])));
+  const others = project.state.resources.filter(({ urn, isPending }) => !held.has(urn) && !isPending);
+  const remarks = [
+    ...program.remarks,
+    ...others.map(
+      ({ type, urn }) =>
+        `${type} ${urn} is in the state. The program does not declare it, so the next up would delete it.`,
+    ),
+  ];
+  const list = (title: string, sentences: readonly string[]): void => {
+    if (sentences.length > 0) line(`\n${title}\n${sentences.map((sentence) => `  ${sentence}`).join("\n")}`);
+  };
+  list("Look at these before the import:", warnings);
+  list("Not in the program:", remarks);
+}

@@ -1,0 +1,198 @@
+// `pulumi-machines import` without the Pulumi CLI: what it writes, refuses and says.
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { parse } from "yaml";
+import { makeApp, makeBackup, makeCluster, makeMachine, makeVolume, send } from "../support/around.ts";
+import { currentCertificate } from "../support/certificates.ts";
+import { makeOrganization } from "../support/organizations.ts";
+import { isWrite, startService, type TestService } from "../support/startService.ts";
+import { commandHere } from "./command.ts";
+
+let service: TestService;
+let folder: string;
+beforeEach(async () => {
+  service = await startService();
+  folder = mkdtempSync(join(tmpdir(), "machines-organization-"));
+});
+afterEach(async () => {
+  rmSync(folder, { recursive: true });
+  await service.close();
+});
+
+/** Runs the command for the folder. */
+const write = (...args: readonly string[]) => commandHere(service, ["import", "--out", folder, ...args]);
+const file = (name: string): string => readFileSync(join(folder, name), "utf8");
+/** The example of docs/import.md. */
+const documented = (): string | undefined =>
+  readFileSync(join(__dirname, "../../docs/import.md"), "utf8")
+    .split("```ts\n")
+    .map((part) => part.split("```")[0])
+    .find((code) => code?.includes("// App my-shop"));
+/** The program without what frames it. */
+const program = (name = "index.ts"): string => file(name).split("\n\n").slice(1, -1).join("\n\n");
+const set = (app: string, name: string, value: string) =>
+  send(service, "POST", `/v1/apps/${app}/secrets/${name}`, { value });
+const image = "registry.example.com/shop:1";
+
+describe("the program", () => {
+  test("reads as if a person had written it: references, loops, configuration, and no defaults", async () => {
+    await makeApp(service, "my-shop");
+    await set("my-shop", "DATABASE_URL", "postgres://hush");
+    for (const region of ["ams", "fra"]) {
+      const volume = await makeVolume(service, "my-shop", region);
+      await makeMachine(service, "my-shop", {
+        name: `web-${region}`,
+        region,
+        config: { image, guest: { cpu_kind: "shared", cpus: 1, memory_mb: 512 }, mounts: [{ volume, path: "/data" }] },
+      });
+    }
+    expect(await write()).toMatchObject({ code: 0, err: "" });
+    expect(`${program()}\n`).toBe(documented());
+    const { resources } = JSON.parse(file("import.json")) as { resources: { name: string }[] };
+    expect(resources.map(({ name }) => name).sort()).toEqual([
+      "DATABASE_URL",
+      "my-shop",
+      "web-ams",
+      "web-ams-data",
+      "web-fra",
+      "web-fra-data",
+    ]);
+  });
+
+  test("declares every kind of object, and says which it cannot", async () => {
+    await makeApp(service, "shop");
+    const volume = await makeVolume(service, "shop", "ams");
+    await send(service, "POST", `/v1/apps/shop/volumes/${volume}/snapshots`);
+    const hostname = "www.example.com";
+    await send(service, "POST", "/v1/apps/shop/certificates/acme", { hostname });
+    await send(service, "POST", "/v1/apps/shop/certificates/custom", {
+      hostname,
+      ...currentCertificate({ hosts: [hostname] }),
+    });
+    const cluster = await makeCluster(service, "main");
+    await makeBackup(service, cluster);
+    const { out } = await write("--snapshots");
+    for (const type of ["VolumeSnapshot", "PostgresBackup", "AcmeCertificate", "CustomCertificate"])
+      expect(file("index.ts")).toContain(`new machines.${type}(`);
+    expect(file("index.ts")).toContain('{ ignoreChanges: ["fullchain", "privateKey"] }');
+    expect(out).toContain("\nNot in the program:\n  Deploy tokens: the service does not list them.\n");
+    expect(file("index.ts")).toContain(
+      "\n// Not in this program:\n// - Deploy tokens: the service does not list them.\n",
+    );
+  });
+
+  test.each(["typescript", "python", "go", "yaml"])(
+    "in %s has no secret of a generated organization",
+    async (language) => {
+      const { secrets } = await makeOrganization(service, "kept", 60);
+      const before = service.requests.length;
+      const { code, out, err } = await write("--language", language);
+      expect(code).toBe(0);
+      expect(service.requests.slice(before).filter(isWrite)).toEqual([]);
+      const written = readdirSync(folder).map(file).join("\n");
+      for (const secret of [...secrets, service.token]) expect(written + out + err).not.toContain(secret);
+    },
+  );
+
+  test.each(["one", "two", "three"])(
+    "in TypeScript is formatted, and in YAML it has the names of the imports (%s)",
+    async (seed) => {
+      await makeOrganization(service, seed, 60);
+      await write();
+      writeFileSync(join(folder, ".oxfmtrc.json"), JSON.stringify({ printWidth: 80 }));
+      const before = file("index.ts");
+      const oxfmt = join(process.cwd(), "node_modules/.bin/oxfmt");
+      execFileSync(oxfmt, ["-c", ".oxfmtrc.json", "index.ts"], { cwd: folder, stdio: "pipe" });
+      expect(before).toBe(file("index.ts"));
+      const yaml = join(folder, "yaml");
+      await write("--language", "yaml", "--out", yaml);
+      const { resources } = parse(readFileSync(join(yaml, "Main.yaml"), "utf8")) as { resources: object };
+      const { resources: imports } = JSON.parse(file("import.json")) as { resources: { name: string }[] };
+      expect(
+        Object.values(resources)
+          .map(({ name }: { name: string }) => name)
+          .sort(),
+      ).toEqual(imports.map(({ name }) => name).sort());
+    },
+  );
+
+  test("a password in an environment becomes configuration, and other values stay", async () => {
+    await makeApp(service, "shop");
+    const env = {
+      PORT: "80",
+      DB_PASSWORD: "correct-horse",
+      URL: "postgres://me:hush-hush@db/x",
+      "A.KEY": "sk_live_0123456789abcdef0123",
+    };
+    await makeMachine(service, "shop", { name: "web", region: "ams", config: { image, env } });
+    const { out } = await write();
+    expect(file("index.ts")).toContain('PORT: "80"');
+    for (const value of ["correct-horse", "hush-hush", "sk_live"]) expect(file("index.ts") + out).not.toContain(value);
+    expect(file("index.ts")).toContain('"config.env.DB_PASSWORD"');
+    expect(file("index.ts")).toContain('config.env[\\"A.KEY\\"]'.replaceAll("\\", ""));
+  });
+});
+
+describe("files", () => {
+  test("a new project has what it needs, and a second run writes nothing", async () => {
+    await makeApp(service, "shop");
+    expect((await write()).out).toContain("Written: index.ts, import.json, tsconfig.json, package.json, Pulumi.yaml");
+    rmSync(join(folder, "Pulumi.yaml"));
+    expect((await write()).out).toContain("Written: Pulumi.yaml");
+    rmSync(join(folder, "Pulumi.yaml"));
+    // A run that was killed while it wrote.
+    rmSync(join(folder, "package.json"));
+    writeFileSync(join(folder, "package.json.draft"), "{");
+    expect((await write()).out).toContain("Written: package.json, Pulumi.yaml");
+    expect(readdirSync(folder).filter((name) => name.endsWith(".draft"))).toEqual([]);
+  });
+
+  test("a file of the user's is overwritten with --force alone", async () => {
+    await makeApp(service, "shop");
+    writeFileSync(join(folder, "index.ts"), "mine");
+    const refused = await write();
+    expect(refused).toMatchObject({ code: 2, out: "" });
+    expect(refused.err).toContain(
+      `index.ts in ${folder} would be overwritten: name another folder with --out, or add --force`,
+    );
+    expect(readdirSync(folder)).toEqual(["index.ts"]);
+    expect(await write("--force")).toMatchObject({ code: 0 });
+    expect(file("index.ts")).toContain("machines.App");
+  });
+});
+
+describe("options", () => {
+  test.each([
+    [["--language", "pyton"], "--language pyton: must be typescript, python, go or yaml; did you mean python?"],
+    [["--binding", "native"], "--binding native: must be plugin or dynamic"],
+    [["--binding", "dynamic", "--language", "go"], "--binding dynamic: programs in go use the plugin"],
+    [["--stack", "dev"], "--stack dev: there is no Pulumi project in "],
+    [["--app", "none"], "there is no App none at "],
+    [["--org", "elsewhere"], "--org elsewhere: "],
+    [[], "has nothing that could be imported"],
+  ])("%j: %s", async (args, message) => {
+    const { code, out, err } = await write(...args);
+    expect({ code, out }).toEqual({ code: 2, out: "" });
+    expect(err).toContain(message);
+  });
+
+  test("--app limits the program to one App, and says so", async () => {
+    await makeApp(service, "shop");
+    await makeApp(service, "blog");
+    await makeCluster(service, "main");
+    await write("--app", "shop");
+    expect(file("index.ts")).toContain('new machines.App("shop"');
+    expect(file("index.ts")).not.toMatch(/machines\.App\("blog"|PostgresCluster\(/);
+    expect(file("index.ts")).toContain("--app limits the program to the Apps that it names");
+  });
+
+  test("dynamic programs import the other package", async () => {
+    await makeApp(service, "shop");
+    const { out } = await write("--binding", "dynamic");
+    expect(file("index.ts")).toContain('from "pulumi-machines";');
+    expect(out).toContain("\n  pulumi up\n  pulumi preview\n");
+  });
+});

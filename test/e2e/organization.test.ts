@@ -1,0 +1,188 @@
+// Whole organizations as programs, with the packed command and the real CLI: written, imported, compiled, previewed without a
+// change, and destroyed.
+import { execFile } from "node:child_process";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, inject, test } from "vitest";
+import { send } from "../support/around.ts";
+import { makeOrganization, type Organization } from "../support/organizations.ts";
+import { kill, family } from "../support/processes.ts";
+import { findRuntime, nodejs, type Runtime } from "../support/runtimes.ts";
+import { Stack, type Binding } from "../support/stack.ts";
+import { isWrite, startService, type TestService } from "../support/startService.ts";
+import { thoroughDescribe, thoroughTest } from "../support/thorough.ts";
+
+const plugin: Binding = "pulumi-machines-plugin";
+
+interface Told {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+/** A stack with an organization, and the command in its project. */
+class Round {
+  readonly stack: Stack;
+  readonly service: TestService;
+  readonly organization: Organization;
+
+  private constructor(stack: Stack, service: TestService, organization: Organization) {
+    this.stack = stack;
+    this.service = service;
+    this.organization = organization;
+  }
+
+  /** A stack for an organization. */
+  static async of(
+    service: TestService,
+    organization: Organization,
+    name: string,
+    { binding = plugin, runtime = nodejs }: { binding?: Binding; runtime?: Runtime } = {},
+  ): Promise<Round> {
+    const stack = new Stack(inject("installed"), `organization-${name}`, binding, runtime);
+    await stack.init({ "machines:endpoint": service.url, "machines:token": service.token });
+    return new Round(stack, service, organization);
+  }
+
+  /** A new organization. */
+  static async begin(seed: string, size: number): Promise<Round> {
+    const service = await startService();
+    return Round.of(service, await makeOrganization(service, seed, size), seed);
+  }
+
+  /** Runs `npx pulumi-machines import`. */
+  async write(...args: string[]): Promise<Told> {
+    const { stack, service, organization } = this;
+    const program = join(inject("installed"), "node_modules/.bin/pulumi-machines");
+    const before = service.requests.length;
+    const told = await new Promise<Told>((resolve) => {
+      execFile(program, ["import", ...args], { cwd: stack.dir, env: stack.env }, (error, out, err) =>
+        resolve({ code: error === null ? 0 : Number(error.code), out, err }),
+      );
+    });
+    expect(service.requests.slice(before).filter(isWrite), "it only reads").toEqual([]);
+    const files = ["import.json", stack.runtime.main].map((file) => this.file(file));
+    for (const secret of [...organization.secrets, service.token])
+      expect(files.join("") + told.out + told.err).not.toContain(secret);
+    return told;
+  }
+
+  file(name: string): string {
+    const path = join(this.stack.dir, name);
+    return existsSync(path) ? readFileSync(path, "utf8") : "";
+  }
+
+  /** Sets the secrets that the command asks for. Their values do not matter while the program ignores them. */
+  async setSecrets({ out }: Told): Promise<void> {
+    const keys = [...out.matchAll(/config set --secret (\S+)/g)].map(([, key]) => key ?? "");
+    if (keys.length > 0) await this.stack.ok("config", "set-all", ...keys.flatMap((key) => ["--secret", `${key}=x`]));
+  }
+
+  readonly importing = [
+    "import",
+    "--file",
+    "import.json",
+    "--generate-code=false",
+    "--protect=false",
+    "--yes",
+  ] as const;
+
+  /** Compiles a program in TypeScript, as its editor would. */
+  compile(): Promise<string> {
+    const tsc = join(inject("installed"), "node_modules/.bin/tsc");
+    return new Promise((resolve, reject) => {
+      execFile(tsc, ["--noEmit", "-p", "."], { cwd: this.stack.dir }, (error, out) =>
+        error === null ? resolve(out) : reject(new Error(out)),
+      );
+    });
+  }
+
+  /** Destroys everything, and looks whether anything is left. */
+  async destroy(): Promise<void> {
+    const { stack, service } = this;
+    const main = join(stack.dir, stack.runtime.main);
+    // Clusters are protected by default, which only a run of the program can change.
+    const text = this.file(stack.runtime.main)
+      .replaceAll(/^( *)(plan: )/gm, "$1deletionProtection: false,\n$1$2")
+      .replaceAll(/^( *)(plan=)/gm, "$1deletion_protection=False,\n$1$2")
+      .replaceAll(/^(\s*)(Plan: )/gm, "$1DeletionProtection: pulumi.Bool(false),\n$1$2");
+    writeFileSync(main, text);
+    await stack.up();
+    await stack.destroy();
+    expect((await send<{ apps: unknown[] }>(service, "GET", "/v1/apps?org_slug=personal")).apps).toEqual([]);
+    const { data } = await send<{ data: { status: string }[] }>(service, "GET", "/v1/postgres?org_slug=personal");
+    expect(data.filter(({ status }) => !["deleting", "deleted"].includes(status))).toEqual([]);
+  }
+}
+
+test("an organization becomes a program without a change, also when the command and the import are killed", async () => {
+  const round = await Round.begin("one", 50);
+  const { stack, service } = round;
+  const told = await round.write("--org", "personal");
+  expect(told).toMatchObject({
+    code: 0,
+    err: "",
+    out: expect.stringContaining("Written: index.ts, import.json") as string,
+  });
+  const program = round.file("index.ts");
+  await round.setSecrets(told);
+  const compiled = round.compile();
+
+  // A killed import has imported some of it.
+  const running = stack.start(round.importing, { ownGroup: true });
+  await expect.poll(() => running.said()).toContain(" imported");
+  kill(family(running.pid));
+  await running.ended;
+  await stack.run(["cancel", "--yes"]);
+  expect(await round.write()).toMatchObject({ code: 0 });
+  expect(round.file("index.ts")).toBe(program);
+  await stack.ok(...round.importing);
+  expect(await stack.preview()).toEqual({});
+
+  const again = await round.write();
+  expect(again.out).toContain("The stack holds all of them.");
+  expect(round.file("index.ts")).toBe(program);
+  expect(await compiled).toBe("");
+  await round.destroy();
+  await service.close();
+});
+
+/** The sizes of the organizations that the long run generates. */
+const sizes = Array.from({ length: 20 }, (_, i) => 50 + Math.round((450 * i) / 19));
+
+thoroughDescribe("generated organizations in every language", () => {
+  for (const [i, size] of sizes.entries())
+    test(`${size} objects preview without a change`, async () => {
+      const service = await startService();
+      const organization = await makeOrganization(service, `all-${i}`, size);
+      for (const language of ["python", "go", "typescript"]) {
+        const yaml = language === "typescript" ? "nodejs" : language;
+        const { runtime } = await findRuntime(`runtime: ${yaml}`, inject("installed"));
+        if (runtime === undefined) continue;
+        const round = await Round.of(service, organization, `${language}-${i}`, { runtime });
+        const told = await round.write("--language", language);
+        expect(told).toMatchObject({ code: 0 });
+        await round.setSecrets(told);
+        await round.stack.ok(...round.importing);
+        expect(await round.stack.preview()).toEqual({});
+        if (language !== "typescript") continue;
+        expect(await round.compile()).toBe("");
+        await round.destroy();
+      }
+      await service.close();
+    });
+});
+
+thoroughTest("a dynamic program has no change after its first up, which sends nothing to the service", async () => {
+  const round = await Round.begin("dynamic", 50);
+  const told = await round.write("--binding", "dynamic");
+  await round.setSecrets(told);
+  await round.stack.ok(...round.importing);
+  const before = round.service.requests.length;
+  await round.stack.up();
+  expect(round.service.requests.slice(before).filter(isWrite)).toEqual([]);
+  expect(await round.stack.preview()).toEqual({});
+  expect(await round.compile()).toBe("");
+  await round.destroy();
+  await round.service.close();
+});
