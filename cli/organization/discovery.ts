@@ -9,7 +9,7 @@ import { Run } from "../../provider/core/run.ts";
 import { resources } from "../../provider/registry.ts";
 import { compare } from "../orphans/compare.ts";
 import { provenancesOf } from "../orphans/provenance.ts";
-import { heldKeys, keysOf } from "../stateIds.ts";
+import { heldKeys, keysOf, secretsHeld } from "../stateIds.ts";
 import type { StackState, StateResource } from "../stackState.ts";
 
 /** An object that a program can declare. */
@@ -71,8 +71,10 @@ export async function discover(
     const resource = resources[type];
     const problem = kind.isImportable ? heldProblem(held) : whyNot(type);
     if (resource === undefined || problem !== undefined) return void remarks.push(`${key}: ${problem ?? whyNot(type)}`);
-    if (type === "Secret" && held === undefined && setElsewhere?.has(id))
-      return void remarks.push(`${key}: another resource of the state sets it.`);
+    if (type === "Secret" && held === undefined) {
+      const setter = setElsewhere?.has(id) ? "another resource of the state" : sealedSetter(state, id);
+      if (setter !== undefined) return void remarks.push(`${key}: ${setter} sets it.`);
+    }
     try {
       const seen = await read(resource, id, undefined, caller);
       if (seen) found.push({ key, type, id, name: nameOf(name, seen.inputs), inputs: seen.inputs, held });
@@ -89,6 +91,10 @@ export async function discover(
     warnings: warnings.sort(),
   };
 }
+
+/** The resource that may set a secret: the state holds encrypted which ones it sets. */
+const sealedSetter = ({ resources }: StackState, id: string): string | undefined =>
+  secretsHeld(resources, id.split("/")[0]).sealed.map(({ urn }) => `perhaps ${urn}`)[0];
 
 /** Why a resource of the state has no place in a program without components and providers. */
 function heldProblem(held: StateResource | undefined): string | undefined {

@@ -17,6 +17,8 @@ interface Language {
   /** The file of the program. */
   readonly main: string;
   readonly program: (program: Program, binding: Binding) => string;
+  /** The command that installs what a new project needs. */
+  readonly install: string | undefined;
   /** The other files of a new project. */
   readonly project: (name: string, binding: Binding) => readonly ToWrite[];
 }
@@ -53,6 +55,7 @@ export const languages = {
     runtime: "nodejs",
     main: "index.ts",
     program: typescript,
+    install: "npm install",
     project: (name, binding) => [
       { name: "Pulumi.yaml", text: `name: ${name}\nruntime: nodejs\n${pluginOfPackage}` },
       {
@@ -74,6 +77,7 @@ export const languages = {
     runtime: "python",
     main: "__main__.py",
     program: python,
+    install: "python3 -m venv venv && venv/bin/pip install -r requirements.txt",
     project: (name) => [
       { name: "Pulumi.yaml", text: `name: ${name}\nruntime:\n  name: python\n  options:\n    virtualenv: venv\n` },
       { name: "requirements.txt", text: `pulumi>=3.231.0,<4.0.0\npulumi_machines==${version}\n` },
@@ -83,6 +87,7 @@ export const languages = {
     runtime: "go",
     main: "main.go",
     program: go,
+    install: "go mod tidy",
     project: (name) => [
       { name: "Pulumi.yaml", text: `name: ${name}\nruntime: go\n` },
       { name: "go.mod", text: goModule(name) },
@@ -92,6 +97,7 @@ export const languages = {
     runtime: "yaml",
     main: "Main.yaml",
     program: yaml,
+    install: undefined,
     project: (name) => [{ name: "Pulumi.yaml", text: `name: ${name}\nruntime: yaml\n` }],
   },
 } satisfies Readonly<Record<string, Language>>;

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { basename } from "node:path";
 import { parse } from "yaml";
 import { clientFor } from "../../provider/client/connect.ts";
-import { readConfig } from "../../provider/client/config.ts";
+import { readConfig, type Config } from "../../provider/client/config.ts";
 import { MachinesError } from "../../provider/client/errors.ts";
 import { configuredOrganizationProblem } from "../../provider/core/organization.ts";
 import { isObject } from "../../api/schema.ts";
@@ -78,7 +78,7 @@ export async function importOrganization(options: ImportOptions, streams: Stream
     // Pulumi.yaml comes last: a folder with it has a project, whose other files are the user's.
     if (!project.exists) files.push(...languages[language].project(projectName(), binding).toReversed());
     const written = writeFiles(files, options.force === true);
-    report({ discovery, toImport, written, program, project, organization: config.organization, binding }, streams);
+    report({ discovery, toImport, written, program, project, config, language, binding }, streams);
   } finally {
     await api.close();
   }
@@ -168,12 +168,13 @@ interface Result {
   readonly written: readonly string[];
   readonly program: ReturnType<typeof programOf>;
   readonly project: Project;
-  readonly organization: string;
+  readonly config: Config;
+  readonly language: LanguageName;
   readonly binding: Binding;
 }
 
 function report(
-  { discovery, toImport, written, program, project, organization, binding }: Result,
+  { discovery, toImport, written, program, project, config, language, binding }: Result,
   { out }: Streams,
 ): void {
   const { found, warnings } = discovery;
@@ -183,8 +184,20 @@ function report(
   line(`${found.length} objects: ${[...counts].map(([type, count]) => `${count} ${type}`).join(", ")}.`);
   line(written.length > 0 ? `Written: ${written.join(", ")}` : "Every file is as it would be written.");
   const secrets = program.settings.flatMap(({ key, isSecret }) => (isSecret ? [key] : []));
+  const { install } = languages[language];
+  const { organization } = config;
+  const isLocal = config.endpoint === "local";
   const steps = [
-    ...(project.config.get("organization") === organization || organization === "personal"
+    ...(project.exists
+      ? []
+      : [
+          ...(install === undefined ? [] : [install]),
+          "pulumi stack init dev",
+          `pulumi config set machines:endpoint ${quoted(config.endpoint)}`,
+          ...(isLocal ? [] : ["pulumi config set --secret machines:token"]),
+        ]),
+    ...(project.config.get("organization") === organization ||
+    (organization === "personal" && project.config.get("organization") === undefined)
       ? []
       : [`pulumi config set machines:organization ${quoted(organization)}`]),
     ...secrets.map((key) => `pulumi config set --secret ${key}`),

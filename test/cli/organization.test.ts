@@ -1,15 +1,17 @@
 // `pulumi-machines import` without the Pulumi CLI: what it writes, refuses and says.
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { delimiter, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { makeApp, makeBackup, makeCluster, makeMachine, makeVolume, send } from "../support/around.ts";
 import { currentCertificate } from "../support/certificates.ts";
 import { makeOrganization } from "../support/organizations.ts";
 import { isWrite, startService, type TestService } from "../support/startService.ts";
+import { answeringCli } from "./answeringCli.ts";
 import { commandHere } from "./command.ts";
+import { exportOf, sealed, urnOf, type Exported } from "./exports.ts";
 
 let service: TestService;
 let folder: string;
@@ -139,7 +141,16 @@ describe("the program", () => {
 describe("files", () => {
   test("a new project has what it needs, and a second run writes nothing", async () => {
     await makeApp(service, "shop");
-    expect((await write()).out).toContain("Written: index.ts, import.json, tsconfig.json, package.json, Pulumi.yaml");
+    const { out } = await write();
+    expect(out).toContain("Written: index.ts, import.json, tsconfig.json, package.json, Pulumi.yaml");
+    expect(out).toContain(`Next:
+  npm install
+  pulumi stack init dev
+  pulumi config set machines:endpoint ${service.url}
+  pulumi config set --secret machines:token
+  pulumi import --file import.json --generate-code=false
+  pulumi preview
+`);
     rmSync(join(folder, "Pulumi.yaml"));
     expect((await write()).out).toContain("Written: Pulumi.yaml");
     rmSync(join(folder, "Pulumi.yaml"));
@@ -161,6 +172,56 @@ describe("files", () => {
     expect(readdirSync(folder)).toEqual(["index.ts"]);
     expect(await write("--force")).toMatchObject({ code: 0 });
     expect(file("index.ts")).toContain("machines.App");
+  });
+});
+
+describe("a stack that holds some of it", () => {
+  test("keeps its names, is not imported again, and what has no place in the program is listed", async () => {
+    await makeApp(service, "shop");
+    await set("shop", "TOKEN", "hush");
+    const id = (name: string) => makeMachine(service, "shop", { name, region: "ams", config: { image } });
+    const [web, worker] = [await id("web"), await id("worker")];
+    await id("cron");
+    const resources: Exported[] = [
+      { type: "App", name: "the-shop", id: "shop", inputs: { name: "shop", forceDestroy: true } },
+      { type: "Machine", name: "site", id: `shop/${web}` },
+      { type: "Machine", name: "inside", id: `shop/${worker}`, within: "tier" },
+      { type: "AppSecrets", name: "all", id: "shop", inputs: { values: sealed } },
+    ];
+    const asked = { "stack export": JSON.parse(exportOf("plugin", resources)) as unknown };
+    writeFileSync(join(folder, "stacks.json"), JSON.stringify({ dev: asked }));
+    writeFileSync(join(folder, "pulumi"), answeringCli);
+    chmodSync(join(folder, "pulumi"), 0o755);
+    writeFileSync(join(folder, "Pulumi.yaml"), "name: shop\nruntime: nodejs\n");
+    const PATH = `${folder}${delimiter}${process.env["PATH"] ?? ""}`;
+    const { code, out, err } = await commandHere(service, ["import", "--out", folder, "--stack", "dev"], {
+      env: { PATH },
+    });
+    expect([code, err]).toEqual([0, ""]);
+    expect(file("index.ts")).toContain('new machines.App("the-shop", {\n  name: "shop",\n  forceDestroy: true,\n})');
+    expect(file("index.ts")).toMatch(/label: "site".*|new machines.Machine\("site"/);
+    expect(JSON.parse(file("import.json"))).toMatchObject({ resources: [{ name: "cron" }] });
+    const remarks = out.slice(out.indexOf("Not in the program:"));
+    expect(remarks).toContain(
+      `Machine shop/${worker}: ${urnOf("plugin", "Machine", "inside", "tier")} of a component has it.`,
+    );
+    expect(remarks).toContain(`Secret shop/TOKEN: perhaps ${urnOf("plugin", "AppSecrets", "all")} sets it.`);
+    expect(remarks).toContain(
+      `AppSecrets ${urnOf("plugin", "AppSecrets", "all")} is in the state. The program does not declare it`,
+    );
+  });
+
+  test("in another language is not mixed with this one", async () => {
+    writeFileSync(join(folder, "Pulumi.yaml"), "name: shop\nruntime:\n  name: python\n");
+    writeFileSync(join(folder, "stacks.json"), JSON.stringify({}));
+    writeFileSync(join(folder, "pulumi"), answeringCli);
+    chmodSync(join(folder, "pulumi"), 0o755);
+    const PATH = `${folder}${delimiter}${process.env["PATH"] ?? ""}`;
+    const { code, err } = await commandHere(service, ["import", "--out", folder, "--language", "go"], {
+      env: { PATH },
+    });
+    expect(code).toBe(2);
+    expect(err).toContain(`--language go: the project in ${folder} is in python; name another folder with --out`);
   });
 });
 

@@ -118,7 +118,7 @@ class Round {
 test("an organization becomes a program without a change, also when the command and the import are killed", async () => {
   const round = await Round.begin("one", 50);
   const { stack, service } = round;
-  const told = await round.write("--org", "personal");
+  const told = await round.write("--org", "personal", "--snapshots");
   expect(told).toMatchObject({
     code: 0,
     err: "",
@@ -134,12 +134,12 @@ test("an organization becomes a program without a change, also when the command 
   kill(family(running.pid));
   await running.ended;
   await stack.run(["cancel", "--yes"]);
-  expect(await round.write()).toMatchObject({ code: 0 });
+  expect(await round.write("--snapshots")).toMatchObject({ code: 0 });
   expect(round.file("index.ts")).toBe(program);
   await stack.ok(...round.importing);
   expect(await stack.preview()).toEqual({});
 
-  const again = await round.write();
+  const again = await round.write("--snapshots");
   expect(again.out).toContain("The stack holds all of them.");
   expect(round.file("index.ts")).toBe(program);
   expect(await compiled).toBe("");

@@ -1,6 +1,6 @@
 // Random organizations, created through the API as a person would have, for tests of `pulumi-machines import`.
 import { seededRandom } from "../../service/index.ts";
-import { makeCluster, send } from "./around.ts";
+import { makeBackup, makeCluster, send } from "./around.ts";
 import { makeCertificate } from "./certificates.ts";
 import type { TestService } from "./startService.ts";
 
@@ -70,6 +70,7 @@ class Maker {
     this.size++;
     this.#cluster = id;
     await this.#post(`/postgres/${id}/databases`, { name: "orders" });
+    await makeBackup(this.#service, id);
     await this.#post(`/postgres/${id}/users`, { username: "reporting", role: "reader" });
     this.size++;
     await send(this.#service, "POST", `/v1/postgres/${id}/databases/orders/extensions`, { name: "vector" });
@@ -96,8 +97,15 @@ class Maker {
     if (dice.chance(50)) await this.#databases(name, image);
     if (dice.chance(60)) await this.#odd(name);
     if (dice.chance(25)) await this.#fleet(name, image);
-    if (dice.chance(30))
-      await this.#post(`/apps/${name}/volumes`, { name: "spare", region: "ams", size_gb: 2, encrypted: false });
+    if (dice.chance(30)) await this.#spare(name);
+  }
+
+  /** A volume that no Machine mounts, with a snapshot. */
+  async #spare(app: string): Promise<void> {
+    const { id } = await this.#post(`/apps/${app}/volumes`, {
+      ...{ name: "spare", region: "ams", size_gb: 2, encrypted: false },
+    });
+    await send(this.#service, "POST", `/v1/apps/${app}/volumes/${id}/snapshots`);
   }
 
   async #certificate(app: string): Promise<void> {
