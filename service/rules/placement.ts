@@ -52,7 +52,7 @@ export function accept(context: Context, sent: MachineConfig): Accepted {
     config,
     configText,
     metadataText: metadataTextOf(Object.fromEntries(nonEmpty)),
-    noCapacity: !context.runtime.hasRoom(sent),
+    noCapacity: context.runtime.hasRoom?.(sent) === false,
   };
 }
 

@@ -165,8 +165,8 @@ export interface Runtime {
   readonly name: string;
   /** The reason why this runtime cannot run a configuration, as the field and a sentence; undefined when it can. */
   problem(config: MachineConfig): { readonly field: string; readonly message: string } | undefined;
-  /** Whether a host has capacity for a Machine with this configuration, in addition to the region's capacity. */
-  hasRoom(config: MachineConfig): boolean;
+  /** Whether a host has capacity for a Machine with this configuration, in addition to the region's capacity; true if omitted. */
+  hasRoom?(config: MachineConfig): boolean;
   /**
    * Finds an image before a version is created from it. Throws a Refusal if there is none. If omitted, the table of images has the
    * digests.

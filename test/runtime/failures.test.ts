@@ -46,14 +46,16 @@ describe.runIf(hasEngine)("Machines that cannot run", () => {
       deaf: expect.stringMatching(
         /checks of Machine \w+ did not pass within 3s: alive is critical \(connection refused\)\. The next up goes on from here\./,
       ),
-      large: expect.stringMatching(/could not find a candidate host .*Try another region or a smaller guest\./),
+      large: expect.stringMatching(
+        /invalid config\.guest\.memory_mb, the docker runtime runs on a computer with \d+ MB of memory, and 131072 MB are asked for/,
+      ),
       hungry: expect.stringMatching(/its main process exited \(code 137, out of memory\)/),
       missing: expect.stringMatching(
         /its main process exited \(code 127, exec no-such-program failed: No such file or directory\)/,
       ),
     });
     await stack.set({ broken: "false" });
-    // Only the one that no host could take does not exist yet.
+    // Only the one that was refused does not exist yet.
     expect(counts(await stack.up())).toEqual({ created: 1, updated: 4, unchanged: 2 });
     await expectUnchanged(stack);
     await stack.destroy();

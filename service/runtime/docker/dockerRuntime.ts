@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { PassThrough, type Readable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import type Dockerode from "dockerode";
-import { sizeOf, type MachineConfig } from "../../../api/machineConfig.ts";
+import type { MachineConfig } from "../../../api/machineConfig.ts";
 import type { SignalName } from "../../../api/signals.ts";
 import type {
   Command,
@@ -114,11 +114,7 @@ export class DockerRuntime implements Runtime {
   }
 
   problem(config: MachineConfig): { field: string; message: string } | undefined {
-    return unsupported(config);
-  }
-
-  hasRoom(config: MachineConfig): boolean {
-    return sizeOf(config).memoryMb <= this.#engine.memoryMb;
+    return unsupported(config, this.#engine.memoryMb);
   }
 
   findImage(image: string): Promise<FoundImage> {

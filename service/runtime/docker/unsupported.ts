@@ -1,5 +1,5 @@
 // What a configuration asks for and containers cannot do. It is refused by name, and not ignored.
-import type { MachineConfig } from "../../../api/machineConfig.ts";
+import { sizeOf, type MachineConfig } from "../../../api/machineConfig.ts";
 import { numbersOf, type Service, type ServicePort } from "../ports.ts";
 
 // ASSUMED: each port of a range takes a port of this computer, so a range has at most a hundred.
@@ -119,8 +119,22 @@ function unsupportedPort({
   return undefined;
 }
 
-/** The first field that the runtime cannot honour, and why; undefined if there is none. */
-export function unsupported(config: MachineConfig): { readonly field: string; readonly message: string } | undefined {
-  const found = reasons.find(({ asked }) => asked(config)) ?? unsupportedPort(config);
+/** The field that asks for more memory than the computer of the engine has. */
+function tooLarge(
+  config: MachineConfig,
+  memoryMb: number,
+): { readonly field: string; readonly why: string } | undefined {
+  const asked = sizeOf(config).memoryMb;
+  if (asked <= memoryMb) return undefined;
+  const field = config.guest ? "config.guest.memory_mb" : "config.size";
+  return { field, why: `runs on a computer with ${memoryMb} MB of memory, and ${asked} MB are asked for` };
+}
+
+/** The first field that the runtime cannot honour on a computer with this memory, and why; undefined if there is none. */
+export function unsupported(
+  config: MachineConfig,
+  memoryMb: number,
+): { readonly field: string; readonly message: string } | undefined {
+  const found = reasons.find(({ asked }) => asked(config)) ?? unsupportedPort(config) ?? tooLarge(config, memoryMb);
   return found && { field: found.field, message: `the docker runtime ${found.why}` };
 }
