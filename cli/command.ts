@@ -88,6 +88,10 @@ function addImport(program: Command, { streams }: Surroundings): void {
     .option("--language <name>", "typescript, python, go or yaml (default: typescript)")
     .option("--binding <name>", "plugin, or dynamic for a program in TypeScript (default: plugin)")
     .option("-s, --stack <name>", "stack of the project in that folder (default: the selected one)")
+    .option(
+      "--terraform <file>",
+      "only what this state of Terraform manages: `terraform state pull`, - for standard input",
+    )
     .option("--snapshots", "snapshots of volumes and backups of clusters, too")
     .option("--force", "overwrite files that exist")
     .action(async (options: ImportOptions & Anywhere) => {

@@ -11,6 +11,7 @@ import { compare } from "../orphans/compare.ts";
 import { provenancesOf } from "../orphans/provenance.ts";
 import { heldKeys, keysOf, secretsHeld } from "../stateIds.ts";
 import type { StackState, StateResource } from "../stackState.ts";
+import type { TerraformState } from "./terraform.ts";
 
 /** An object that a program can declare. */
 export interface Found {
@@ -18,6 +19,8 @@ export interface Found {
   readonly type: string;
   readonly id: string;
   readonly name: string | undefined;
+  /** Its name in Terraform. */
+  readonly terraformName?: string | undefined;
   readonly inputs: Values;
   /** The resource of the state that holds it. */
   readonly held: StateResource | undefined;
@@ -34,13 +37,15 @@ export interface Discovery {
 export interface Wanted {
   readonly apps: readonly string[];
   readonly hasSnapshots: boolean;
+  /** What Terraform manages, if only that is wanted. */
+  readonly terraform?: TerraformState | undefined;
 }
 
 /** Reads everything. @throws MachinesError if an App that the user named does not exist, or a list cannot be read */
 export async function discover(
   api: Api,
   state: StackState,
-  { apps, hasSnapshots }: Wanted,
+  { apps, hasSnapshots, terraform }: Wanted,
   warn: (message: string) => void,
 ): Promise<Discovery> {
   const around = { state, besides: [], others: [] };
@@ -85,11 +90,23 @@ export async function discover(
     }
   });
   const byKey = (a: Found, b: Found): number => (a.key < b.key ? -1 : 1);
-  return {
-    found: found.sort(byKey),
-    remarks: [...remarks.sort(), ...leftOut(apps, hasSnapshots), ...compared.notes],
-    warnings: warnings.sort(),
-  };
+  const all = { found: found.sort(byKey), remarks: [...remarks.sort(), ...compared.notes], warnings: warnings.sort() };
+  if (terraform !== undefined) return managedByTerraform(all, terraform);
+  return { ...all, remarks: [...all.remarks, ...leftOut(apps, hasSnapshots)] };
+}
+
+/** Only what Terraform manages, under the names that it has there. */
+function managedByTerraform(all: Discovery, { names, remarks }: TerraformState): Discovery {
+  const found = all.found.flatMap((one) => {
+    const terraformName = names.get(one.key);
+    return terraformName === undefined ? [] : [{ ...one, terraformName }];
+  });
+  const keys = new Set(all.found.map(({ key }) => key));
+  const others = all.found.flatMap(({ key }) => (names.has(key) ? [] : [`${key}: Terraform does not manage it.`]));
+  const missing = [...names.keys()]
+    .filter((key) => !keys.has(key))
+    .map((key) => `${key}: the service does not have it.`);
+  return { ...all, found, remarks: [...remarks, ...missing, ...others, ...all.remarks] };
 }
 
 /** The resource that may set a secret: the state holds encrypted which ones it sets. */

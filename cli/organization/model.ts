@@ -80,7 +80,8 @@ export function namesOf(found: readonly Found[]): ReadonlyMap<string, string> {
   const nameOf = new Map(found.map(({ key, name }) => [key, name]));
   const places = ["App", "PostgresCluster"].map((kind) => found.filter(({ type }) => type === kind));
   const [isOneApp, isOneCluster] = places.map(({ length }) => length <= 1);
-  const named = found.map(({ key, type, id, name, held }): Named => {
+  const named = found.map(({ key, type, id, name, held, terraformName }): Named => {
+    if (terraformName !== undefined) return { key, type, held: held?.name, own: terraformName, place: undefined };
     const [place, ...rest] = id.split("/") as [string, ...string[]];
     const isInCluster = type.startsWith("Postgres");
     const mounting = users.get(key) ?? [];

@@ -4,7 +4,7 @@ import { basename } from "node:path";
 import { parse } from "yaml";
 import { clientFor } from "../../provider/client/connect.ts";
 import { readConfig, type Config } from "../../provider/client/config.ts";
-import { MachinesError } from "../../provider/client/errors.ts";
+import { MachinesError, messageOf } from "../../provider/client/errors.ts";
 import { configuredOrganizationProblem } from "../../provider/core/organization.ts";
 import { isObject } from "../../api/schema.ts";
 import { didYouMean } from "../../api/didYouMean.ts";
@@ -16,6 +16,7 @@ import { discover, type Discovery, type Found } from "./discovery.ts";
 import { writeFiles, type ToWrite } from "./files.ts";
 import { languageNames, languages, type Binding, type LanguageName } from "./languages.ts";
 import { namesOf, programOf } from "./model.ts";
+import { readTerraform, type TerraformState } from "./terraform.ts";
 
 /** Options of the command. */
 export interface ImportOptions {
@@ -25,6 +26,8 @@ export interface ImportOptions {
   readonly language?: string;
   readonly binding?: string;
   readonly stack?: string;
+  /** File with the state of Terraform, `-` for standard input. */
+  readonly terraform?: string;
   readonly snapshots?: true;
   readonly force?: true;
 }
@@ -38,6 +41,9 @@ const importName = "import.json";
 /** @throws MachinesError `invalid-input` or `configuration` for invalid arguments */
 export async function importOrganization(options: ImportOptions, streams: Streams): Promise<void> {
   const binding = oneOf("--binding", options.binding ?? "plugin", ["plugin", "dynamic"] as const);
+  if (options.terraform !== undefined && options.app !== undefined)
+    throw new MachinesError("invalid-input", "--terraform and --app cannot be combined: the state names the Apps");
+  const terraform = options.terraform === undefined ? undefined : terraformIn(options.terraform);
   const asked = options.language === undefined ? undefined : oneOf("--language", options.language, languageNames);
   enterFolder(options.out ?? ".");
   const project = await projectHere(options.stack);
@@ -61,7 +67,8 @@ export async function importOrganization(options: ImportOptions, streams: Stream
     const problem = await configuredOrganizationProblem(api);
     if (problem !== undefined) throw new MachinesError("invalid-input", `--org ${config.organization}: ${problem}`);
     const at = api.clock.now() + longestLook;
-    const wanted = { apps: options.app ?? [], hasSnapshots: options.snapshots === true };
+    const apps = options.app ?? (terraform?.hasClusters ? [] : terraform?.apps) ?? [];
+    const wanted = { apps, hasSnapshots: options.snapshots === true || terraform !== undefined, terraform };
     const discovery = await discover(api.within({ at, allowed: "30m" }), project.state, wanted, streams.err);
     const { found } = discovery;
     if (found.length === 0)
@@ -81,6 +88,16 @@ export async function importOrganization(options: ImportOptions, streams: Stream
     report({ discovery, toImport, written, program, project, config, language, binding }, streams);
   } finally {
     await api.close();
+  }
+}
+
+/** @throws MachinesError `invalid-input` if the file cannot be read */
+function terraformIn(file: string): TerraformState {
+  try {
+    return readTerraform(readFileSync(file === "-" ? 0 : file, "utf8"), file);
+  } catch (error) {
+    if (error instanceof MachinesError) throw error;
+    throw new MachinesError("invalid-input", `--terraform ${file}: ${messageOf(error)}`, { cause: error });
   }
 }
 
