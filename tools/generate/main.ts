@@ -15,6 +15,7 @@ import { policyReference } from "./policyReference.ts";
 import { policyResources } from "./policy.ts";
 import { packageSchema } from "./schema.ts";
 import { referencePages } from "./reference.ts";
+import { registryPages } from "./registry.ts";
 import { sdkFiles } from "./sdk.ts";
 import { serviceCoverage } from "./serviceCoverage.ts";
 import { serviceDifferences } from "./serviceDifferences.ts";
@@ -47,6 +48,7 @@ async function generate(): Promise<number> {
     files[`policy/baselines/${name}.json`] = `${JSON.stringify(levels, null, 2)}\n`;
 
   files["service/version.ts"] = versionFile("service");
+  Object.assign(files, registryPages(root, version));
   files["docs/operations.md"] = operationsPage();
   files["docs/faults.md"] = faultsPage(root);
   files["docs/coverage.md"] = coverage(root);

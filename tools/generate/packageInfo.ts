@@ -33,6 +33,7 @@ export const packageInfo = (version: string) => ({
   keywords: ["pulumi", "machines", "infrastructure-as-code", "category/infrastructure", "kind/native"],
   homepage,
   repository: homepage,
+  logoUrl: `${homepage.replace("https://github.com", "https://raw.githubusercontent.com")}/main/docs/logo.svg`,
   license: "Apache-2.0",
   publisher: "pulumi-machines",
   pluginDownloadURL: `github://api.${home}`,
