@@ -5,6 +5,7 @@ import { MachinesError, messageOf } from "../provider/client/errors.ts";
 import { printable } from "../api/printable.ts";
 import { orphans, type Options, type Streams } from "./orphans/orphans.ts";
 import { importOrganization, type ImportOptions } from "./organization/organization.ts";
+import { convertFile, type ConvertOptions } from "./conversion/command.ts";
 import { create, destroy, sweep, type CreateOptions } from "./promotion/environment.ts";
 import { listEnvironments, type ListOptions } from "./promotion/environmentList.ts";
 import { promote, rollback, type PromoteOptions } from "./promotion/promote.ts";
@@ -52,6 +53,7 @@ function declare(around: Surroundings): Command {
     .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : 2));
   addOrphans(program, around);
   addImport(program, around);
+  addConvert(program, around);
   addUndoReplacement(program, around);
   addPromote(program, around);
   addEnvironment(program, around);
@@ -97,6 +99,17 @@ function addImport(program: Command, { streams }: Surroundings): void {
     .action(async (options: ImportOptions & Anywhere) => {
       await importOrganization(enter(options), streams);
     });
+}
+
+function addConvert(program: Command, { streams }: Surroundings): void {
+  add(program, "convert", "write a program for a deployment file, and list what it cannot carry over")
+    .argument("[file]", "deployment file", "fly.toml")
+    .option("--out <folder>", "folder of the program, with or without a Pulumi project (default: this folder)")
+    .option("--language <name>", "typescript, python, go or yaml (default: that of the project, else typescript)")
+    .option("--binding <name>", "plugin, or dynamic for a program in TypeScript (default: plugin)")
+    .option("--regions <list>", "regions and counts, for example ams:2,fra (default: primary_region of the file)")
+    .option("--force", "overwrite files that exist")
+    .action((file: string, options: ConvertOptions & Anywhere) => convertFile(file, enter(options), streams));
 }
 
 function addUndoReplacement(program: Command, { streams, end }: Surroundings): void {

@@ -1,18 +1,15 @@
 // `pulumi-machines import`: writes a program for everything that an organization has, and the file to import it.
-import { existsSync, mkdirSync, readFileSync } from "node:fs";
-import { basename } from "node:path";
-import { parse } from "yaml";
+import { existsSync, readFileSync } from "node:fs";
 import { clientFor } from "../../provider/client/connect.ts";
 import { readConfig, type Config } from "../../provider/client/config.ts";
 import { MachinesError, messageOf } from "../../provider/client/errors.ts";
 import { configuredOrganizationProblem } from "../../provider/core/organization.ts";
-import { isObject } from "../../api/schema.ts";
-import { didYouMean } from "../../api/didYouMean.ts";
 import { importFile, quoted } from "../orphans/importFile.ts";
 import type { Streams } from "../orphans/orphans.ts";
 import { exportStack, listStacks, stackConfig } from "../pulumi.ts";
 import { readState, type StackState } from "../stackState.ts";
 import { discover, type Discovery, type Found } from "./discovery.ts";
+import { enterFolder, languageOf, oneOf, projectName } from "./folder.ts";
 import { writeFiles, type ToWrite } from "./files.ts";
 import { languageNames, languages, type Binding, type LanguageName } from "./languages.ts";
 import { namesOf, programOf } from "./model.ts";
@@ -115,32 +112,6 @@ function isResumed(before: string, next: string): boolean {
   return linesIn(next).every((line) => known.has(line));
 }
 
-function oneOf<const T extends string>(option: string, value: string, allowed: readonly T[]): T {
-  const found = allowed.find((one) => one === value);
-  if (found !== undefined) return found;
-  const meant = didYouMean(value, allowed);
-  throw new MachinesError(
-    "invalid-input",
-    `${option} ${value}: must be ${allowed.slice(0, -1).join(", ")} or ${allowed.at(-1) ?? ""}${meant === undefined ? "" : `; did you mean ${meant}?`}`,
-  );
-}
-
-function enterFolder(out: string): void {
-  try {
-    mkdirSync(out, { recursive: true });
-    process.chdir(out);
-  } catch (error) {
-    throw new MachinesError(
-      "invalid-input",
-      `--out ${out}: ${error instanceof Error ? error.message : String(error)}`,
-      { cause: error },
-    );
-  }
-}
-
-/** A name for a new project, from its folder. */
-const projectName = (): string => basename(process.cwd()).replaceAll(/[^\w.-]+/g, "-") || "organization";
-
 interface Project {
   /** The language of the project in this folder; undefined if there is none, or in another language. */
   readonly language: LanguageName | undefined;
@@ -161,13 +132,6 @@ async function projectHere(stack: string | undefined): Promise<Project> {
     return { exists, language, state: nothing, config: new Map() };
   const state = readState(await exportStack(stack), "the output of `pulumi stack export`");
   return { exists, language, state, config: await stackConfig(stack) };
-}
-
-/** The language of a project. */
-function languageOf(project: string): LanguageName | undefined {
-  const { runtime } = (parse(project) ?? {}) as { readonly runtime?: unknown };
-  const name = isObject(runtime) ? runtime["name"] : runtime;
-  return languageNames.find((language) => languages[language].runtime === name);
 }
 
 const importsOf = (found: readonly Found[], names: ReadonlyMap<string, string>) =>

@@ -29,6 +29,8 @@ export interface Declaration {
   readonly inputs: readonly Entry[];
   /** Paths of inputs whose values the service does not show, or that must not be written down. */
   readonly ignoreChanges: readonly string[];
+  /** Keys of resources that it comes after, although it has no value of theirs. */
+  readonly dependsOn?: readonly string[];
 }
 
 /** Equal resources, declared once for each row. */
@@ -48,10 +50,15 @@ export interface Section {
   readonly blocks: readonly Block[];
 }
 
-/** A value of the configuration: a secret that must be set, or a text with a default. */
-export type Setting =
-  | { readonly key: string; readonly isSecret: true }
-  | { readonly key: string; readonly isSecret: false; readonly default: string };
+/** A value of the configuration: a secret that must be set, or a text, which must be set if it has no default. */
+export type Setting = { readonly key: string; readonly isSecret: true } | TextSetting;
+
+/** A text of the configuration. */
+export interface TextSetting {
+  readonly key: string;
+  readonly isSecret: false;
+  readonly default?: string;
+}
 
 /** The whole program. */
 export interface Program {
@@ -117,5 +124,7 @@ export function referredTo(program: Program): ReadonlySet<string> {
   const all = program.sections.flatMap(({ blocks }) =>
     blocks.flatMap((block) => (block.is === "resource" ? [block.resource] : block.body)),
   );
-  return new Set(all.flatMap(({ inputs }) => inputs.flatMap(([, value]) => idsIn(value))));
+  return new Set(
+    all.flatMap(({ inputs, dependsOn = [] }) => [...inputs.flatMap(([, value]) => idsIn(value)), ...dependsOn]),
+  );
 }

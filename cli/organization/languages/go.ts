@@ -20,6 +20,7 @@ export function go(program: Program): string {
   const settings = program.settings.flatMap((setting) => {
     const name = variables.ofSetting(setting.key) ?? "";
     if (setting.isSecret) return [];
+    if (setting.default === undefined) return [`${name} := cfg.Require(${text(setting.key)})`];
     return [`${name} := cfg.Get(${text(setting.key)})\nif ${name} == "" {\n${name} = ${text(setting.default)}\n}`];
   });
   const sections = program.sections.map(({ title, blocks }) => {
@@ -62,11 +63,13 @@ class Writer {
     this.#variables = variables;
   }
 
-  resource({ key, type, name, inputs, ignoreChanges }: Declaration): string {
+  resource({ key, type, name, inputs, ignoreChanges, dependsOn = [] }: Declaration): string {
     const types = properties[type] ?? {};
     const fields = inputs.map(([property, value]) => `${field(property)}: ${this.#value(value, types[property])},\n`);
+    const after = dependsOn.map((one) => this.#variables.of(one) ?? "").join(", ");
     const options =
-      ignoreChanges.length === 0 ? "" : `, pulumi.IgnoreChanges([]string{${ignoreChanges.map(text).join(", ")}})`;
+      (ignoreChanges.length === 0 ? "" : `, pulumi.IgnoreChanges([]string{${ignoreChanges.map(text).join(", ")}})`) +
+      (after === "" ? "" : `, pulumi.DependsOn([]pulumi.Resource{${after}})`);
     const call = `machines.New${type}(ctx, ${this.#text(name)}, &machines.${type}Args{\n${fields.join("")}}${options})`;
     const variable = this.#variables.of(key);
     return variable === undefined

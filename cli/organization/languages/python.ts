@@ -2,7 +2,7 @@
 import { adviceOf, commented, remarksOf } from "../comments.ts";
 import { laidOut, labelled, spaced, type Bracketed, type Layout } from "../layout.ts";
 import { snakeCase } from "../names.ts";
-import type { Declaration, Expression, Loop, Program } from "../program.ts";
+import type { Declaration, Expression, Loop, Program, TextSetting } from "../program.ts";
 import { Variables } from "../variables.ts";
 
 const page = { width: 88, indent: "    " };
@@ -21,9 +21,7 @@ export function python(program: Program): string {
     return `# ${title}\n${spaced(all)}`;
   });
   const settings = program.settings.flatMap((setting) =>
-    setting.isSecret
-      ? []
-      : [`${variables.ofSetting(setting.key) ?? ""} = config.get(${text(setting.key)}) or ${text(setting.default)}`],
+    setting.isSecret ? [] : [`${variables.ofSetting(setting.key) ?? ""} = ${settingOf(setting)}`],
   );
   const hasPulumi = program.settings.length > 0;
   const imports = [...(hasPulumi ? ["import pulumi"] : []), "import pulumi_machines as machines"].join("\n");
@@ -31,6 +29,9 @@ export function python(program: Program): string {
   const [advice, remarks] = [adviceOf(program), remarksOf(program)].map((lines) => commented(lines, "#"));
   return `${[imports, advice, head, ...body, remarks].filter((part) => part !== undefined).join("\n\n")}\n`;
 }
+
+const settingOf = ({ key, default: standard }: TextSetting): string =>
+  standard === undefined ? `config.require(${text(key)})` : `config.get(${text(key)}) or ${text(standard)}`;
 
 /** A literal: escapes of JSON mean the same in Python. */
 const text = (value: string): string => JSON.stringify(value);
@@ -42,14 +43,19 @@ class Writer {
     this.#variables = variables;
   }
 
-  resource({ key, type, name, inputs, ignoreChanges }: Declaration, depth = 0): string {
+  resource({ key, type, name, inputs, ignoreChanges, dependsOn = [] }: Declaration, depth = 0): string {
     const variable = this.#variables.of(key);
     const items: Layout[] = [
       this.value(name),
       ...inputs.map(([property, value]) => labelled(`${snakeCase(property)}=`, this.value(value))),
     ];
-    if (ignoreChanges.length > 0)
-      items.push(`opts=pulumi.ResourceOptions(ignore_changes=[${ignoreChanges.map(text).join(", ")}])`);
+    const options = [
+      ...(ignoreChanges.length > 0 ? [`ignore_changes=[${ignoreChanges.map(text).join(", ")}]`] : []),
+      ...(dependsOn.length > 0
+        ? [`depends_on=[${dependsOn.map((one) => this.#variables.of(one) ?? "").join(", ")}]`]
+        : []),
+    ];
+    if (options.length > 0) items.push(`opts=pulumi.ResourceOptions(${options.join(", ")})`);
     const start = `${variable === undefined ? "" : `${variable} = `}machines.${type}(`;
     return page.indent.repeat(depth) + laidOut({ open: start, close: ")", items }, page, depth);
   }

@@ -2,7 +2,7 @@
 import { laidOut, labelled, spaced, type Bracketed, type Layout } from "../layout.ts";
 import { camelCase } from "../names.ts";
 import { adviceOf, commented, remarksOf } from "../comments.ts";
-import { type Declaration, type Expression, type Loop, type Program } from "../program.ts";
+import type { Declaration, Expression, Loop, Program, TextSetting } from "../program.ts";
 import { Variables } from "../variables.ts";
 
 const page = { width: 80, indent: "  ", longText: /^(\S+:) (["'].*)$/ };
@@ -25,7 +25,7 @@ export function typescript(program: Program, binding: keyof typeof npmPackage): 
   });
   const hasSettings = program.settings.length > 0;
   const settings = program.settings.flatMap((setting) =>
-    setting.isSecret ? [] : [onFewLines(variables.ofSetting(setting.key) ?? "", setting.key, setting.default)],
+    setting.isSecret ? [] : [settingOf(variables.ofSetting(setting.key) ?? "", setting)],
   );
   const imports = [
     ...(hasSettings ? [`import * as pulumi from "@pulumi/pulumi";`] : []),
@@ -37,7 +37,8 @@ export function typescript(program: Program, binding: keyof typeof npmPackage): 
 }
 
 /** A value of the configuration, on as many lines as it needs. */
-function onFewLines(variable: string, key: string, standard: string): string {
+function settingOf(variable: string, { key, default: standard }: TextSetting): string {
+  if (standard === undefined) return `const ${variable} = config.require(${text(key)});`;
   const [start, middle, end] = [`const ${variable} =`, `config.get(${text(key)}) ??`, `${text(standard)};`];
   if (`${start} ${middle} ${end}`.length <= page.width) return `${start} ${middle} ${end}`;
   if (`${page.indent}${middle} ${end}`.length <= page.width) return `${start}\n${page.indent}${middle} ${end}`;
@@ -65,10 +66,13 @@ class Writer {
   resource(resource: Declaration, depth = 0): string {
     const variable = this.#variables.of(resource.key);
     const assigned = variable === undefined ? "" : `const ${variable} = `;
-    const options: Layout | undefined =
-      resource.ignoreChanges.length === 0
-        ? undefined
-        : object([["ignoreChanges", list(resource.ignoreChanges.map(text))]]);
+    const { ignoreChanges, dependsOn = [] } = resource;
+    const after = dependsOn.map((key) => this.#variables.of(key) ?? "");
+    const chosen: readonly (readonly [string, Layout])[] = [
+      ...(ignoreChanges.length === 0 ? [] : [["ignoreChanges", list(ignoreChanges.map(text))] as const]),
+      ...(after.length === 0 ? [] : [["dependsOn", list(after)] as const]),
+    ];
+    const options: Layout | undefined = chosen.length === 0 ? undefined : object(chosen);
     const inputs = object(resource.inputs.map(([name, value]) => [name, this.value(value)]));
     const items = [this.value(resource.name), inputs, ...(options === undefined ? [] : [options])];
     const call: Layout = {

@@ -15,7 +15,9 @@ export function yaml(program: Program): string {
   const configuration = Object.fromEntries(
     program.settings.map((setting) => [
       setting.key,
-      setting.isSecret ? { type: "string", secret: true } : { type: "string", default: setting.default },
+      setting.isSecret
+        ? { type: "string", secret: true }
+        : { type: "string", ...(setting.default === undefined ? {} : { default: setting.default }) },
     ]),
   );
   const resources = sections.map(({ title, all }) => {
@@ -31,12 +33,17 @@ const written = (value: unknown): string => stringify(value, { lineWidth: 0 }).t
 
 const indented = (text: string): string => text.replaceAll(/^(?=.)/gm, "  ");
 
-function resourceOf({ type, name, inputs, ignoreChanges }: Declaration, names: ReadonlyMap<string, string>): unknown {
+function resourceOf(resource: Declaration, names: ReadonlyMap<string, string>): unknown {
+  const { type, name, inputs, ignoreChanges, dependsOn = [] } = resource;
+  const options = {
+    ...(ignoreChanges.length === 0 ? {} : { ignoreChanges }),
+    ...(dependsOn.length === 0 ? {} : { dependsOn: dependsOn.map((key) => `\${${names.get(key) ?? ""}}`) }),
+  };
   return {
     type: `machines:${type}`,
     name: textOf(name),
     properties: Object.fromEntries(inputs.map(([property, value]) => [property, valueOf(value, names)])),
-    ...(ignoreChanges.length === 0 ? {} : { options: { ignoreChanges } }),
+    ...(Object.keys(options).length === 0 ? {} : { options }),
   };
 }
 

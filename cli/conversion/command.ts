@@ -1,0 +1,96 @@
+// `pulumi-machines convert`: writes a program for a deployment file.
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import { MachinesError, messageOf } from "../../provider/client/errors.ts";
+import { quoted } from "../orphans/importFile.ts";
+import type { Streams } from "../orphans/orphans.ts";
+import { writeFiles, type ToWrite } from "../organization/files.ts";
+import { enterFolder, languageOf, oneOf, projectName } from "../organization/folder.ts";
+import { languageNames, languages } from "../organization/languages.ts";
+import { convert, sentenceOf } from "./conversion.ts";
+
+/** Options of the command. */
+export interface ConvertOptions {
+  readonly out?: string;
+  readonly language?: string;
+  readonly binding?: string;
+  readonly regions?: string;
+  readonly force?: true;
+}
+
+/** @throws MachinesError `invalid-input` for a file or an argument that cannot be used */
+export function convertFile(file: string, options: ConvertOptions, { out }: Streams): void {
+  const binding = oneOf("--binding", options.binding ?? "plugin", ["plugin", "dynamic"] as const);
+  const asked = options.language === undefined ? undefined : oneOf("--language", options.language, languageNames);
+  const conversion = convert({
+    ...{ name: file, text: textIn(file), regions: options.regions },
+    read: contentsBeside(resolve(file)),
+  });
+  enterFolder(options.out ?? ".");
+  const exists = existsSync("Pulumi.yaml");
+  const present = exists ? languageOf(readFileSync("Pulumi.yaml", "utf8")) : undefined;
+  const language = asked ?? present ?? "typescript";
+  if (present !== undefined && present !== language)
+    throw new MachinesError(
+      "invalid-input",
+      `--language ${language}: the project in ${process.cwd()} is in ${present}; name another folder with --out`,
+    );
+  if (binding === "dynamic" && language !== "typescript")
+    throw new MachinesError(
+      "invalid-input",
+      `--binding dynamic: programs in ${language} use the plugin; dynamic resources are for --language typescript`,
+    );
+  const { main, program, install, project } = languages[language];
+  const files: ToWrite[] = [{ name: main, text: program(conversion.program, binding) }];
+  // Pulumi.yaml comes last: a folder with it has a project, whose other files are the user's.
+  if (!exists) files.push(...project(projectName(), binding).toReversed());
+  const written = writeFiles(files, options.force === true);
+  const { remarks, secrets, needsImage } = conversion;
+  const steps = [
+    ...(exists ? [] : [...(install === undefined ? [] : [install]), "pulumi stack init dev"]),
+    ...(needsImage ? [`pulumi config set image ${quoted("registry.example.com/app:1")}`] : []),
+    ...[...secrets.keys()].map((key) => `pulumi config set --secret ${key}`),
+    "pulumi preview",
+  ];
+  const list = (title: string, lines: readonly string[]): string =>
+    lines.length === 0 ? "" : `\n${title}\n${lines.map((line) => `  ${line}\n`).join("")}`;
+  out(
+    `${written.length > 0 ? `Written: ${written.join(", ")}` : "Every file is as it would be written."}\n` +
+      list("Next:", steps) +
+      list(
+        "Looks like a secret, and is read from the configuration:",
+        [...secrets].map(([key, source]) => `${source}, as ${key}`),
+      ) +
+      list("Not in the program, or not as in the file:", remarks.map(sentenceOf)) +
+      `\n${reminder.join(": ")}.\n`,
+  );
+}
+
+/** What a deployment file never has, and what to do about it. */
+export const reminder = [
+  "Secrets, addresses and certificates are not in the file",
+  "declare an AppSecrets, an IpAssignment and an AcmeCertificate",
+] as const;
+
+/**
+ * The text of a file.
+ * @throws MachinesError `invalid-input` if there is no such file
+ */
+export function textIn(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    throw new MachinesError("invalid-input", `${file}: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/** Reads files that a deployment file names, from its own folder. */
+export const contentsBeside =
+  (file: string) =>
+  (path: string): Buffer | undefined => {
+    try {
+      return readFileSync(resolve(dirname(file), path));
+    } catch {
+      return undefined;
+    }
+  };
