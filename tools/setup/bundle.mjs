@@ -44,7 +44,13 @@ bundles.push(
     paths: (id) => (id.endsWith("/command.ts") ? "./command.js" : id),
   })),
 );
-fs.chmodSync(path.join(sdk, "cli/main.js"), 0o755);
+// Pulumi starts the converter in a folder without packages.
+bundles.push(
+  ...(await bundle({ converter: inRoot("cli/converter.ts") }, path.join(sdk, "cli"), {
+    ...{ external: ["@grpc/proto-loader", "undici"], codeSplitting: false, minify: true },
+  })),
+);
+for (const name of ["main", "converter"]) fs.chmodSync(path.join(sdk, `cli/${name}.js`), 0o755);
 for (const folder of ["api", "provider"]) {
   for (const entry of fs.readdirSync(path.join(sdk, folder), { recursive: true, withFileTypes: true })) {
     const file = path.join(entry.parentPath, entry.name);

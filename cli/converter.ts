@@ -1,0 +1,5 @@
+#!/usr/bin/env node
+// The executable of the converter, which `pulumi convert --from machines-toml` finds on the PATH.
+import "./requireNode.ts";
+
+void import("./conversion/converter.ts").then(({ serveConverter }) => serveConverter());
