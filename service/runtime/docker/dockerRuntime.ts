@@ -28,6 +28,7 @@ import { allowing, engineGone, isAnswered, isUnreachable, reasonOf, statusOf, ty
 import { fetchImage, findImage } from "./images.ts";
 import { containerLogs } from "./logs.ts";
 import { Networks } from "./networks.ts";
+import { outcomeOf } from "./outcome.ts";
 import { accepts } from "./probe.ts";
 import { memoryLimit } from "../memory.ts";
 import { stopRequest } from "../stopRequest.ts";
@@ -180,8 +181,7 @@ export class DockerRuntime implements Runtime {
       await once(stream, "close").catch(() => {});
       const { Running, ExitCode } = await exec.inspect();
       if (Running) return undefined;
-      const code = ExitCode ?? 0;
-      return { stdout: stdout.text, stderr: stderr.text, exitCode: code, exitSignal: code > 128 ? code - 128 : 0 };
+      return outcomeOf(stdout.text, stderr.text, ExitCode ?? 0);
     } finally {
       clearTimeout(timer);
       signal.removeEventListener("abort", leave);
