@@ -71,14 +71,20 @@ export default defineConfig({
         },
       },
       {
-        // Real containers, on an engine that is found or started for the run.
+        // Real containers, on an engine that is found or started for the run. The specification tests run on them too: with
+        // another client, which has the Docker runtime.
+        resolve: {
+          alias: [
+            { find: /^\.\.\/client\.ts$/, replacement: join(import.meta.dirname, "test/runtime/spec/client.ts") },
+          ],
+        },
         test: {
           name: "engine",
-          include: ["test/runtime/**/*.test.ts"],
+          include: ["test/runtime/**/*.test.ts", `test/service/spec/${isThorough ? "*" : "wait"}.test.ts`],
           // failures.test.ts tells the same story with other causes.
           exclude: isThorough ? [] : ["test/runtime/noSpace.test.ts"],
           globalSetup: ["test/runtime/globalSetup.ts"],
-          setupFiles: ["test/support/newRun.ts"],
+          setupFiles: ["test/support/newRun.ts", "test/runtime/spec/setup.ts"],
           maxWorkers,
           testTimeout: wholeRun,
           hookTimeout: wholeRun,

@@ -16,6 +16,7 @@ export const commands = [
   "false",
   "sleep",
   "exit",
+  "hostname",
   "cat",
   "write",
   "mode",

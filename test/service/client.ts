@@ -45,9 +45,13 @@ export async function withApp<C extends Clock | undefined = undefined>(options: 
   afterThisTest(() => service.close());
   const call = caller(service.url, service.token);
   await call("POST", "/apps", { name: "web", org_slug: "personal" });
+  return { ...service, ...requestsOfWeb(call) };
+}
+
+/** The requests to the App `web` of a service. */
+export function requestsOfWeb(call: Call) {
   const machines = "/apps/web/machines";
   return {
-    ...service,
     call,
     machines,
     /** Creates a Machine and returns its answer. */

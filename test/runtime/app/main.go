@@ -34,6 +34,10 @@ func main() {
 		time.Sleep(time.Duration(seconds * float64(time.Second)))
 	case "exit":
 		os.Exit(number(args[0]))
+	case "hostname":
+		name, err := os.Hostname()
+		must(err)
+		fmt.Println(name)
 	case "cat":
 		cat(args)
 	case "write":

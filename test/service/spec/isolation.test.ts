@@ -111,9 +111,9 @@ const shared: ReadonlySet<string> = new Set(["platform.regions", "tokens.current
 
 const optionalBodies = new Set(operations.filter(({ bodyOptional }) => bodyOptional).map(({ id }) => id));
 
-/** Everything that the owner can see, as one text. */
+/** Everything that the owner can see, as one text; except for processes, whose load changes by itself. */
 async function everything(call: Call, params: Readonly<Record<string, string>>): Promise<string> {
-  const reads = operations.filter(({ method }) => method === "GET");
+  const reads = operations.filter(({ id, method }) => method === "GET" && id !== "machines.processes");
   const texts: string[] = [];
   for (const row of reads) {
     const { status, text } = await ask(call, row, params);

@@ -1,0 +1,86 @@
+// Takes the place of test/service/client.ts when the specification tests run on containers (vitest.config.mts).
+import { vi } from "vitest";
+import { ManualClock, type Clock, type Service, type ServiceOptions } from "../../../service/index.ts";
+import { isSettled } from "../../../service/lifecycle/machines.ts";
+import { unsettledVolumes } from "../../../service/lifecycle/volumes.ts";
+import { dockerRuntime } from "../../../service/runtime/docker/index.ts";
+import type { RuntimeFactory } from "../../../service/runtime/runtime.ts";
+import type { MachineRow } from "../../../service/store/rows.ts";
+import {
+  caller as plainCaller,
+  callerWith as plainCallerWith,
+  requestsOfWeb,
+  withApp as plainWithApp,
+  type Call,
+} from "../../service/client.ts";
+import { afterThisTest } from "../../support/leftovers.ts";
+import { hang } from "../../support/patience.mts";
+import { removeOf } from "../cleaning.ts";
+import { image } from "../image.ts";
+
+export { pages, type Answer, type Call } from "../../service/client.ts";
+
+/** The running services, by their address. */
+const services = new Map<string, Service>();
+
+/** The Docker runtime, for which every image is the one of the tests: the names in the tests exist in no registry. */
+async function runtimeOfTests(): Promise<RuntimeFactory> {
+  const create = await dockerRuntime();
+  return (host) => {
+    const runtime = create(host);
+    const find = runtime.findImage?.bind(runtime);
+    if (!find) throw new Error("the Docker runtime finds no images");
+    return Object.assign(runtime, { findImage: () => find(image) });
+  };
+}
+
+/** Resolves when nothing follows by itself, as after every request on the simulated runtime without delays. */
+const settled = ({ context }: Service): Promise<void> =>
+  vi.waitFor(
+    () => {
+      const machines = context.store.all<MachineRow>("SELECT * FROM machines WHERE state <> 'destroyed'");
+      const moving = machines
+        .filter((machine) => !isSettled(context, machine))
+        .map(({ id, state }) => `${id} ${state}`);
+      const waiting = [...moving, ...unsettledVolumes(context)];
+      if (waiting.length > 0) throw new Error(`not settled: ${waiting.join(", ")}`);
+    },
+    { interval: 5, timeout: hang },
+  );
+
+/** Sends requests; each that changes something is answered after all its effects. */
+const settling =
+  (service: Service, call: Call): Call =>
+  async (method, ...request) => {
+    const answer = await call(method, ...request);
+    if (method !== "GET") await settled(service);
+    return answer;
+  };
+
+/** Sends requests below `/v1` of a service. */
+export function caller(url: string, token: string): Call {
+  const service = services.get(url);
+  if (!service) throw new Error(`no service of this test has the address ${url}`);
+  return settling(service, plainCaller(url, token));
+}
+
+/** The same with a new token. */
+export const callerWith: typeof plainCallerWith = (app, ...more) =>
+  settling(app.service, plainCallerWith(app, ...more));
+
+/** A service with the App `web` whose Machines are containers; they are removed after the test. */
+export async function withApp<C extends Clock | undefined = undefined>(options: ServiceOptions & { clock?: C } = {}) {
+  let dataId: string | undefined;
+  afterThisTest(async () => {
+    if (dataId !== undefined) await removeOf(dataId);
+  });
+  const app = await plainWithApp<C>({ ...options, runtime: await runtimeOfTests() });
+  ({ dataId } = app.service.context);
+  services.set(app.url, app.service);
+  afterThisTest(() => void services.delete(app.url));
+  return { ...app, ...requestsOfWeb(caller(app.url, app.token)) };
+}
+
+/** The same with a clock that stands still. Volumes and clusters have simulated times on every runtime; Machines do not. */
+export const withStillClock = (options: Omit<ServiceOptions, "clock"> = {}) =>
+  withApp({ delays: "believable", ...options, clock: new ManualClock() });
