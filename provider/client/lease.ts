@@ -2,6 +2,7 @@
 // expired.
 import { ApiError, isAmbiguous, isNotFound, MachinesError, messageOf } from "./errors.ts";
 import type { Api } from "./api.ts";
+import { inSpan } from "../../api/tracing.ts";
 import { Pending, poll } from "./poll.ts";
 import type { MachineKey } from "./wait.ts";
 
@@ -46,7 +47,8 @@ export async function withLease<T>(
 ): Promise<T> {
   const { ttl = defaultTtl, rounds = 3 } = options;
   for (let [round, loss] = [1, undefined as unknown]; ; round++) {
-    const lease = await acquire(api, key, { ...options, ttl }, round > 1).catch((error: unknown) => {
+    const taking = inSpan("acquire lease", {}, () => acquire(api, key, { ...options, ttl }, round > 1));
+    const lease = await taking.catch((error: unknown) => {
       throw round === 1 ? error : notAgain(key, loss, error);
     });
     const stopRenewing = api.clock.every((ttl * 1000) / 3, () => void lease.renew());
@@ -58,7 +60,7 @@ export async function withLease<T>(
       options.progress(`the lease of Machine ${key.machineId} was lost while we worked; it is taken again`);
     } finally {
       stopRenewing();
-      await lease.release();
+      await inSpan("release lease", {}, () => lease.release());
     }
   }
 }

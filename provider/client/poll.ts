@@ -1,4 +1,5 @@
 // Repeated reads: every wait of the provider that is not a long poll uses them.
+import { inSpan } from "../../api/tracing.ts";
 import { ApiError } from "./errors.ts";
 import type { Api } from "./api.ts";
 import { everyTenSeconds, growingPause, type Deadline } from "./clock.ts";
@@ -55,7 +56,8 @@ export async function poll<T>(
     const remaining = deadline.at - margin - clock.now();
     if (found.tooLate && remaining <= 0) throw endedBy(deadline, found.tooLate());
     if (found.message !== undefined) report(found.message);
-    await clock.sleep(found.tooLate ? Math.min(pause(), remaining) : pause(), deadline.signal);
+    const milliseconds = found.tooLate ? Math.min(pause(), remaining) : pause();
+    await inSpan("pause before the next read", {}, () => clock.sleep(milliseconds, deadline.signal));
   }
 }
 

@@ -1,6 +1,7 @@
 // Keeps to the service's rate limits (docs/interface.md#rate-limits). The first 429 of an action opens a queue. From
 // then on its requests are sent one by one, in their order, at the documented rate. A service without limits is not
 // slowed down.
+import { inSpan } from "../../api/tracing.ts";
 import type { Clock } from "./clock.ts";
 import { MachinesError } from "./errors.ts";
 import type { Handler, Request } from "./handler.ts";
@@ -113,8 +114,10 @@ export const withRateLimit =
   async (request) => {
     const { deadline } = request;
     const now = clock.now();
-    if (now < deadline.at && now + rateLimiter.delay(request) >= deadline.at) throw tooLate(request);
-    await rateLimiter.acquire(request);
+    const delay = rateLimiter.delay(request);
+    if (now < deadline.at && now + delay >= deadline.at) throw tooLate(request);
+    const acquire = () => rateLimiter.acquire(request);
+    await (delay > 0 ? inSpan("wait for the rate limit", {}, acquire) : acquire());
     return next(request);
   };
 

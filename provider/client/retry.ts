@@ -1,5 +1,6 @@
 // Which failed requests are sent again, and when. A request that may have taken effect is never repeated.
 import type { Operation } from "../../api/operation.ts";
+import { inSpan } from "../../api/tracing.ts";
 import { answerError, isAmbiguous, unreachable } from "./errorMessages.ts";
 import type { Deadline } from "./clock.ts";
 import type { ClientParts, Handler } from "./handler.ts";
@@ -90,8 +91,11 @@ export const withRetries =
           rateLimiter.limit(request, verdict.afterMs);
           if (isInTime(verdict.afterMs)) continue;
         }
-        if (verdict.kind === "again" && isInTime(verdict.afterMs))
-          if (await circuitBreaker.mayRepeat(attempting, verdict.afterMs, deadline)) continue;
+        if (verdict.kind === "again" && isInTime(verdict.afterMs)) {
+          const { afterMs } = verdict;
+          const mayRepeat = () => circuitBreaker.mayRepeat(attempting, afterMs, deadline);
+          if (await inSpan("pause before the next attempt", {}, mayRepeat)) continue;
+        }
         if (verdict.kind === "done" && outcome.kind === "answer") return outcome;
         const late = endedByDeadline(verdict, outcome, clock.now(), deadline) ? deadline.allowed : undefined;
         if (outcome.kind === "answer") throw answerError(operation, url, outcome, { ...config, token }, late);

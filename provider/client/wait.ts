@@ -1,6 +1,7 @@
 // Waiting for a Machine: repeated long polls until the deadline (docs/interface.md#waits), never polls of the list.
 import { ApiError, isNotFound, MachinesError, NetworkError } from "./errors.ts";
 import { quotable } from "../../api/printable.ts";
+import { inSpan } from "../../api/tracing.ts";
 import type { Api, AnswerOf } from "./api.ts";
 import { growingPause } from "./clock.ts";
 import { consistencyWindow, Pending, poll, retryWhile } from "./poll.ts";
@@ -54,7 +55,17 @@ export const waitForMachine = async (
  * @throws MachinesError `wait-timeout` when the operation's deadline comes first, `stale-version` when another version
  * replaced it.
  */
-export async function reached(
+export const reached = (
+  api: Api,
+  key: MachineKey,
+  states: readonly WaitState[],
+  options: WaitOptions,
+): Promise<Reached> =>
+  inSpan("wait for Machine", { attributes: { "machines.states": states.join() } }, () =>
+    untilReached(api, key, states, options),
+  );
+
+async function untilReached(
   api: Api,
   key: MachineKey,
   states: readonly WaitState[],

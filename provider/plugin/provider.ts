@@ -442,11 +442,14 @@ export function createProvider({ engine, schema, wording }: Host): Provider {
 
     getPluginInfo() {
       const info = new pluginProto.PluginInfo();
-      info.setVersion((JSON.parse(schema()) as { version: string }).version);
+      info.setVersion(versionIn(schema()));
       return info;
     },
   };
 }
+
+/** The version in a package schema. */
+export const versionIn = (schema: string): string => (JSON.parse(schema) as { version: string }).version;
 
 /** The resource of a request. */
 function about(request: { getUrn(): string }): { resource: Resource; urn: string; name: string } {

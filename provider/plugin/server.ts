@@ -8,9 +8,10 @@ import type * as rpc from "@pulumi/pulumi/proto/provider_pb.js";
 import { engineLog } from "./engine.ts";
 import { failureOf } from "./failure.ts";
 import { runtimeOf } from "./language.ts";
-import { createProvider, type Provider, type Wording } from "./provider.ts";
+import { createProvider, versionIn, type Provider, type Wording } from "./provider.ts";
 import { withoutSecretsOf, type Telling } from "./redaction.ts";
 import { fieldsOf, spelled, type Subject } from "./spelling.ts";
+import { inCall, startTracing, type StopTracing } from "./tracing.ts";
 import empty from "google-protobuf/google/protobuf/empty_pb.js";
 
 /**
@@ -24,16 +25,18 @@ export async function serve(args: readonly string[], folder: string): Promise<vo
   const engine = engineLog();
   const address = engineAddress(args);
   if (address !== undefined) engine.attach(address);
-  let schema: string | undefined;
+  let text: string | undefined;
+  const schema = (): string => (text ??= readFileSync(join(folder, "schema.json"), "utf8"));
   // Read while the engine connects.
   let runtime: string | undefined;
-  const known = runtimeOf(process.cwd()).then((found) => (runtime = found));
+  const tracing = startTracing(() => versionIn(schema()));
+  const known = Promise.all([runtimeOf(process.cwd()).then((found) => (runtime = found)), tracing]);
   const wording: Wording = (request, message) =>
     spelled(runtime, fieldsOf(request), withoutSecretsOf(request, message));
   const provider = createProvider({
     engine,
     wording,
-    schema: () => (schema ??= readFileSync(join(folder, "schema.json"), "utf8")),
+    schema,
   });
 
   const working = new Set<Promise<unknown>>();
@@ -42,11 +45,11 @@ export async function serve(args: readonly string[], folder: string): Promise<vo
   const { list, ...unary } = provider;
   const streamList: grpc.handleServerStreamingCall<rpc.ListRequest, rpc.ListResponse> = (call) => {
     const send = async (): Promise<void> => {
-      await known;
       for await (const item of list(call.request)) if (!call.write(item)) await once(call, "drain");
       call.end();
     };
-    const work = send()
+    const work = known
+      .then(() => inCall("list", call.request, call.metadata, send))
       .catch((error: unknown) => call.emit("error", failureOf(error, inWords(call.request))))
       .finally(() => working.delete(work));
     working.add(work);
@@ -56,7 +59,7 @@ export async function serve(args: readonly string[], folder: string): Promise<vo
     name,
     (call, answer) => {
       const work = known
-        .then(() => method(call.request))
+        .then(() => inCall(name, call.request, call.metadata, async () => method(call.request)))
         .then(
           (response) => answer(null, response ?? new empty.Empty()),
           (error: unknown) => answer(failureOf(error, inWords(call.request))),
@@ -72,7 +75,7 @@ export async function serve(args: readonly string[], folder: string): Promise<vo
     );
   });
   process.stdout.write(`${port}\n`);
-  endWithTheEngine(provider, { server, working }, address !== undefined);
+  endWithTheEngine(provider, { server, working, tracing }, address !== undefined);
 }
 
 /** The engine's arguments: its address, after its own flags. */
@@ -84,10 +87,11 @@ function engineAddress(args: readonly string[]): string | undefined {
 interface Serving {
   readonly server: grpc.Server;
   readonly working: ReadonlySet<Promise<unknown>>;
+  readonly tracing: Promise<StopTracing>;
 }
 
 /** The engine ends this process with a signal, or by exiting itself. Work in progress may finish, as after a cancellation. */
-function endWithTheEngine(provider: Provider, { server, working }: Serving, hasEngine: boolean): void {
+function endWithTheEngine(provider: Provider, { server, working, tracing }: Serving, hasEngine: boolean): void {
   let ending = false;
   const end = (): void => {
     if (ending) return;
@@ -95,7 +99,9 @@ function endWithTheEngine(provider: Provider, { server, working }: Serving, hasE
     void provider.cancel(undefined);
     setTimeout(() => process.exit(0), grace).unref();
     // The work ends first, which continues even without a listener; then its answers, which are still being sent.
-    void Promise.allSettled(working).then(() => server.tryShutdown(() => process.exit(0)));
+    void Promise.allSettled(working)
+      .then(async () => (await tracing)())
+      .then(() => server.tryShutdown(() => process.exit(0)));
   };
   process.on("SIGINT", end);
   process.on("SIGTERM", end);

@@ -11,6 +11,7 @@ import Fastify, {
 } from "fastify";
 import { contract } from "../../api/index.ts";
 import type { Operation } from "../../api/operation.ts";
+import { below, inSpan, startSpan, traceIdOf, type Span } from "../../api/tracing.ts";
 import type { Audit } from "./audit.ts";
 import { connectionLimits, endWith, inSlices, limitedServer, type ConnectionLimits, type Tls } from "./connections.ts";
 import type { Fault, Faults, Moment } from "../faults/faults.ts";
@@ -50,6 +51,8 @@ declare module "fastify" {
     lease: LeaseStanding | null;
     /** Ids of the faults injected into it; null if there are none. */
     faults: readonly string[] | null;
+    /** Its part of a trace; null if the service sends none. */
+    span: Span | null;
   }
   interface FastifyContextConfig {
     /** `machines.create` and the like. */
@@ -67,6 +70,8 @@ export interface Seen {
   readonly path: string;
   readonly status: number;
   readonly ms: number;
+  /** Id of the trace that the request belongs to. */
+  readonly trace?: string;
 }
 
 /** Dependencies of the routes. */
@@ -152,6 +157,11 @@ export function addRoutes(app: FastifyInstance, options: AppOptions): void {
   app.decorateRequest("caller", null as unknown as Caller);
   app.decorateRequest("lease", null);
   app.decorateRequest("faults", null);
+  app.decorateRequest("span", null);
+  app.addHook("onRequest", (request, _reply, done) => {
+    request.span = spanOf(request);
+    done();
+  });
   app.addHook("onRequest", authenticate(options));
   app.addHook("onRequest", (request, _reply, done) => done(request.is404 ? noSuchRoute(request) : undefined));
   app.addHook("onResponse", (request, reply, done) => {
@@ -160,7 +170,9 @@ export function addRoutes(app: FastifyInstance, options: AppOptions): void {
     const status = reply.statusCode;
     const path = pathOf(request);
     note(options, request, path, status, reply.elapsedTime);
-    options.seen({ id, operation: routeOptions.config.operation, method, path, status, ms });
+    const trace = traceIdOf(request.span?.traceparent ?? request.headers.traceparent);
+    const seen = { id, operation: routeOptions.config.operation, method, path, status, ms };
+    options.seen(trace === undefined ? seen : { ...seen, trace });
     done();
   });
   app.setErrorHandler(sendError);
@@ -170,7 +182,7 @@ export function addRoutes(app: FastifyInstance, options: AppOptions): void {
       url: row.path.replace(/\{(\w+)\}/g, ":$1"),
       config: { operation: row.id },
       exposeHeadRoute: false,
-      handler: (request, reply) => handle(options, row, rule, request, reply),
+      handler: (request, reply) => below(request.span ?? undefined, () => handle(options, row, rule, request, reply)),
     });
   }
 }
@@ -213,6 +225,25 @@ function note(
     faults: faults ?? noFaults,
   });
   metrics.observe(operation ?? "none", status, ms / 1000);
+  request.span?.set({ "http.response.status_code": status ?? undefined });
+  if (status === null || status >= 500) request.span?.fail(status === null ? "lost" : String(status));
+  request.span?.end();
+}
+
+/** The span of a request, below that of its client. It shows the route only, because a path may contain secrets. */
+function spanOf({ id, method, routeOptions, headers }: FastifyRequest): Span | null {
+  const route = routeOptions.url?.replace(/:(\w+)/g, "{$1}");
+  const span = startSpan(route === undefined ? method : `${method} ${route}`, {
+    kind: "server",
+    traceparent: typeof headers.traceparent === "string" ? headers.traceparent : undefined,
+    attributes: {
+      "http.request.method": method,
+      "http.route": route,
+      "machines.request": routeOptions.config.operation,
+      "machines.request.id": id,
+    },
+  });
+  return span ?? null;
 }
 
 /** The fault to inject into a request now, if any. */
@@ -272,9 +303,12 @@ async function handle(
         }
         return rule(input);
       });
-    answer = await withImages(context, images, change);
+    answer = await withImages(context, images, () => inSpan("write store", {}, change));
   }
-  if (answer instanceof Deferred) answer = await answer.find();
+  if (answer instanceof Deferred) {
+    const { find } = answer;
+    answer = await inSpan("hold", {}, find);
+  }
   const { status = row.status, headers, body } = answer instanceof Reply ? answer : { headers: {}, body: answer };
   const late = met(options, row, request, "after");
   if (body instanceof Pieces && !late && !options.strict) {
@@ -300,7 +334,8 @@ async function withImages(
     return await change();
   } catch (error) {
     if (!(error instanceof ImageNeeded) || !runtime.findImage) throw error;
-    images.set(error.image, await runtime.findImage(error.image));
+    const found = await inSpan("find image", {}, async () => runtime.findImage?.(error.image));
+    if (found) images.set(error.image, found);
     return withImages({ runtime }, images, change);
   }
 }

@@ -79,11 +79,14 @@ for (const folder of ["api", "provider"]) fs.rmSync(path.join(policy, folder), {
 const dist = inRoot("provider/dist");
 fs.rmSync(dist, { recursive: true, force: true });
 // The entry is a separate file, because the compile cache never includes the file that enables it; undici is separate
-// because a run without a request never loads it. @grpc/proto-loader is only used by a diagnostic service of grpc-js that
+// because a run without a request never loads it; so is the exporter, which only a traced run loads. @grpc/proto-loader is only used by a diagnostic service of grpc-js that
 // is never started.
 const plugged = await bundle({ main: inRoot("provider/main.ts") }, dist, {
   external: ["@grpc/proto-loader"],
-  alias: { undici$: inRoot("tools/setup/undici.cjs") },
+  alias: {
+    undici$: inRoot("tools/setup/undici.cjs"),
+    "@opentelemetry/resources$": inRoot("tools/setup/otelResources.cjs"),
+  },
   chunkFileNames: "[name].js",
   minify: true,
 });
