@@ -124,6 +124,10 @@ export function addStart(program: Command): void {
     new Option("--allow-host <names...>", "host names to accept in addition to localhost").argParser(names),
     new Option("--allow-remote", "serve plain HTTP at an address other computers can reach"),
     new Option("--admin <address>", "address of the admin listener, for tests; none when left out"),
+    new Option(
+      "--otlp-endpoint <url>",
+      "URL of an OpenTelemetry collector that gets the spans; none are recorded when left out",
+    ).env("OTEL_EXPORTER_OTLP_ENDPOINT"),
     new Option("--json", "print a JSON object"),
   ];
   for (const option of options) command.addOption(option.envVar === undefined ? fromEnvironment(option) : option);

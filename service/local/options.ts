@@ -37,6 +37,8 @@ export interface LocalOptions {
   readonly allowRemote?: boolean;
   /** Address of the admin listener, `host:port`. Default: none. */
   readonly admin?: string;
+  /** URL of an OpenTelemetry collector that gets the spans. Default: none are recorded. */
+  readonly otlpEndpoint?: string;
 }
 
 const flags: { readonly [K in keyof Required<LocalOptions>]: string } = {
@@ -54,6 +56,7 @@ const flags: { readonly [K in keyof Required<LocalOptions>]: string } = {
   allowHosts: "--allow-host",
   allowRemote: "--allow-remote",
   admin: "--admin",
+  otlpEndpoint: "--otlp-endpoint",
 };
 
 /** The data folder, as an absolute path. */

@@ -11,6 +11,7 @@ import { Log } from "./log.ts";
 import { dataFolder, type LocalOptions } from "./options.ts";
 import { Problem } from "./problem.ts";
 import { readRegions } from "./regionsFile.ts";
+import { startTracing } from "./tracing.ts";
 
 // Length of the system's queue of new connections. When it is full, clients wait a whole second.
 const backlog = 4096;
@@ -39,6 +40,9 @@ export async function serve(options: LocalOptions & { readonly listen: string })
   const runtime = await docker?.dockerRuntime().catch((error: unknown) => {
     throw error instanceof docker.EngineError ? new Problem(error.message) : error;
   });
+  const tracing = await startTracing(options.otlpEndpoint, ({ message }) =>
+    service.app.log.warn({ reason: message }, "spans could not be sent"),
+  );
   const log = new Log(folder);
   const service = createService({
     data: folder,
@@ -58,6 +62,7 @@ export async function serve(options: LocalOptions & { readonly listen: string })
     clearRunning(folder);
     void admin?.close(); // does not wait for its clients
     await service.close();
+    await tracing?.close();
     log.flush();
     process.exit(0); // a client that keeps its connection must not keep the process
   };

@@ -32,6 +32,7 @@ const everyOption = {
   allowHosts: ["one", "two"],
   allowRemote: true,
   admin: "127.0.0.1:0",
+  otlpEndpoint: "http://127.0.0.1:1",
 } as const satisfies Required<LocalOptions>;
 
 test("start describes every option and its variable", async () => {
@@ -40,7 +41,7 @@ test("start describes every option and its variable", async () => {
   expect(new Set(options).size).toBe(Object.keys(everyOption).length);
   for (const option of [...options, "--json"]) {
     expect(out).toContain(`${option} `);
-    const prefix = option === "--runtime" ? "MACHINES_" : "MACHINES_SERVICE_";
+    const prefix = { "--runtime": "MACHINES_", "--otlp-endpoint": "OTEL_EXPORTER_" }[option] ?? "MACHINES_SERVICE_";
     expect(out).toContain(`${prefix}${option.slice(2).replace(/-/g, "_").toUpperCase()}`);
   }
 });
