@@ -57,7 +57,7 @@ export async function answers(host) {
 
 /**
  * A daemon that is not started yet. `disk` is the size of a disk that it has alone, in bytes; 0 for that of this computer. With
- * `firewall` it separates its networks, for which no other daemon may change the firewall of this computer.
+ * `firewall` it separates its networks, for which no other daemon may change the firewall of this computer; it is started once.
  */
 export function createDaemon({ disk = 0, firewall = false } = {}) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), "pulumi-machines-engine-"));
@@ -67,8 +67,10 @@ export function createDaemon({ disk = 0, firewall = false } = {}) {
   const paths = ["--data-root", `${folder}/data`, "--exec-root", `${folder}/exec`, "--pidfile", `${folder}/pid`];
   const range = freeRange();
   const bridge = `pm${crypto.randomBytes(4).toString("hex")}`;
-  // Without an address pool: with one, a daemon that starts again removes docker0.
-  const network = ["--bridge", bridge, `--iptables=${firewall}`];
+  // Two daemons with the same addresses reach each other's containers. With an address pool, a daemon that starts again removes
+  // docker0, so only the one that never does has a pool.
+  const pool = firewall ? ["--default-address-pool", `base=${range}.128.0/17,size=24`] : [];
+  const network = ["--bridge", bridge, `--iptables=${firewall}`, ...pool];
   const kept = [folder, `${disk}`, bridge, `${range}.0.1/24`];
   const args = ["-c", keeper, "sh", ...kept, "dockerd", "--host", host, ...paths, ...network];
   // In a session of its own: ^C in a terminal ends this process first, and then the daemon.

@@ -308,10 +308,11 @@ export class DockerRuntime implements Runtime {
     this.#steps.changed(id);
   }
 
-  /** Does the work while nothing that mounts the volume runs. */
+  /** Does the work while nothing that mounts the volume runs. Copies of what one Machine uses are made one after the other. */
   async #whilePaused(volume: string, work: () => Promise<void>): Promise<void> {
     const mounting = await this.#docker.listContainers({ all: true, filters: { ...this.#mine(), volume: [volume] } });
-    const ids = new Set(mounting.flatMap(({ Labels }) => Labels[labels.machine] ?? []));
+    // Always in the same order, so that two of them never wait for each other.
+    const ids = [...new Set(mounting.flatMap(({ Labels }) => Labels[labels.machine] ?? []))].sort();
     const paused: Dockerode.Container[] = [];
     const releases: (() => void)[] = [];
     try {

@@ -22,7 +22,8 @@ export class Steps {
   /** Does one step; true if another one is due. */
   readonly #step: (id: string) => Promise<boolean>;
   readonly #work = new Map<string, Work>();
-  readonly #held = new Map<string, number>();
+  /** The last holder of each thing. */
+  readonly #held = new Map<string, Promise<void>>();
   #isClosed = false;
 
   constructor(host: Pick<RuntimeHost, "settled" | "log">, kind: string, step: (id: string) => Promise<boolean>) {
@@ -45,14 +46,19 @@ export class Steps {
     work.ended = this.#continue(id, work);
   }
 
-  /** Lets the current step end, and begins none until the returned function is called. */
+  /** Lets the current step end, and begins none until the returned function is called. Holders come one after the other. */
   async hold(id: string): Promise<() => void> {
-    this.#held.set(id, (this.#held.get(id) ?? 0) + 1);
+    const before = this.#held.get(id);
+    let release = (): void => {};
+    const released = new Promise<void>((resolve) => (release = resolve));
+    const mine = (before ?? Promise.resolve()).then(() => released);
+    this.#held.set(id, mine);
+    await before;
     this.#work.get(id)?.wake();
     await this.#work.get(id)?.ended;
     return () => {
-      const others = (this.#held.get(id) ?? 1) - 1;
-      if (others > 0) return void this.#held.set(id, others);
+      release();
+      if (this.#held.get(id) !== mine) return;
       this.#held.delete(id);
       this.changed(id);
     };
