@@ -5,8 +5,8 @@ import { MachinesError, messageOf } from "../../provider/client/errors.ts";
 import { quoted } from "../orphans/importFile.ts";
 import type { Streams } from "../orphans/orphans.ts";
 import { writeFiles, type ToWrite } from "../organization/files.ts";
-import { enterFolder, languageOf, oneOf, projectName } from "../organization/folder.ts";
-import { languageNames, languages } from "../organization/languages.ts";
+import { choiceOf, enterFolder, languageFor, languageOf, projectName } from "../organization/folder.ts";
+import { languages } from "../organization/languages.ts";
 import { convert, sentenceOf } from "./conversion.ts";
 
 /** Options of the command. */
@@ -20,8 +20,7 @@ export interface ConvertOptions {
 
 /** @throws MachinesError `invalid-input` for a file or an argument that cannot be used */
 export function convertFile(file: string, options: ConvertOptions, { out }: Streams): void {
-  const binding = oneOf("--binding", options.binding ?? "plugin", ["plugin", "dynamic"] as const);
-  const asked = options.language === undefined ? undefined : oneOf("--language", options.language, languageNames);
+  const choice = choiceOf(options);
   const conversion = convert({
     ...{ name: file, text: textIn(file), regions: options.regions },
     read: contentsBeside(resolve(file)),
@@ -29,17 +28,8 @@ export function convertFile(file: string, options: ConvertOptions, { out }: Stre
   enterFolder(options.out ?? ".");
   const exists = existsSync("Pulumi.yaml");
   const present = exists ? languageOf(readFileSync("Pulumi.yaml", "utf8")) : undefined;
-  const language = asked ?? present ?? "typescript";
-  if (present !== undefined && present !== language)
-    throw new MachinesError(
-      "invalid-input",
-      `--language ${language}: the project in ${process.cwd()} is in ${present}; name another folder with --out`,
-    );
-  if (binding === "dynamic" && language !== "typescript")
-    throw new MachinesError(
-      "invalid-input",
-      `--binding dynamic: programs in ${language} use the plugin; dynamic resources are for --language typescript`,
-    );
+  const { binding } = choice;
+  const language = languageFor(choice, present);
   const { main, program, install, project } = languages[language];
   const files: ToWrite[] = [{ name: main, text: program(conversion.program, binding) }];
   // Pulumi.yaml comes last: a folder with it has a project, whose other files are the user's.

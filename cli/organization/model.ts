@@ -67,7 +67,7 @@ const byType = (a: Declaration, b: Declaration): number =>
 
 /**
  * Names of all resources. Apps and clusters choose first, so that their names stay what people know. With several Apps, the
- * names of what is in one begin with its own.
+ * names of resources in an App begin with the name of that App.
  */
 export function namesOf(found: readonly Found[]): ReadonlyMap<string, string> {
   const users = new Map<string, string[]>();

@@ -9,9 +9,9 @@ import type { Streams } from "../orphans/orphans.ts";
 import { exportStack, listStacks, stackConfig } from "../pulumi.ts";
 import { readState, type StackState } from "../stackState.ts";
 import { discover, type Discovery, type Found } from "./discovery.ts";
-import { enterFolder, languageOf, oneOf, projectName } from "./folder.ts";
+import { choiceOf, enterFolder, languageFor, languageOf, projectName } from "./folder.ts";
 import { writeFiles, type ToWrite } from "./files.ts";
-import { languageNames, languages, type Binding, type LanguageName } from "./languages.ts";
+import { languages, type Binding, type LanguageName } from "./languages.ts";
 import { namesOf, programOf } from "./model.ts";
 import { readTerraform, type TerraformState } from "./terraform.ts";
 
@@ -37,24 +37,14 @@ const importName = "import.json";
 
 /** @throws MachinesError `invalid-input` or `configuration` for invalid arguments */
 export async function importOrganization(options: ImportOptions, streams: Streams): Promise<void> {
-  const binding = oneOf("--binding", options.binding ?? "plugin", ["plugin", "dynamic"] as const);
+  const choice = choiceOf(options);
   if (options.terraform !== undefined && options.app !== undefined)
     throw new MachinesError("invalid-input", "--terraform and --app cannot be combined: the state names the Apps");
   const terraform = options.terraform === undefined ? undefined : terraformIn(options.terraform);
-  const asked = options.language === undefined ? undefined : oneOf("--language", options.language, languageNames);
   enterFolder(options.out ?? ".");
   const project = await projectHere(options.stack);
-  const language = asked ?? project.language ?? "typescript";
-  if (project.language !== undefined && project.language !== language)
-    throw new MachinesError(
-      "invalid-input",
-      `--language ${language}: the project in ${process.cwd()} is in ${project.language}; name another folder with --out`,
-    );
-  if (binding === "dynamic" && language !== "typescript")
-    throw new MachinesError(
-      "invalid-input",
-      `--binding dynamic: programs in ${language} use the plugin; dynamic resources are for --language typescript`,
-    );
+  const { binding } = choice;
+  const language = languageFor(choice, project.language);
   const config = readConfig(
     (key) => (key === "organization" ? options.org : undefined) ?? project.config.get(key),
     process.env,

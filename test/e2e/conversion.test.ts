@@ -15,14 +15,14 @@ test("a converted deployment file previews, runs, has no second change, and is d
   const stack = new Stack(installed, "conversion", "pulumi-machines-plugin");
   await stack.init({ "machines:endpoint": service.url, "machines:token": service.token });
   cpSync(deployment, join(stack.dir, "fly.toml"));
-  const told = await new Promise<string>((resolve, reject) => {
+  const printed = await new Promise<string>((resolve, reject) => {
     const command = join(installed, "node_modules/.bin/pulumi-machines");
     execFile(command, ["convert"], { cwd: stack.dir, env: stack.env }, (error, out, err) =>
       error === null ? resolve(out + err) : reject(new Error(err)),
     );
   });
-  expect(told).toContain("Written: index.ts\n");
-  expect(told).toContain("pulumi config set image");
+  expect(printed).toContain("Written: index.ts\n");
+  expect(printed).toContain("pulumi config set image");
   stack.checkTypes();
   await stack.set({ image: "registry.example.com/ledger:1" });
   await stack.up();

@@ -14,7 +14,7 @@ import { thoroughDescribe, thoroughTest } from "../support/thorough.ts";
 
 const plugin: Binding = "pulumi-machines-plugin";
 
-interface Told {
+interface Printed {
   readonly code: number;
   readonly out: string;
   readonly err: string;
@@ -51,11 +51,11 @@ class Round {
   }
 
   /** Runs `npx pulumi-machines import`. */
-  async write(...args: string[]): Promise<Told> {
+  async write(...args: string[]): Promise<Printed> {
     const { stack, service, organization } = this;
     const program = join(inject("installed"), "node_modules/.bin/pulumi-machines");
     const before = service.requests.length;
-    const told = await new Promise<Told>((resolve) => {
+    const printed = await new Promise<Printed>((resolve) => {
       execFile(program, ["import", ...args], { cwd: stack.dir, env: stack.env }, (error, out, err) =>
         resolve({ code: error === null ? 0 : Number(error.code), out, err }),
       );
@@ -63,8 +63,8 @@ class Round {
     expect(service.requests.slice(before).filter(isWrite), "it only reads").toEqual([]);
     const files = ["import.json", stack.runtime.main].map((file) => this.file(file));
     for (const secret of [...organization.secrets, service.token])
-      expect(files.join("") + told.out + told.err).not.toContain(secret);
-    return told;
+      expect(files.join("") + printed.out + printed.err).not.toContain(secret);
+    return printed;
   }
 
   file(name: string): string {
@@ -73,7 +73,7 @@ class Round {
   }
 
   /** Sets the secrets that the command asks for. Their values do not matter while the program ignores them. */
-  async setSecrets({ out }: Told): Promise<void> {
+  async setSecrets({ out }: Printed): Promise<void> {
     const keys = [...out.matchAll(/config set --secret (\S+)/g)].map(([, key]) => key ?? "");
     if (keys.length > 0) await this.stack.ok("config", "set-all", ...keys.flatMap((key) => ["--secret", `${key}=x`]));
   }
@@ -118,14 +118,14 @@ class Round {
 test("an organization becomes a program without a change, also when the command and the import are killed", async () => {
   const round = await Round.begin("one", 50);
   const { stack, service } = round;
-  const told = await round.write("--org", "personal", "--snapshots");
-  expect(told).toMatchObject({
+  const printed = await round.write("--org", "personal", "--snapshots");
+  expect(printed).toMatchObject({
     code: 0,
     err: "",
     out: expect.stringContaining("Written: index.ts, import.json") as string,
   });
   const program = round.file("index.ts");
-  await round.setSecrets(told);
+  await round.setSecrets(printed);
   const compiled = round.compile();
 
   // A killed import has imported some of it.
@@ -160,9 +160,9 @@ thoroughDescribe("generated organizations in every language", () => {
         const { runtime } = await findRuntime(`runtime: ${yaml}`, inject("installed"));
         if (runtime === undefined) continue;
         const round = await Round.of(service, organization, `${language}-${i}`, { runtime });
-        const told = await round.write("--language", language);
-        expect(told).toMatchObject({ code: 0 });
-        await round.setSecrets(told);
+        const printed = await round.write("--language", language);
+        expect(printed).toMatchObject({ code: 0 });
+        await round.setSecrets(printed);
         await round.stack.ok(...round.importing);
         expect(await round.stack.preview()).toEqual({});
         if (language !== "typescript") continue;
@@ -175,8 +175,8 @@ thoroughDescribe("generated organizations in every language", () => {
 
 thoroughTest("a dynamic program has no change after its first up, which sends nothing to the service", async () => {
   const round = await Round.begin("dynamic", 50);
-  const told = await round.write("--binding", "dynamic");
-  await round.setSecrets(told);
+  const printed = await round.write("--binding", "dynamic");
+  await round.setSecrets(printed);
   await round.stack.ok(...round.importing);
   const before = round.service.requests.length;
   await round.stack.up();
