@@ -48,7 +48,7 @@ export function openTelemetry({ name, version, exporter, failed = () => undefine
         end: () => span.end(),
       };
     },
-    // The process that collects the spans may be gone: then nobody waits for them.
+    // The process that collects the spans may have ended, and then a failure harms no one.
     close: () => provider.shutdown().catch(() => undefined),
   };
 }
