@@ -308,7 +308,7 @@ export class DockerRuntime implements Runtime {
     this.#steps.changed(id);
   }
 
-  /** Does the work while nothing that mounts the volume runs. Copies of what one Machine uses are made one after the other. */
+  /** Does the work while nothing that mounts the volume runs. Volumes of one Machine are copied one after the other. */
   async #whilePaused(volume: string, work: () => Promise<void>): Promise<void> {
     const mounting = await this.#docker.listContainers({ all: true, filters: { ...this.#mine(), volume: [volume] } });
     // Always in the same order, so that two of them never wait for each other.

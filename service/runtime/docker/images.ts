@@ -41,10 +41,14 @@ const byDigest = async (engine: Engine, repository: string, digest: string): Pro
 export async function findImage(engine: Engine, image: string): Promise<FoundImage> {
   const { registry = "docker.io", digest } = parseImageReference(image) ?? {};
   const repository = longName(image);
+  const inEngine = async (): Promise<FoundImage | undefined> => {
+    const found = digest === undefined ? await inspect(engine, image) : await byDigest(engine, repository, digest);
+    return found && { digest: digest ?? digestOf(found, repository), labels: found.Config?.Labels ?? {} };
+  };
   let asked = "";
   try {
-    const local = digest === undefined ? await inspect(engine, image) : await byDigest(engine, repository, digest);
-    if (local) return { digest: digest ?? digestOf(local, repository), labels: local.Config?.Labels ?? {} };
+    const local = await inEngine();
+    if (local) return local;
     const authconfig = await credentialsFor(registry);
     asked = authconfig
       ? " (asked with the credentials of docker login)"
@@ -54,9 +58,9 @@ export async function findImage(engine: Engine, image: string): Promise<FoundIma
     if (described) return { digest: described.Descriptor.digest, labels: {} };
     // Podman cannot ask a registry without fetching. Of another engine, this gives the reason.
     await pull(engine, image, authconfig);
-    const fetched = digest === undefined ? await inspect(engine, image) : await byDigest(engine, repository, digest);
+    const fetched = await inEngine();
     if (!fetched) throw new Error(`the engine does not have ${image} after fetching it`);
-    return { digest: digest ?? digestOf(fetched, repository), labels: fetched.Config?.Labels ?? {} };
+    return fetched;
   } catch (error) {
     if (isUnreachable(error)) throw engineGone(error);
     throw refuse(
