@@ -3,7 +3,6 @@ import { resolve } from "node:path";
 import type { Command } from "commander";
 import { dataFolder } from "../local/options.ts";
 import { Problem } from "../local/problem.ts";
-import { seed } from "../local/seed.ts";
 import { exportStore, importStore, resetStore } from "../store/transfer.ts";
 import { print, printTable } from "./print.ts";
 
@@ -15,6 +14,8 @@ interface Flags {
 const folderOf = (command: Command): string => dataFolder(command.optsWithGlobals<Flags>().data);
 
 async function fill(file: string, _: Flags, command: Command): Promise<void> {
+  // It needs the rules of the service, which the other commands do not load.
+  const { seed } = await import("../local/seed.ts");
   const tallies = await seed(folderOf(command), file);
   const rows = Object.entries(tallies).filter(([, { created, existing }]) => created + existing > 0);
   printTable(

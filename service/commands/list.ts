@@ -195,7 +195,7 @@ async function list(named: string | undefined, _: Flags, command: Command): Prom
   const running = findRunning(folder);
   if (!running)
     throw new Problem(`no service is running for ${folder}; start it with \`${ownCommand("start --detach", folder)}\``);
-  const service = reach(folder);
+  const service = await reach(folder);
   try {
     const scope = scopeOf(service.store, flags, folder);
     // The clock of the service may be far ahead, so the tokens do not expire.

@@ -38,7 +38,7 @@ async function logs(
 
 /** Sends a request outside of the interface for an App, and handles the lines of the answer. */
 async function eachLine(folder: string, app: string, path: string, handle: (line: string) => void): Promise<void> {
-  const service = reach(folder);
+  const service = await reach(folder);
   try {
     const { slug } = holderOf(service.store, { app }, folder);
     // Following has no end, and a killed command cannot revoke its token.

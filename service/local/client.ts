@@ -2,7 +2,6 @@
 import { get as httpGet, request as httpRequest, type IncomingMessage } from "node:http";
 import { get as httpsGet, request as httpsRequest } from "node:https";
 import { createInterface } from "node:readline";
-import { createService } from "../service.ts";
 import { openForCommand } from "../store/openForCommand.ts";
 import type { Store } from "../store/database.ts";
 import type { Running } from "../store/lock.ts";
@@ -82,7 +81,7 @@ export async function* streamFrom(folder: string, token: string, path: string): 
 }
 
 /** Reaches the service of a data folder until it is closed. Throws a StoreError when the folder cannot be used. */
-export function reach(folder: string): Reached {
+export async function reach(folder: string): Promise<Reached> {
   const running = findRunning(folder);
   if (running) {
     const store = openForCommand(folder);
@@ -92,6 +91,7 @@ export function reach(folder: string): Reached {
       close: () => Promise.resolve(store.close()),
     };
   }
+  const { createService } = await import("../service.ts");
   const service = createService({ data: folder });
   return {
     store: service.context.store,

@@ -38,7 +38,7 @@ function count(tally: Tallies[keyof Tallies], there: boolean): boolean {
 export async function seed(folder: string, file: string): Promise<Tallies> {
   const plan = readSeed(file);
   const tallies = Object.fromEntries(kinds.map((kind) => [kind, { created: 0, existing: 0 }])) as Tallies;
-  const service = reach(folder);
+  const service = await reach(folder);
   const { store } = service;
   try {
     await store.write(() => fillStore(store, file, plan, tallies));
