@@ -4,6 +4,7 @@ import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 import { isThorough } from "./test/support/extent.mts";
 import { hang, wholeRun, wholeTest } from "./test/support/patience.mts";
+import { standalone } from "./test/support/standalone.mts";
 
 // Two more than there are cores: most tests wait more than they compute, and a run of the CLI is several processes that wait
 // for each other.
@@ -33,7 +34,7 @@ export default defineConfig({
         test: {
           name: "unit",
           include: ["test/**/*.test.ts"],
-          exclude: ["test/{e2e,upgrade,runtime}/**"],
+          exclude: ["test/{e2e,upgrade,runtime}/**", "test/plugin/standalone.test.ts"],
           maxWorkers,
           setupFiles: ["test/support/newRun.ts"],
           // What a file imports is loaded once for all of them, which saves a third of the time.
@@ -70,6 +71,28 @@ export default defineConfig({
           expect: { poll: { timeout: hang } },
         },
       },
+      // The plugin as one executable, with what could differ from the script.
+      ...(standalone === undefined
+        ? []
+        : [
+            {
+              test: {
+                name: "standalone",
+                include: [`test/plugin/${isThorough ? "*" : "{standalone,handshake,tracing}"}.test.ts`],
+                globalSetup: ["test/support/standalone.mts"],
+                maxWorkers,
+                setupFiles: ["test/support/newRun.ts"],
+                isolate: false,
+                testTimeout: wholeTest,
+                hookTimeout: wholeTest,
+                expect: { poll: { timeout: hang } },
+                env: {
+                  PULUMI_HOME: join(tmpdir(), `pulumi-machines-standalone-${process.pid}`),
+                  PULUMI_MACHINES_STANDALONE: standalone,
+                },
+              },
+            },
+          ]),
       {
         // Real containers, on an engine that is found or started for the run. The specification tests run on them too: with
         // another client, which has the Docker runtime.

@@ -1,13 +1,17 @@
-// npm run package: the published packages, as files to install from.
+// npm run package [-- --release]: the published packages, as files to install from. The plugin's archive is the one for this
+// computer; with --release, those of all platforms, which downloads their Node.js.
 import fs from "node:fs";
 import path from "node:path";
 import { bin, inRoot } from "./lib/paths.mjs";
-import { main, quiet, say, Stop } from "./lib/process.mjs";
+import { main, quiet, say, Stop, tail } from "./lib/process.mjs";
 import { setup } from "./setup/index.mjs";
 
 const PACKAGES = ["sdk/nodejs", "sdk/nodejs-plugin", "service", "policy"];
-// The plugin is the same for all of them; an engine downloads the archive of its own platform.
+// An engine downloads the archive of its own platform, also for programs in languages that need no Node.js. So the archives
+// for Linux have the standalone executable. Those for macOS have the script and need Node.js: Apple's systems start only signed
+// executables, which macOS must sign.
 const PLATFORMS = ["darwin-amd64", "darwin-arm64", "linux-amd64", "linux-arm64"];
+const here = `${process.platform}-${process.arch === "arm64" ? "arm64" : "amd64"}`;
 const { version } = JSON.parse(fs.readFileSync(inRoot("sdk/nodejs/package.json"), "utf8"));
 
 await main(async () => {
@@ -32,10 +36,11 @@ await main(async () => {
     if (lint.code !== 0) throw new Stop(`${lint.output.trim()}\n${own.name} is not fit to be published.`);
     files.push(file);
   }
-  const archives = await packPlugin(target, env);
+  const platforms = process.argv.includes("--release") ? PLATFORMS : [here];
+  const archives = [];
+  for (const platform of platforms) archives.push(await packPlugin(target, platform, env));
   for (const file of [...files, ...archives]) console.log(file);
   const [sdk, plugin, service, policy] = files;
-  const here = `${process.platform}-${process.arch === "arm64" ? "arm64" : "amd64"}`;
   say(`
 In a TypeScript project of yours:
   npm install @pulumi/pulumi ${sdk} ${service}
@@ -47,20 +52,25 @@ The plugin alone, for programs in any language:
   pulumi plugin install resource machines ${version} --file ${archives.find((file) => file.includes(here))}`);
 });
 
-/** The archives of a release, in the form of `pulumi plugin install`. */
-async function packPlugin(target, env) {
-  const first = path.join(target, `pulumi-resource-machines-v${version}-${PLATFORMS[0]}.tar.gz`);
+/** An archive of a release, in the form of `pulumi plugin install`. */
+async function packPlugin(target, platform, env) {
+  const file = path.join(target, `pulumi-resource-machines-v${version}-${platform}.tar.gz`);
+  if (platform.startsWith("linux-")) {
+    fs.copyFileSync(path.join(await buildStandalone(platform, env), "plugin.tar.gz"), file);
+    return file;
+  }
   const from = inRoot("sdk/nodejs-plugin/plugin");
   // With a PulumiPlugin.yaml the installation would download npm packages, which the executable does not need.
   const contents = fs.readdirSync(from).filter((name) => !["PulumiPlugin.yaml", "package.json"].includes(name));
-  const { code, output } = await quiet("tar", ["-czf", first, "-C", from, ...contents], { env });
+  const { code, output } = await quiet("tar", ["-czf", file, "-C", from, ...contents], { env });
   if (code !== 0) throw new Stop(`${output.trim()}\ntar failed.`);
-  return [
-    first,
-    ...PLATFORMS.slice(1).map((platform) => {
-      const file = first.replace(PLATFORMS[0], platform);
-      fs.copyFileSync(first, file);
-      return file;
-    }),
-  ];
+  return file;
+}
+
+/** The folder with the plugin's standalone executable for a platform and its archive. */
+async function buildStandalone(platform, env) {
+  const alive = `still building the plugin's executable for ${platform}`;
+  const built = await quiet("node", [inRoot("tools/setup/standalone.mjs"), platform], { env, alive });
+  if (built.code !== 0) throw new Stop(`${tail(built.output)}\nThe plugin's executable for ${platform} was not built.`);
+  return built.stdout.trim().split("\n").at(-1);
 }

@@ -1,9 +1,10 @@
 // The embedded service, for `machines:endpoint: local`: the package of the project, the command on PATH, or one that runs.
 import { execFile } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { homedir } from "node:os";
 import { join } from "node:path";
+import { isSea } from "node:sea";
 import { promisify } from "node:util";
 import { MachinesError, messageOf } from "./errors.ts";
 
@@ -24,26 +25,36 @@ export async function startLocal(): Promise<LocalAccess> {
   try {
     require.resolve("machines-service");
   } catch {
-    return startCommand();
+    return startCommand("machines-service");
   }
-  return (require("machines-service") as LocalService).startLocal();
+  if (!isSea()) return (require("machines-service") as LocalService).startLocal();
+  // The service starts on the Node.js that loaded it, and the plugin's standalone executable is none.
+  const commands = (require.resolve.paths("machines-service") ?? []).map((dir) => join(dir, ".bin/machines-service"));
+  return startCommand(commands.find((command) => existsSync(command)) ?? "machines-service");
 }
 
+const notInstalled =
+  "no embedded service is installed or running: run `npm install machines-service` in this project, or `npm install --global machines-service` for projects without npm packages, or start one elsewhere with `npx machines-service start --detach`; the service needs Node.js 22.19 or later";
+const withoutNode =
+  "the embedded service needs Node.js 22.19 or later, and there is no `node` on PATH: install it from https://nodejs.org, or set machines:endpoint to a service that runs elsewhere";
+
 /** For programs in other languages, whose projects have no npm packages. */
-async function startCommand(): Promise<LocalAccess> {
+async function startCommand(command: string): Promise<LocalAccess> {
   const run = async (...args: string[]) =>
-    (await promisify(execFile)("machines-service", args, { timeout: 60_000 })).stdout.trim();
+    (await promisify(execFile)(command, args, { timeout: 60_000 })).stdout.trim();
   try {
     const { url } = JSON.parse(await run("start", "--detach", "--json")) as { url: string };
     return { url, token: await run("token") };
   } catch (error) {
-    const { code, stderr } = error as NodeJS.ErrnoException & { stderr?: string };
-    const running = code === "ENOENT" ? findRunning() : undefined;
+    const { code, stderr } = error as { code?: string | number; stderr?: string };
+    // `env`, which a command begins with, exits with 127 if there is no `node`.
+    const isMissing = code === "ENOENT" || code === 127;
+    const running = isMissing ? findRunning() : undefined;
     if (running) return running;
     throw new MachinesError(
       "configuration",
-      code === "ENOENT"
-        ? 'machines:endpoint is "local", but no embedded service is installed or running: run `npm install machines-service` in this project, or `npm install --global machines-service` for projects without npm packages, or start one elsewhere with `npx machines-service start --detach`'
+      isMissing
+        ? `machines:endpoint is "local", but ${code === 127 ? withoutNode : notInstalled}`
         : `the embedded service did not start: ${stderr?.trim() || messageOf(error)}`,
     );
   }

@@ -2,6 +2,7 @@
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { getAsset, isSea } from "node:sea";
 import grpc from "@grpc/grpc-js";
 import providerGrpc from "@pulumi/pulumi/proto/provider_grpc_pb.js";
 import type * as rpc from "@pulumi/pulumi/proto/provider_pb.js";
@@ -20,13 +21,18 @@ import empty from "google-protobuf/google/protobuf/empty_pb.js";
  */
 const grace = 4000;
 
-/** Serves until the engine ends it. `folder` contains the package schema. */
+/** Serves until the engine ends it. `folder` contains the package schema, unless this is the standalone executable. */
 export async function serve(args: readonly string[], folder: string): Promise<void> {
+  let text: string | undefined;
+  const schema = (): string => (text ??= schemaIn(folder));
+  // Go's providers accept both.
+  if (args.includes("--version") || args.includes("-version")) {
+    process.stdout.write(`${versionIn(schema())}\n`);
+    return;
+  }
   const engine = engineLog();
   const address = engineAddress(args);
   if (address !== undefined) engine.attach(address);
-  let text: string | undefined;
-  const schema = (): string => (text ??= readFileSync(join(folder, "schema.json"), "utf8"));
   // Read while the engine connects.
   let runtime: string | undefined;
   const tracing = startTracing(() => versionIn(schema()));
@@ -77,6 +83,9 @@ export async function serve(args: readonly string[], folder: string): Promise<vo
   process.stdout.write(`${port}\n`);
   endWithTheEngine(provider, { server, working, tracing }, address !== undefined);
 }
+
+const schemaIn = (folder: string): string =>
+  isSea() ? getAsset("schema.json", "utf8") : readFileSync(join(folder, "schema.json"), "utf8");
 
 /** The engine's arguments: its address, after its own flags. */
 function engineAddress(args: readonly string[]): string | undefined {

@@ -14,8 +14,11 @@ import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import status from "@pulumi/pulumi/proto/status_pb.js";
 import { fromStruct, type Properties } from "./properties.ts";
 
-/** The executable in the repository's root. */
-export const executable = join(__dirname, "../../pulumi-resource-machines");
+/** The standalone executable, in the tests that run on it (vitest.config.mts). */
+export const standalone = process.env["PULUMI_MACHINES_STANDALONE"];
+
+/** The tested executable: the one in the repository's root, or the standalone one. */
+export const executable = standalone ?? join(__dirname, "../../pulumi-resource-machines");
 
 type Service = typeof providerGrpc.ResourceProviderService;
 
