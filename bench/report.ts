@@ -163,7 +163,7 @@ const startAim = 1.3;
 export function describeStartups(startups: readonly Startup[]): string {
   const rows = startups.flatMap((startup) => {
     const { binding, side } = startup;
-    const floor = startups.find((one) => one.binding === binding && one.side === "floor" && side === "real");
+    const floor = startups.find((one) => one.binding === binding && one.side === "floor" && side !== "floor");
     return (["port", "checks"] as const).flatMap((point) => {
       const found = startup[point];
       return found ? [[binding, startPoints[point], side, ...describeReached(found, floor?.[point])]] : [];

@@ -8,6 +8,7 @@ import struct from "google-protobuf/google/protobuf/struct_pb.js";
 import type { JavaScriptValue } from "google-protobuf/google/protobuf/struct_pb.js";
 import providerGrpc from "@pulumi/pulumi/proto/provider_grpc_pb.js";
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
+import { setup as buildStandalone, standalone } from "../test/support/standalone.mts";
 import { median, type Pair, type SideName } from "./measure.ts";
 import { residentMb } from "./processes.ts";
 import type { Workbench } from "./workbench.ts";
@@ -21,10 +22,13 @@ export interface Reached {
   readonly mb: number | undefined;
 }
 
+/** What is started: a side, or the real plugin as its standalone executable. */
+type Started = SideName | "standalone";
+
 /** The costs of a start. */
 export interface Startup {
   readonly binding: Pair["binding"]["name"];
-  readonly side: SideName;
+  readonly side: Started;
   /** Until it has printed its port. */
   readonly port: Reached;
   /** Until it has checked an App and a Machine; undefined for the dynamic binding, whose host has another interface. */
@@ -42,7 +46,11 @@ interface Moment {
 export async function measureStartups(bench: Workbench, pair: Pair): Promise<Startup[]> {
   const { name } = pair.binding;
   // The floor of the dynamic binding has the same host.
-  const sides: readonly SideName[] = name === "dynamic" ? ["real"] : ["floor", "real"];
+  const sides: Started[] = name === "dynamic" ? ["real"] : ["floor", "real"];
+  if (name === "plugin" && standalone !== undefined) {
+    buildStandalone();
+    sides.push("standalone");
+  }
   const found = sides.map((side) => ({ side, ports: [] as Moment[], checks: [] as Moment[] }));
   for (let i = 0; i < times; i++) {
     for (const { side, ports, checks } of found) {
@@ -65,18 +73,23 @@ function reached(moments: readonly Moment[]): Reached {
   return { milliseconds: median(all), all, mb: memory.length > 0 ? median(memory) : undefined };
 }
 
-async function startOnce(bench: Workbench, pair: Pair, side: SideName) {
+function commandOf(bench: Workbench, { binding }: Pair, side: SideName): string {
+  const folder = binding[side].providerFolder(bench);
+  return folder === undefined ? binding.executable : join(folder, binding.executable);
+}
+
+async function startOnce(bench: Workbench, pair: Pair, started: Started) {
   const { signal } = bench;
   signal.throwIfAborted();
-  const folder = pair.binding[side].providerFolder(bench);
-  const command = folder === undefined ? pair.binding.executable : join(folder, pair.binding.executable);
+  const side = started === "standalone" ? "real" : started;
   const { cwd, env } = pair.surroundings(side);
-  const started = performance.now();
+  const command = (started === "standalone" ? standalone : undefined) ?? commandOf(bench, pair, side);
+  const since = performance.now();
   // The address of an engine that does not exist: nothing is called.
   const child = spawn(command, ["127.0.0.1:1"], { cwd, env, stdio: ["ignore", "pipe", "ignore"] });
   const ended = once(child, "exit");
   const now = (): Moment => ({
-    ms: performance.now() - started,
+    ms: performance.now() - since,
     mb: child.pid === undefined ? undefined : residentMb(child.pid),
   });
   try {

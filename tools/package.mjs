@@ -8,8 +8,8 @@ import { setup } from "./setup/index.mjs";
 
 const PACKAGES = ["sdk/nodejs", "sdk/nodejs-plugin", "service", "policy"];
 // An engine downloads the archive of its own platform, also for programs in languages that need no Node.js. So the archives
-// for Linux have the standalone executable. Those for macOS have the script and need Node.js: Apple's systems start only signed
-// executables, which macOS must sign.
+// for Linux have the standalone executable. Those for macOS have the script and need Node.js: macOS starts only signed
+// executables, and no npm package signs one on another system.
 const PLATFORMS = ["darwin-amd64", "darwin-arm64", "linux-amd64", "linux-arm64"];
 const here = `${process.platform}-${process.arch === "arm64" ? "arm64" : "amd64"}`;
 const { version } = JSON.parse(fs.readFileSync(inRoot("sdk/nodejs/package.json"), "utf8"));

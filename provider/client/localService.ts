@@ -4,7 +4,6 @@ import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { homedir } from "node:os";
 import { join } from "node:path";
-import { isSea } from "node:sea";
 import { promisify } from "node:util";
 import { MachinesError, messageOf } from "./errors.ts";
 
@@ -27,6 +26,8 @@ export async function startLocal(): Promise<LocalAccess> {
   } catch {
     return startCommand("machines-service");
   }
+  // Loaded here, because an old Node.js lacks it, and must get as far as its refusal.
+  const { isSea } = await import("node:sea");
   if (!isSea()) return (require("machines-service") as LocalService).startLocal();
   // The service starts on the Node.js that loaded it, and the plugin's standalone executable is none.
   const commands = (require.resolve.paths("machines-service") ?? []).map((dir) => join(dir, ".bin/machines-service"));

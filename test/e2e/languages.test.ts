@@ -1,6 +1,9 @@
-// Programs in Python and Go, run by the real CLI with the generated SDKs.
+// Programs in Python and Go, run by the real CLI with the generated SDKs and the plugin of a release. On Linux, they run without
+// Node.js: PATH has none.
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
-import { send } from "../support/around.ts";
+import { makeApp, send } from "../support/around.ts";
+import { installReleased, pathWithoutNode } from "../support/released.ts";
 import { findRuntime } from "../support/runtimes.ts";
 import { counts, Stack } from "../support/stack.ts";
 import { isWrite, startService, type TestService } from "../support/startService.ts";
@@ -141,6 +144,9 @@ describe.each(
     service = await startService();
     stack = new Stack(inject("installed"), language, "pulumi-machines-plugin", runtime);
     stack.program(program);
+    const { PATH = "" } = stack.env;
+    if (process.platform === "linux") stack.env["PATH"] = pathWithoutNode(PATH, join(stack.dir, ".bin"));
+    await installReleased(stack);
     await stack.init({ "machines:endpoint": service.url, "machines:token": service.token });
     await set(settings);
   });
@@ -217,6 +223,13 @@ describe.each(
       );
     }
     expect(service.requests.slice(before).filter(isWrite)).toEqual([]);
+  });
+
+  test("an existing object is imported", async () => {
+    await makeApp(service, "existing");
+    const options = ["--yes", "--protect=false", "--generate-code=false"];
+    await stack.ok("import", "machines:index:App", "imported", "existing", ...options);
+    expect(stack.state()["imported"]?.id).toBe("existing");
   });
 
   test("destroy leaves the service empty", async () => {

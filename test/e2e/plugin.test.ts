@@ -8,6 +8,7 @@ import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { makeApp, makeMachine, makeVolume, send } from "../support/around.ts";
 import { startPlugin } from "../support/plugin.ts";
+import { installReleased } from "../support/released.ts";
 import { collected, counts, Stack, type Ran } from "../support/stack.ts";
 import { startService, type TestService } from "../support/startService.ts";
 import { thoroughDescribe } from "../support/thorough.ts";
@@ -282,21 +283,10 @@ describe("a plugin in Pulumi's own folder", () => {
       const stack = new Stack(inject("installed"), "kept", plugin);
       stack.env["PULUMI_IGNORE_AMBIENT_PLUGINS"] = "true"; // the clone's own plugin is on the PATH of npm scripts
       writeFileSync(join(stack.dir, "Pulumi.yaml"), "name: kept\nruntime: nodejs\n");
-      const platform = `${process.platform}-${process.arch === "arm64" ? "arm64" : "amd64"}.tar.gz`;
-      const archive = readdirSync("packages").find((name) => name.endsWith(platform)) ?? "";
-      const version = /-v(.+?)-/.exec(archive)?.[1] ?? "";
       await stack.init({ "machines:endpoint": service.url, "machines:token": service.token });
       stack.program(`${start}new machines.App("shop");`);
       expect(await stack.fails("preview"), "not there yet").toMatch(/machines/);
-      await stack.ok(
-        "plugin",
-        "install",
-        "resource",
-        "machines",
-        version,
-        "--file",
-        join(process.cwd(), "packages", archive),
-      );
+      const { version } = await installReleased(stack);
       expect(counts(await stack.up())).toEqual({ created: 2 });
       expect(await stack.ok("plugin", "ls")).toMatch(
         new RegExp(`machines +resource +${version.replaceAll(".", "\\.")}`),

@@ -66,7 +66,9 @@ test("the script says what is missing if there is no Node.js", async () => {
   const started = promisify(execFile)(join(copy, "pulumi-resource-machines"), [], { env });
   await expect(started).rejects.toMatchObject({
     code: 1,
-    stderr: expect.stringMatching(/^pulumi-resource-machines needs Node.js 22.19 or later, and there is no `node` on PATH: .*\n$/),
+    stderr: expect.stringMatching(
+      /^pulumi-resource-machines needs Node.js 22.19 or later, and there is no `node` on PATH: .*\n$/,
+    ),
   });
 });
 

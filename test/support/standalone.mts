@@ -6,8 +6,7 @@ const platform = `linux-${process.arch === "arm64" ? "arm64" : "amd64"}`;
 const folder = join(import.meta.dirname, "../../node_modules/.cache/pulumi-machines/standalone", platform);
 
 /** Its path; undefined where there is none. */
-export const standalone =
-  process.platform === "linux" ? join(folder, "plugin/pulumi-resource-machines") : undefined;
+export const standalone = process.platform === "linux" ? join(folder, "plugin/pulumi-resource-machines") : undefined;
 
 /** Builds it. */
 export function setup(): void {

@@ -65,7 +65,7 @@ export function registryPages(root: string, version: string): Readonly<Record<st
       `| Go | [\`github.com/pulumi-machines/pulumi-machines/sdk/go/machines\`](${homepage}/tree/main/sdk/go/machines) |`,
       "| Java, .NET, YAML | `pulumi package add machines` |",
       "",
-      "The plugin needs Node.js 22.19 or newer. Pulumi installs it with the package.",
+      "Pulumi installs the plugin with the package. On macOS, and in the npm package, the plugin needs Node.js 22.19 or newer.",
       "",
       "## Configuration",
       "",
