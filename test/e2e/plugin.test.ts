@@ -1,7 +1,7 @@
 // Features of the plugin only, with the real CLI: import, several endpoints in one program, switching to the plugin, and
 // running from Pulumi's plugin folder.
 import { spawn } from "node:child_process";
-import { cpSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
