@@ -7,8 +7,12 @@ const loaded = new Map();
 
 /** Compiles a file of the bundle. Compiled code that does not fit this process is ignored. */
 function compile(name, code, cachedData) {
-  const options = { filename: name, cachedData, produceCachedData: cachedData === undefined && !sea.isSea() };
-  return vm.compileFunction(code, ["exports", "require", "__dirname"], options);
+  return vm.compileFunction(code, ["exports", "require", "__dirname"], {
+    filename: name,
+    cachedData,
+    produceCachedData: !sea.isSea(),
+    importModuleDynamically: vm.constants.USE_MAIN_CONTEXT_DEFAULT_LOADER, // for modules of Node.js
+  });
 }
 
 function load(name) {
