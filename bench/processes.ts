@@ -69,6 +69,12 @@ export function residentMb(pid: number): number | undefined {
   return kilobytes === undefined ? undefined : Math.round(Number(kilobytes) / 1024);
 }
 
+/** Processor time of a process in milliseconds; undefined if it is unknown. */
+export function processorMs(pid: number): number | undefined {
+  const stat = statOf(pid);
+  return stat && stat.cpu * 1000;
+}
+
 /** The CLI starts language hosts and providers; language hosts start programs. */
 function roleOf(name: string, parent: Role | undefined): Role {
   if (parent === undefined) return "pulumi";

@@ -169,7 +169,7 @@ export function describeStartups(startups: readonly Startup[]): string {
       return found ? [[binding, startPoints[point], side, ...describeReached(found, floor?.[point])]] : [];
     });
   });
-  const head = ["", "", "", "median", "all", "ratio", "resident", "ratio"];
+  const head = ["", "", "", "median", "all", "ratio", "processor time", "ratio", "resident", "ratio"];
   return [
     `From the provider's start; the aim is at most ${startAim.toFixed(2)} of the floor`,
     table([head, ...rows]),
@@ -178,13 +178,15 @@ export function describeStartups(startups: readonly Startup[]): string {
 
 const startPoints = { port: "to its port", checks: "until an App and a Machine are checked" };
 
-function describeReached({ milliseconds, all, mb }: Reached, floor: Reached | undefined): string[] {
+function describeReached({ milliseconds, all, processor, mb }: Reached, floor: Reached | undefined): string[] {
   const ratio = (value: number | undefined, base: number | undefined): string =>
     value === undefined || base === undefined ? "" : (value / base).toFixed(2);
   return [
     `${milliseconds} ms`,
     `${Math.min(...all)} to ${Math.max(...all)}`,
     ratio(milliseconds, floor?.milliseconds),
+    processor === undefined ? "" : `${Math.round(processor)} ms`,
+    ratio(processor, floor?.processor),
     mb === undefined ? "" : `${mb} MB`,
     ratio(mb, floor?.mb),
   ];

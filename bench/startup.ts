@@ -10,7 +10,7 @@ import providerGrpc from "@pulumi/pulumi/proto/provider_grpc_pb.js";
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import { setup as buildStandalone, standalone } from "../test/support/standalone.mts";
 import { median, type Pair, type SideName } from "./measure.ts";
-import { residentMb } from "./processes.ts";
+import { processorMs, residentMb } from "./processes.ts";
 import type { Workbench } from "./workbench.ts";
 
 /** The state of a provider at a time after its start. */
@@ -18,6 +18,8 @@ export interface Reached {
   /** The median and all values. */
   readonly milliseconds: number;
   readonly all: readonly number[];
+  /** Milliseconds of processor time until then; undefined if it is unknown. */
+  readonly processor: number | undefined;
   /** Resident memory at that time; undefined if it is unknown. */
   readonly mb: number | undefined;
 }
@@ -39,6 +41,7 @@ const times = 9;
 
 interface Moment {
   readonly ms: number;
+  readonly processor: number | undefined;
   readonly mb: number | undefined;
 }
 
@@ -69,8 +72,13 @@ export async function measureStartups(bench: Workbench, pair: Pair): Promise<Sta
 
 function reached(moments: readonly Moment[]): Reached {
   const all = moments.map(({ ms }) => Math.round(ms));
-  const memory = moments.flatMap(({ mb }) => mb ?? []);
-  return { milliseconds: median(all), all, mb: memory.length > 0 ? median(memory) : undefined };
+  const known = (values: readonly number[]) => (values.length > 0 ? median(values) : undefined);
+  return {
+    milliseconds: median(all),
+    all,
+    processor: known(moments.flatMap(({ processor }) => processor ?? [])),
+    mb: known(moments.flatMap(({ mb }) => mb ?? [])),
+  };
 }
 
 function commandOf(bench: Workbench, { binding }: Pair, side: SideName): string {
@@ -90,6 +98,7 @@ async function startOnce(bench: Workbench, pair: Pair, started: Started) {
   const ended = once(child, "exit");
   const now = (): Moment => ({
     ms: performance.now() - since,
+    processor: child.pid === undefined ? undefined : processorMs(child.pid),
     mb: child.pid === undefined ? undefined : residentMb(child.pid),
   });
   try {
