@@ -17,6 +17,8 @@ export interface FieldMeta {
   readonly spellings?: Readonly<Record<string, string>>;
   /** The value never appears in plain text in state, logs, errors or diffs. */
   readonly secret?: boolean;
+  /** The value is sent and never stored, not even as a secret. */
+  readonly writeOnly?: WriteOnly;
   /** The value may contain a secret marked by the program: errors never quote it. */
   readonly sensitive?: boolean;
   /** The text may be as long as a body: contents of a file, or a command's input. */
@@ -29,6 +31,16 @@ export interface FieldMeta {
   readonly typeName?: string;
   /** Why the field should no longer be used. */
   readonly deprecationMessage?: string;
+}
+
+/** How a program gives a value that is never stored. */
+export interface WriteOnly {
+  /** The input that the program can give instead, which is stored. */
+  readonly insteadOf: string;
+  /** The input whose change writes the value again, because no diff sees the value. */
+  readonly version: string;
+  /** Whether one of the two values is required. */
+  readonly isRequired: boolean;
 }
 
 /** A required field. */

@@ -1370,16 +1370,22 @@ export interface AppOutputs {
 export interface AppSecretsInputs {
   /** App that gets the secrets: the `id` of an App. Changing it replaces the AppSecrets. */
   app: string;
-  /** Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. */
+  /** Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. The state keeps it, encrypted. */
   values?: { [key: string]: string } | undefined;
+  /** Write-only form of `values`, given instead of it: it is sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valuesVersion` to write it. */
+  valuesWo?: { [key: string]: string } | undefined;
+  /** Version of `valuesWo`; a change writes `valuesWo` again. Only with `valuesWo`; 0 when left out. */
+  valuesVersion?: number | undefined;
 }
 
 /** What the stack holds of a AppSecrets: its inputs, and what the service decided. */
 export interface AppSecretsOutputs {
   /** App that gets the secrets: the `id` of an App. Changing it replaces the AppSecrets. */
   app: string;
-  /** Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. */
-  values: { [key: string]: string };
+  /** Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. The state keeps it, encrypted. */
+  values?: { [key: string]: string } | undefined;
+  /** Version of `valuesWo`; a change writes `valuesWo` again. Only with `valuesWo`; 0 when left out. */
+  valuesVersion?: number | undefined;
   /** Version of the App's secrets after the last change by this resource. A Machine with it as `minSecretsVersion` gets these values. 0 after an import, until the first change. */
   version: number;
   /** Digest of each value as it was written, by name. Secret: a value that is easy to guess could be found by its digest. */
@@ -1454,8 +1460,12 @@ export interface CustomCertificateInputs {
   hostname: string;
   /** PEM of the certificate, followed by the certificates that lead to its root. Changing it uploads it in place of the old one. */
   fullchain: string;
-  /** PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. */
-  privateKey: string;
+  /** PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. The state keeps it, encrypted. Required, unless there is a `privateKeyWo`. */
+  privateKey?: string | undefined;
+  /** Write-only form of `privateKey`, given instead of it: it is sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `privateKeyVersion` to write it. */
+  privateKeyWo?: string | undefined;
+  /** Version of `privateKeyWo`; a change writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out. */
+  privateKeyVersion?: number | undefined;
 }
 
 /** What the stack holds of a CustomCertificate: its inputs, and what the service decided. */
@@ -1466,8 +1476,10 @@ export interface CustomCertificateOutputs {
   hostname: string;
   /** PEM of the certificate, followed by the certificates that lead to its root. Changing it uploads it in place of the old one. */
   fullchain: string;
-  /** PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. */
-  privateKey: string;
+  /** PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. The state keeps it, encrypted. Required, unless there is a `privateKeyWo`. */
+  privateKey?: string | undefined;
+  /** Version of `privateKeyWo`; a change writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out. */
+  privateKeyVersion?: number | undefined;
   /** `active`, `pending_validation` or `pending_ownership`; any other: still being issued. */
   status?: string | undefined;
   /** Whether the DNS leads to the App. */
@@ -2068,8 +2080,12 @@ export interface SecretInputs {
   app: string;
   /** Name, 1 to 255 letters, digits and `_`. Changing it replaces the secret. */
   name: string;
-  /** The value; it may be empty. */
-  value: string;
+  /** The value; it may be empty. The state keeps it, encrypted. Required, unless there is a `valueWo`. */
+  value?: string | undefined;
+  /** Write-only form of `value`, given instead of it: it is sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valueVersion` to write it. */
+  valueWo?: string | undefined;
+  /** Version of `valueWo`; a change writes `valueWo` again. Only with `valueWo`; 0 when left out. */
+  valueVersion?: number | undefined;
 }
 
 /** What the stack holds of a Secret: its inputs, and what the service decided. */
@@ -2078,8 +2094,10 @@ export interface SecretOutputs {
   app: string;
   /** Name, 1 to 255 letters, digits and `_`. Changing it replaces the secret. */
   name: string;
-  /** The value; it may be empty. */
-  value: string;
+  /** The value; it may be empty. The state keeps it, encrypted. Required, unless there is a `valueWo`. */
+  value?: string | undefined;
+  /** Version of `valueWo`; a change writes `valueWo` again. Only with `valueWo`; 0 when left out. */
+  valueVersion?: number | undefined;
   /** Digest of the value. Secret: a value that is easy to guess could be found by its digest. */
   digest?: string | undefined;
   /** Version of the App's secrets after the last change by this resource. A Machine with it as `minSecretsVersion` gets this value. 0 after an import, until the first change. */

@@ -7,6 +7,7 @@ import { createExactlyOnce } from "../core/exactlyOnce.ts";
 import { isAmbiguous } from "../client/errors.ts";
 import { pathId } from "../core/ids.ts";
 import { defineResource, type Problem } from "../core/resource.ts";
+import { secretInput, valueToSend } from "../core/writeOnly.ts";
 import { entryOf, facts, factsOf, holds, ofHostname, ofKind, removeKind, type Detail } from "./hostnameCertificates.ts";
 import { listHostnames } from "./hostnameCertificates.ts";
 
@@ -16,10 +17,10 @@ const inputs = z.object({
     z.string(),
     "PEM of the certificate, followed by the certificates that lead to its root. Changing it uploads it in place of the old one.",
   ),
-  privateKey: required(
+  ...secretInput(
+    "privateKey",
     z.string(),
     "PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones.",
-    { secret: true },
   ),
 });
 
@@ -30,7 +31,7 @@ const outputs = z.object({
 });
 
 type Inputs = z.output<typeof inputs>;
-const byUpload = ["fullchain", "privateKey"] as const;
+const byUpload = ["fullchain", "privateKey", "privateKeyVersion"] as const;
 
 const toLive = (app: string, hostname: string, detail: Detail) => ({
   app,
@@ -65,9 +66,10 @@ export const customCertificate = defineResource({
     { needs: ["fullchain"], ask: ({ fullchain }, api) => Promise.resolve(datesProblem(fullchain, api.clock.now())) },
   ],
 
-  async create({ inputs: { app, hostname, ...files }, owner, ...call }) {
+  async create({ inputs: { app, ...files }, owner, ...call }) {
     const { api } = call;
-    const send = () => api.certificates.createCustom({ appName: app, body: { hostname, ...files } });
+    const { hostname } = files;
+    const send = () => api.certificates.createCustom({ appName: app, body: bodyOf(files) });
     const created = await createExactlyOnce(call, {
       ...ofKind(api, "CustomCertificate", { appName: app, hostname }),
       createdAt: (found) => entryOf(found, "custom")?.createdAt,
@@ -91,15 +93,19 @@ export const customCertificate = defineResource({
     return { ...found, fullchain: isAnother ? null : undefined };
   },
 
-  async update({ id, inputs: { fullchain, privateKey }, api }) {
-    return toLive(id.app, id.hostname, await upload(api, id.app, { hostname: id.hostname, fullchain, privateKey }));
+  async update({ id: { app, hostname }, inputs, api }) {
+    return toLive(app, hostname, await upload(api, app, bodyOf({ ...inputs, hostname })));
   },
 
   delete: ({ id, api }) => removeKind(api, { appName: id.app, hostname: id.hostname }, "custom"),
 });
 
+const bodyOf = ({ hostname, fullchain, privateKey, privateKeyWo }: Omit<Inputs, "app">) => ({
+  ...{ hostname, fullchain, privateKey: valueToSend("privateKey", privateKeyWo, privateKey) },
+});
+
 /** Uploads; repeats after a lost answer, because the same upload only replaces itself. */
-async function upload(api: Api, appName: string, body: Pick<Inputs, "hostname" | "fullchain" | "privateKey">) {
+async function upload(api: Api, appName: string, body: ReturnType<typeof bodyOf>) {
   try {
     return await api.certificates.createCustom({ appName, body });
   } catch (error) {
@@ -109,23 +115,23 @@ async function upload(api: Api, appName: string, body: Pick<Inputs, "hostname" |
 }
 
 /** Problems of an upload that do not depend on the time. No message quotes the private key. */
-function uploadProblems({ fullchain, privateKey, hostname }: Partial<Inputs>): readonly Problem[] {
+function uploadProblems({ fullchain, hostname, ...keys }: Partial<Inputs>): readonly Problem[] {
+  const name = keys.privateKeyWo === undefined ? "privateKey" : "privateKeyWo";
+  const privateKey = keys[name];
   const problem = (path: keyof Inputs, message: string, about: readonly string[] = [path]) => [
     { path: [path], message, about },
   ];
   const key = privateKey === undefined ? undefined : privateKeyIn(privateKey);
   if (privateKey !== undefined && !key)
-    return problem("privateKey", "is not a private key in PEM, or is encrypted; it must have no passphrase");
+    return problem(name, "is not a private key in PEM, or is encrypted; it must have no passphrase");
   if (fullchain === undefined) return [];
   const chain = certificatesIn(fullchain);
   const [own] = chain ?? [];
   if (!chain || !own) return problem("fullchain", "is not a chain of certificates in PEM");
   const matching = key ? chain.findIndex((certificate) => certificate.checkPrivateKey(key)) : 0;
   if (matching > 0)
-    return problem("fullchain", `begins with another certificate; that of the private key is number ${matching + 1}`, [
-      ...byUpload,
-    ]);
-  if (matching < 0) return problem("privateKey", "does not match the certificate", [...byUpload]);
+    return problem("fullchain", `begins with another certificate; that of the private key is number ${matching + 1}`, ["fullchain", name]);
+  if (matching < 0) return problem(name, "does not match the certificate", ["fullchain", name]);
   const broken = chain.findIndex((certificate, i) => {
     const next = chain[i + 1];
     return next !== undefined && !(certificate.checkIssued(next) && certificate.verify(next.publicKey));

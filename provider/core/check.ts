@@ -19,6 +19,7 @@ import {
   type Values,
 } from "./resource.ts";
 import { greatestOf, hasInputs, hasUnknown, located, pathText, same, UNKNOWN, withoutUndefined } from "./values.ts";
+import { completeWriteOnly, withoutWriteOnly } from "./writeOnly.ts";
 
 /** Result of a check: the inputs that the engine keeps, and their problems. */
 export interface Checked {
@@ -61,6 +62,7 @@ export function check(resource: Resource, olds: Values, news: Values, around: Su
     });
   // The engine checks the inputs of a replacement without the inputs before.
   const isMade = hasInputs(olds);
+  problems.push(...completeWriteOnly(resource, olds, inputs, isMade));
   const unread = new Set(isMade ? neverRead(resource, olds) : []);
   fillAndCheck(resource.inputFields, inputs, { problems, warnings, isSecret: around.isSecret, unread });
   for (const { path, message } of warnings) around.warn?.(`${resource.name} ${pathText(path)}: ${message}`);
@@ -93,8 +95,9 @@ export function check(resource: Resource, olds: Values, news: Values, around: Su
     left: computedLeft(resource, inputs),
   }) as Context;
   if (Object.keys(context).length > 0) inputs[CONTEXT] = context;
+  // Without an owner there is no state, and no memory of the run could find the values again.
   return {
-    inputs,
+    inputs: given.owner === undefined ? inputs : withoutWriteOnly(resource, inputs),
     problems: problems.map(({ path, message }) => located(path, message)),
     refusedChanges: new Map(refused.map(({ path, message }) => [String(path[0]), located(path, message)])),
   };

@@ -137,7 +137,7 @@ export async function create(resource: Resource, inputs: Values, caller: Caller)
     return { id, state };
   };
   try {
-    return found(await resource.create({ ...call, inputs: forHandler(resource, inputs), owner }));
+    return found(await resource.create({ ...call, inputs: toSend(run, resource, inputs), owner }));
   } catch (error) {
     if (!(error instanceof PartialStateError)) throw withForce(run, resource, owner, error);
     const { id, state } = found(error.live);
@@ -311,7 +311,7 @@ async function change(resource: Resource, id: string, old: Values, inputs: Value
       await resource.update({
         ...call,
         id: parts,
-        inputs: forHandler(resource, inputs),
+        inputs: toSend(caller.run, resource, inputs),
         old: forHandler(resource, old),
         unfinished: contextOf(old).unfinished ?? false,
         owner,
@@ -391,10 +391,11 @@ const outputsOf = (resource: Resource, state: Values): Values =>
 const noLongerSet = (resource: Resource, old: Values, inputs: Values): Values =>
   Object.fromEntries(Object.entries(old).filter(([name]) => isComputed(resource, name) && inputs[name] === undefined));
 
-/** Builds the state from inputs and outputs: live values in the program's spelling; behaviour and write-only inputs unchanged. */
+/** Builds the state from inputs and outputs: live values in the program's spelling; behaviour inputs, and inputs that no read returns, unchanged. */
 function stateFrom(resource: Resource, written: Values, live: Values, context: Context): Values {
   const state: Values = {};
   for (const [name, field] of Object.entries(resource.inputFields)) {
+    if (field.meta.writeOnly) continue;
     const reported = kindOf(field) !== "behaviour" && live[name] !== undefined;
     const before = written[name] ?? field.default;
     if (live[name] === null) continue;
@@ -421,6 +422,10 @@ function forHandler(resource: Resource, values: Values): Values {
       }),
   );
 }
+
+/** The inputs of a create or an update, with those that the engine does not store. */
+const toSend = (run: Run, resource: Resource, inputs: Values): Values =>
+  forHandler(resource, { ...inputs, ...run.writeOnlyOf(contextOf(inputs).owner) });
 
 function callOf(
   resource: Resource,

@@ -2,6 +2,7 @@
 import { diff, isSent, matches } from "./diff.ts";
 import { CONTEXT, contextOf, kindOf, type Resource, type Values } from "./resource.ts";
 import { UNKNOWN, withoutUndefined } from "./values.ts";
+import { withoutWriteOnly } from "./writeOnly.ts";
 
 /** The predicted state, with {@link UNKNOWN} where only the run decides. */
 export interface Previewed {
@@ -18,7 +19,7 @@ export function previewCreate(resource: Resource, inputs: Values): Previewed {
   // Generated again when the create runs, unless the engine uses a saved plan.
   if (resource.autoname && contextOf(inputs).autonamed) state[resource.autoname.property] = UNKNOWN;
   const known = resource.id.parts.every((part) => typeof state[part] === "string" && state[part] !== UNKNOWN);
-  return { id: known ? resource.id.render(state) : undefined, state: withContext(state, inputs) };
+  return { id: known ? resource.id.render(state) : undefined, state: asStored(resource, state, inputs) };
 }
 
 /** An omitted input that is never read from the service stays out of the state. */
@@ -45,8 +46,10 @@ export function previewUpdate(resource: Resource, old: Values, inputs: Values): 
   for (const name of Object.keys(resource.outputFields)) {
     if (inputs[name] === undefined) state[name] = moves(name) ? UNKNOWN : old[name];
   }
-  return withContext(state, inputs);
+  return asStored(resource, state, inputs);
 }
 
-const withContext = (state: Values, inputs: Values): Values =>
-  withoutUndefined(inputs[CONTEXT] === undefined ? state : { ...state, [CONTEXT]: inputs[CONTEXT] });
+const asStored = (resource: Resource, state: Values, inputs: Values): Values =>
+  withoutUndefined(
+    withoutWriteOnly(resource, inputs[CONTEXT] === undefined ? state : { ...state, [CONTEXT]: inputs[CONTEXT] }),
+  );

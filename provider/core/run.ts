@@ -28,7 +28,9 @@ import {
   type UsedAlone,
   type Values,
 } from "./resource.ts";
+import { leavesIn, type Leaf } from "./redaction.ts";
 import { hasInputs, UNKNOWN } from "./values.ts";
+import { writeOnlyIn } from "./writeOnly.ts";
 
 /** A resource that the program declares in this run, and whose inputs the engine has sent to check. */
 interface Declared {
@@ -443,6 +445,17 @@ export class Run implements RunInfo {
   /** The inputs of a resource in the current program, if its check has begun. */
   inputsInProgram(owner: string): Values | undefined {
     return this.#declaredBy(owner)?.inputs;
+  }
+
+  /** The values that the program gives a resource and that are not stored. They are not in the inputs that check returned. */
+  writeOnlyOf(owner: string | undefined): Values {
+    const known = this.#declaredBy(owner);
+    return known ? writeOnlyIn(known.resource, known.inputs) : {};
+  }
+
+  /** Every text and number that the program gives and that is not stored, so that no message quotes one. */
+  writeOnlyLeaves(): readonly Leaf[] {
+    return [...this.#declared.values()].flatMap(({ resource, inputs }) => leavesIn(writeOnlyIn(resource, inputs)));
   }
 
   /** Counts a deletion in an App or a cluster as running. @returns a function that ends the count */

@@ -45,7 +45,7 @@ const cleaner =
   (fields: Readonly<Record<string, Field>>, ...known: readonly Values[]): Clean =>
   (text) =>
     hide(
-      known.flatMap((values) => withheld(fields, values)),
+      [...known.flatMap((values) => withheld(fields, values)), ...run.writeOnlyLeaves()],
       text,
       6,
     );

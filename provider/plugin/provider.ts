@@ -22,8 +22,7 @@ import {
   warnOf,
   type Caller,
 } from "../core/lifecycle.ts";
-import { processJournal } from "../core/journal.ts";
-import { formerOwnersIn, Run } from "../core/run.ts";
+import { formerOwnersIn, type Run } from "../core/run.ts";
 import { didYouMean } from "../../api/didYouMean.ts";
 import { ownerOf } from "../core/owner.ts";
 import { previewCreate, previewUpdate } from "../core/preview.ts";
@@ -67,6 +66,8 @@ export interface Host {
   readonly schema: () => string;
   /** A message about a request, as its user may see it. */
   readonly wording: Wording;
+  /** The memory of the engine's run. */
+  readonly run: Run;
 }
 
 /** Words a message about a request: without its secrets, and with the names of the program's language. */
@@ -95,9 +96,8 @@ export interface Provider {
 }
 
 /** Creates the provider of one process; the engine starts one for every configuration. */
-export function createProvider({ engine, schema, wording }: Host): Provider {
+export function createProvider({ engine, schema, wording, run }: Host): Provider {
   let cancelled = new AbortController();
-  const run = new Run(() => processJournal((message) => engine.warn("", message)));
   let configured: Config | undefined;
   /** Does work with the configuration, which may be one that the last `up` stored. */
   let configuredAs: <T>(subject: string, work: () => Promise<T>) => Promise<T> = (_, work) => work();

@@ -12,21 +12,26 @@ export interface Telling {
   getProperties?(): Struct | undefined;
 }
 
-/** Removes all secrets of a request from a text. */
-export const withoutSecretsOf = (request: Telling, text: string): string =>
+/** Removes all secrets of a request from a text, and `others` that no request repeats. */
+export const withoutSecretsOf = (request: Telling, text: string, others: readonly Leaf[] = []): string =>
   withoutSecrets(
     [request.getArgs?.(), request.getInputs?.(), request.getNews?.(), request.getOlds?.(), request.getProperties?.()],
     text,
+    others,
   );
 
-/** Removes all secrets in property structs from a text. */
-export function withoutSecrets(structs: readonly (Struct | undefined)[], text: string): string {
+/** Removes all secrets in property structs, and others, from a text. */
+export function withoutSecrets(
+  structs: readonly (Struct | undefined)[],
+  text: string,
+  others: readonly Leaf[] = [],
+): string {
   const leaves = structs.flatMap((message) => {
     const { values, marks } = decode(message);
     return secretLeaves(values, marks);
   });
   // Like the engine: a secret of one or two letters would remove every such letter.
-  return hide(leaves, text, 3);
+  return hide([...leaves, ...others], text, 3);
 }
 
 function secretLeaves(value: unknown, marks: Marks | undefined): Leaf[] {

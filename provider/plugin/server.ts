@@ -6,6 +6,8 @@ import { getAsset, isSea } from "node:sea";
 import grpc from "@grpc/grpc-js";
 import providerGrpc from "@pulumi/pulumi/proto/provider_grpc_pb.js";
 import type * as rpc from "@pulumi/pulumi/proto/provider_pb.js";
+import { processJournal } from "../core/journal.ts";
+import { Run } from "../core/run.ts";
 import { engineLog } from "./engine.ts";
 import { failureOf } from "./failure.ts";
 import { runtimeOf } from "./language.ts";
@@ -37,13 +39,10 @@ export async function serve(args: readonly string[], folder: string): Promise<vo
   let runtime: string | undefined;
   const tracing = startTracing(() => versionIn(schema()));
   const known = Promise.all([runtimeOf(process.cwd()).then((found) => (runtime = found)), tracing]);
+  const run = new Run(() => processJournal((message) => engine.warn("", message)));
   const wording: Wording = (request, message) =>
-    spelled(runtime, fieldsOf(request), withoutSecretsOf(request, message));
-  const provider = createProvider({
-    engine,
-    wording,
-    schema,
-  });
+    spelled(runtime, fieldsOf(request), withoutSecretsOf(request, message, run.writeOnlyLeaves()));
+  const provider = createProvider({ engine, wording, schema, run });
 
   const working = new Set<Promise<unknown>>();
   const server = new grpc.Server({ "grpc.max_receive_message_length": -1, "grpc.max_send_message_length": -1 });

@@ -4,17 +4,19 @@ import { appName, secretName } from "../../api/names.ts";
 import { optional, required } from "../../api/schema.ts";
 import { pathId } from "../core/ids.ts";
 import { defineResource } from "../core/resource.ts";
+import { secretInput } from "../core/writeOnly.ts";
 import { givingUp, isAsWritten, secretClaim, secretsByName, takenOver, writeSecrets } from "./digests.ts";
+import type { WrittenHere } from "./digests.ts";
 
 const inputs = z.object({
   app: required(appName, "App that gets the secrets: the `id` of an App. Changing it replaces the AppSecrets.", {
     format: "reference",
   }),
-  values: z.record(secretName, z.string()).default({}).meta({
-    secret: true,
-    description:
-      "Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are.",
-  }),
+  ...secretInput(
+    "values",
+    z.record(secretName, z.string()).optional(),
+    "Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are.",
+  ),
 });
 
 const outputs = z.object({
@@ -30,8 +32,15 @@ const outputs = z.object({
   updatedAt: optional(z.string(), "RFC 3339 time of the last change by this resource."),
 });
 
+type State = Partial<z.output<typeof inputs> & z.output<typeof outputs>>;
+const byValues = ["values", "valuesVersion"] as const;
+
+const writtenBy = ({ digests = {}, values = {}, valuesVersion, updatedAt }: State): WrittenHere => ({
+  ...{ digests, values, isWriteOnly: valuesVersion !== undefined, updatedAt },
+});
+
 /** Names that a state owns: those it wrote, and those it would have written if others had not changed them. */
-const ownedNames = (state: { values?: object | undefined; digests?: object | undefined }): string[] => [
+const ownedNames = (state: State): string[] => [
   ...new Set([...Object.keys(state.digests ?? {}), ...Object.keys(state.values ?? {})]),
 ];
 
@@ -49,37 +58,43 @@ export const appSecrets = defineResource({
   partOf: "App",
   replaceOn: ["app"],
   uniqueBy: ["app"],
-  claims: ({ app, values = {} }) =>
+  claims: ({ app, values = {}, valuesWo = values }) =>
     Object.fromEntries(
-      Object.entries(values).flatMap(([name, value]) => Object.entries(secretClaim(app, name, value))),
+      Object.entries(valuesWo).flatMap(([name, value]) => Object.entries(secretClaim(app, name, value))),
     ),
-  dependsOn: { version: ["values"], digests: ["values"], updatedAt: ["values"] },
+  dependsOn: { version: byValues, digests: byValues, updatedAt: byValues },
 
-  async create({ inputs: { app, values }, api, warn }) {
+  async create({ inputs: { app, values = {}, valuesWo = values }, api, warn }) {
     const existing = await secretsByName(api, app);
-    const adopted = Object.keys(values).filter((name) => existing.has(name));
+    const adopted = Object.keys(valuesWo).filter((name) => existing.has(name));
     if (adopted.length > 0) warn(takenOver(app, adopted));
-    return { app, ...(await writeSecrets(api, app, values)) };
+    return { app, ...(await writeSecrets(api, app, valuesWo)) };
   },
 
   async read({ id, state, api }) {
     const live = await secretsByName(api, id.app);
-    const digests = state?.digests ?? {};
-    const kept = Object.entries(state?.values ?? {}).filter(([name]) => isAsWritten(digests[name], live.get(name)));
-    const { version = 0, updatedAt } = state ?? {};
-    return { app: id.app, values: Object.fromEntries(kept), version, digests, updatedAt };
+    const { digests = {}, values, version = 0, updatedAt } = state ?? {};
+    const isKept = (name: string): boolean => isAsWritten(digests[name], live.get(name));
+    return {
+      app: id.app,
+      values: values && Object.fromEntries(Object.entries(values).filter(([name]) => isKept(name))),
+      // The missing version, which the program gives, shows as changed.
+      valuesVersion: Object.keys(digests).every(isKept) ? undefined : null,
+      ...{ version, digests, updatedAt },
+    };
   },
 
-  async update({ id, inputs: { values }, old, api, warn, otherClaimant }) {
+  async update({ id, inputs: { values = {}, valuesWo }, old, api, warn, otherClaimant }) {
+    const wanted = valuesWo ?? values;
     const owned = ownedNames(old);
-    const added = Object.keys(values).filter((name) => !owned.includes(name));
-    const dropped = owned.filter((name) => !Object.hasOwn(values, name));
+    const added = Object.keys(wanted).filter((name) => !owned.includes(name));
+    const dropped = owned.filter((name) => !Object.hasOwn(wanted, name));
     const live = added.length + dropped.length > 0 ? await secretsByName(api, id.app) : new Map<string, never>();
     const adopted = added.filter((name) => live.has(name));
     if (adopted.length > 0) warn(takenOver(id.app, adopted));
-    const given = givingUp({ app: id.app, names: dropped, live, written: old }, { warn, otherClaimant });
-    // Unchanged secrets are left out of the request: they would only get a newer time of change.
-    const changed = Object.entries(values).filter(([name, value]) => old.values[name] !== value);
+    const given = givingUp({ app: id.app, names: dropped, live, written: writtenBy(old) }, { warn, otherClaimant });
+    // Unchanged secrets are left out of the request: they would only get a newer time of change. Write-only ones are unknown.
+    const changed = Object.entries(wanted).filter(([name, value]) => valuesWo || old.values?.[name] !== value);
     const { version, updatedAt } = old;
     const written =
       changed.length + Object.keys(given).length > 0
@@ -89,7 +104,7 @@ export const appSecrets = defineResource({
     return {
       version: written.version,
       updatedAt: written.updatedAt ?? updatedAt,
-      digests: Object.fromEntries(digests.filter(([name]) => Object.hasOwn(values, name))),
+      digests: Object.fromEntries(digests.filter(([name]) => Object.hasOwn(wanted, name))),
     };
   },
 
@@ -97,8 +112,7 @@ export const appSecrets = defineResource({
     const names = ownedNames(state);
     if (names.length === 0) return;
     const live = await secretsByName(api, id.app);
-    const { digests = {}, values = {}, updatedAt } = state;
-    const given = givingUp({ app: id.app, names, live, written: { digests, values, updatedAt } }, call);
+    const given = givingUp({ app: id.app, names, live, written: writtenBy(state) }, call);
     if (Object.keys(given).length > 0) await writeSecrets(api, id.app, given);
   },
 });

@@ -27,6 +27,8 @@ export interface WrittenHere {
   readonly digests: Readonly<Record<string, string | undefined>>;
   /** The values, if they are known here. */
   readonly values: Readonly<Record<string, string | undefined>>;
+  /** Whether it wrote values that its state does not have. */
+  readonly isWriteOnly?: boolean;
   /** RFC 3339 time of it; absent in states of older versions. */
   readonly updatedAt?: string | undefined;
 }
@@ -64,7 +66,8 @@ export function givingUp(
     }
     const by = `${JSON.stringify(claimant.name)} of this program sets it`;
     const before = written.values[name];
-    if (isForeign || before === undefined || before === claimant.value) {
+    const isOurs = !isForeign && (before !== undefined || written.isWriteOnly);
+    if (!isOurs || before === claimant.value) {
       warn(`${stays}${by}.`);
       return undefined;
     }

@@ -6,6 +6,7 @@ import type { Api } from "../client/api.ts";
 import { orUndefined } from "../client/existence.ts";
 import { pathId } from "../core/ids.ts";
 import { defineResource } from "../core/resource.ts";
+import { secretInput, valueToSend } from "../core/writeOnly.ts";
 import { givingUp, isAsWritten, secretClaim, takenOver, type ShownSecret } from "./digests.ts";
 
 const inputs = z.object({
@@ -13,7 +14,7 @@ const inputs = z.object({
     format: "reference",
   }),
   name: required(secretName, "Name, 1 to 255 letters, digits and `_`. Changing it replaces the secret."),
-  value: required(z.string(), "The value; it may be empty.", { secret: true }),
+  ...secretInput("value", z.string(), "The value; it may be empty."),
 });
 
 const outputs = z.object({
@@ -33,6 +34,8 @@ const outputs = z.object({
 const toLive = (app: string, { name, digest, createdAt, updatedAt }: ShownSecret) => ({
   ...{ app, name, digest, createdAt, updatedAt },
 });
+
+const byValue = ["value", "valueVersion"] as const;
 
 async function set(api: Api, app: string, name: string, value: string) {
   const answer = await api.secrets.set({ appName: app, secretName: name, body: { value } });
@@ -60,29 +63,34 @@ export const secret = defineResource({
   },
   replaceOn: ["app", "name"],
   uniqueBy: ["app", "name"],
-  claims: ({ app, name, value }) => secretClaim(app, name, value),
-  dependsOn: { digest: ["value"], version: ["value"], updatedAt: ["value"] },
+  claims: ({ app, name, value, valueWo = value }) => secretClaim(app, name, valueWo),
+  dependsOn: { digest: byValue, version: byValue, updatedAt: byValue },
 
-  async create({ inputs: { app, name, value }, api, warn }) {
+  async create({ inputs: { app, name, value, valueWo }, api, warn }) {
     const key = { appName: app, secretName: name };
     if (await orUndefined(() => api.secrets.get(key))) warn(takenOver(app, [name]));
-    return set(api, app, name, value);
+    return set(api, app, name, valueToSend("value", valueWo, value));
   },
 
   async read({ id, state, api }) {
     const live = await api.secrets.get({ appName: id.app, secretName: id.name });
     const changed = state !== undefined && !isAsWritten(state.digest, live);
     const { version = 0, updatedAt = live.updatedAt } = state ?? {};
-    return { ...toLive(id.app, live), version, updatedAt, value: changed ? null : undefined };
+    // The missing one of them, which the program gives, shows as changed.
+    const written = changed ? null : undefined;
+    return { ...toLive(id.app, live), version, updatedAt, value: written, valueVersion: written };
   },
 
-  update: ({ id, inputs: { value }, api }) => set(api, id.app, id.name, value),
+  async update({ id, inputs: { value, valueWo }, api }) {
+    return set(api, id.app, id.name, valueToSend("value", valueWo, value));
+  },
 
   async delete({ id: { app, name }, state, api, ...call }) {
     const key = { appName: app, secretName: name };
     const live = new Map([[name, await api.secrets.get(key)]]);
-    const { digest, value, updatedAt } = state;
-    const written = { digests: { [name]: digest }, values: { [name]: value }, updatedAt };
+    const { digest, value, valueVersion, updatedAt } = state;
+    const isWriteOnly = valueVersion !== undefined;
+    const written = { digests: { [name]: digest }, values: { [name]: value }, isWriteOnly, updatedAt };
     const writes = givingUp({ app, names: [name], live, written }, call);
     if (writes[name] === null) await api.secrets.delete(key);
     else if (writes[name] !== undefined) await set(api, app, name, writes[name]);

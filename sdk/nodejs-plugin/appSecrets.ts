@@ -49,9 +49,13 @@ export class AppSecrets extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly updatedAt: pulumi.Output<string | undefined>;
     /**
-     * Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are.
+     * Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. The state keeps it, encrypted.
      */
-    declare public readonly values: pulumi.Output<{[key: string]: string}>;
+    declare public readonly values: pulumi.Output<{[key: string]: string} | undefined>;
+    /**
+     * Version of `valuesWo`; a change writes `valuesWo` again. Only with `valuesWo`; 0 when left out.
+     */
+    declare public readonly valuesVersion: pulumi.Output<number | undefined>;
     /**
      * Version of the App's secrets after the last change by this resource. A Machine with it as `minSecretsVersion` gets these values. 0 after an import, until the first change.
      */
@@ -71,6 +75,8 @@ export class AppSecrets extends pulumi.CustomResource {
         if (!opts.id) {
             resourceInputs["app"] = args?.app;
             resourceInputs["values"] = args?.values ? pulumi.secret(args.values) : undefined;
+            resourceInputs["valuesVersion"] = args?.valuesVersion;
+            resourceInputs["valuesWo"] = args?.valuesWo ? pulumi.secret(args.valuesWo) : undefined;
             resourceInputs["digests"] = undefined /*out*/;
             resourceInputs["updatedAt"] = undefined /*out*/;
             resourceInputs["version"] = undefined /*out*/;
@@ -84,6 +90,7 @@ export class AppSecrets extends pulumi.CustomResource {
             resourceInputs["digests"] = undefined /*out*/;
             resourceInputs["updatedAt"] = undefined /*out*/;
             resourceInputs["values"] = undefined /*out*/;
+            resourceInputs["valuesVersion"] = undefined /*out*/;
             resourceInputs["version"] = undefined /*out*/;
         }
         opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts);
@@ -104,7 +111,15 @@ export interface AppSecretsArgs {
      */
     app: pulumi.Input<string>;
     /**
-     * Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are.
+     * Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. The state keeps it, encrypted.
      */
     values?: pulumi.Input<{[key: string]: pulumi.Input<string>} | undefined>;
+    /**
+     * Version of `valuesWo`; a change writes `valuesWo` again. Only with `valuesWo`; 0 when left out.
+     */
+    valuesVersion?: pulumi.Input<number | undefined>;
+    /**
+     * Write-only form of `values`, given instead of it: it is sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valuesVersion` to write it.
+     */
+    valuesWo?: pulumi.Input<{[key: string]: pulumi.Input<string>} | undefined>;
 }

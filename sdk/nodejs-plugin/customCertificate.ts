@@ -72,9 +72,13 @@ export class CustomCertificate extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly issuer: pulumi.Output<string | undefined>;
     /**
-     * PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones.
+     * PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. The state keeps it, encrypted. Required, unless there is a `privateKeyWo`.
      */
-    declare public readonly privateKey: pulumi.Output<string>;
+    declare public readonly privateKey: pulumi.Output<string | undefined>;
+    /**
+     * Version of `privateKeyWo`; a change writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out.
+     */
+    declare public readonly privateKeyVersion: pulumi.Output<number | undefined>;
     /**
      * `active`, `pending_validation` or `pending_ownership`; any other: still being issued.
      */
@@ -100,6 +104,8 @@ export class CustomCertificate extends pulumi.CustomResource {
             resourceInputs["fullchain"] = args?.fullchain;
             resourceInputs["hostname"] = args?.hostname;
             resourceInputs["privateKey"] = args?.privateKey ? pulumi.secret(args.privateKey) : undefined;
+            resourceInputs["privateKeyVersion"] = args?.privateKeyVersion;
+            resourceInputs["privateKeyWo"] = args?.privateKeyWo ? pulumi.secret(args.privateKeyWo) : undefined;
             resourceInputs["configured"] = undefined /*out*/;
             resourceInputs["dnsProvider"] = undefined /*out*/;
             resourceInputs["dnsRecords"] = undefined /*out*/;
@@ -117,9 +123,6 @@ export class CustomCertificate extends pulumi.CustomResource {
                 if (args?.hostname === undefined && !opts.urn) {
                     throw new Error("Missing required property 'hostname'");
                 }
-                if (args?.privateKey === undefined && !opts.urn) {
-                    throw new Error("Missing required property 'privateKey'");
-                }
             }
         } else {
             resourceInputs["app"] = undefined /*out*/;
@@ -131,6 +134,7 @@ export class CustomCertificate extends pulumi.CustomResource {
             resourceInputs["hostname"] = undefined /*out*/;
             resourceInputs["issuer"] = undefined /*out*/;
             resourceInputs["privateKey"] = undefined /*out*/;
+            resourceInputs["privateKeyVersion"] = undefined /*out*/;
             resourceInputs["status"] = undefined /*out*/;
             resourceInputs["uploadedAt"] = undefined /*out*/;
         }
@@ -160,7 +164,15 @@ export interface CustomCertificateArgs {
      */
     hostname: pulumi.Input<string>;
     /**
-     * PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones.
+     * PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. The state keeps it, encrypted. Required, unless there is a `privateKeyWo`.
      */
-    privateKey: pulumi.Input<string>;
+    privateKey?: pulumi.Input<string | undefined>;
+    /**
+     * Version of `privateKeyWo`; a change writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out.
+     */
+    privateKeyVersion?: pulumi.Input<number | undefined>;
+    /**
+     * Write-only form of `privateKey`, given instead of it: it is sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `privateKeyVersion` to write it.
+     */
+    privateKeyWo?: pulumi.Input<string | undefined>;
 }

@@ -57,9 +57,13 @@ export class Secret extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly updatedAt: pulumi.Output<string | undefined>;
     /**
-     * The value; it may be empty.
+     * The value; it may be empty. The state keeps it, encrypted. Required, unless there is a `valueWo`.
      */
-    declare public readonly value: pulumi.Output<string>;
+    declare public readonly value: pulumi.Output<string | undefined>;
+    /**
+     * Version of `valueWo`; a change writes `valueWo` again. Only with `valueWo`; 0 when left out.
+     */
+    declare public readonly valueVersion: pulumi.Output<number | undefined>;
     /**
      * Version of the App's secrets after the last change by this resource. A Machine with it as `minSecretsVersion` gets this value. 0 after an import, until the first change.
      */
@@ -80,6 +84,8 @@ export class Secret extends pulumi.CustomResource {
             resourceInputs["app"] = args?.app;
             resourceInputs["name"] = args?.name;
             resourceInputs["value"] = args?.value ? pulumi.secret(args.value) : undefined;
+            resourceInputs["valueVersion"] = args?.valueVersion;
+            resourceInputs["valueWo"] = args?.valueWo ? pulumi.secret(args.valueWo) : undefined;
             resourceInputs["createdAt"] = undefined /*out*/;
             resourceInputs["digest"] = undefined /*out*/;
             resourceInputs["updatedAt"] = undefined /*out*/;
@@ -91,9 +97,6 @@ export class Secret extends pulumi.CustomResource {
                 if (args?.name === undefined && !opts.urn) {
                     throw new Error("Missing required property 'name'");
                 }
-                if (args?.value === undefined && !opts.urn) {
-                    throw new Error("Missing required property 'value'");
-                }
             }
         } else {
             resourceInputs["app"] = undefined /*out*/;
@@ -102,6 +105,7 @@ export class Secret extends pulumi.CustomResource {
             resourceInputs["name"] = undefined /*out*/;
             resourceInputs["updatedAt"] = undefined /*out*/;
             resourceInputs["value"] = undefined /*out*/;
+            resourceInputs["valueVersion"] = undefined /*out*/;
             resourceInputs["version"] = undefined /*out*/;
         }
         opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts);
@@ -126,7 +130,15 @@ export interface SecretArgs {
      */
     name: pulumi.Input<string>;
     /**
-     * The value; it may be empty.
+     * The value; it may be empty. The state keeps it, encrypted. Required, unless there is a `valueWo`.
      */
-    value: pulumi.Input<string>;
+    value?: pulumi.Input<string | undefined>;
+    /**
+     * Version of `valueWo`; a change writes `valueWo` again. Only with `valueWo`; 0 when left out.
+     */
+    valueVersion?: pulumi.Input<number | undefined>;
+    /**
+     * Write-only form of `value`, given instead of it: it is sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valueVersion` to write it.
+     */
+    valueWo?: pulumi.Input<string | undefined>;
 }

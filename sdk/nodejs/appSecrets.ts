@@ -23,8 +23,10 @@ export class AppSecrets extends pulumi.CustomResource {
 
   /** App that gets the secrets: the `id` of an App. Changing it replaces the AppSecrets. */
   declare readonly app: pulumi.Output<string>;
-  /** Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. */
-  declare readonly values: pulumi.Output<{ [key: string]: string }>;
+  /** Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. The state keeps it, encrypted. */
+  declare readonly values: pulumi.Output<{ [key: string]: string } | undefined>;
+  /** Version of `valuesWo`; a change writes `valuesWo` again. Only with `valuesWo`; 0 when left out. */
+  declare readonly valuesVersion: pulumi.Output<number | undefined>;
   /** Version of the App's secrets after the last change by this resource. A Machine with it as `minSecretsVersion` gets these values. 0 after an import, until the first change. */
   declare readonly version: pulumi.Output<number>;
   /** Digest of each value as it was written, by name. Secret: a value that is easy to guess could be found by its digest. */
@@ -40,7 +42,7 @@ export class AppSecrets extends pulumi.CustomResource {
    * @param opts options of the resource
    */
   constructor(name: string, args: AppSecretsArgs, opts?: pulumi.CustomResourceOptions) {
-    super(typeToken("AppSecrets"), name, propertiesFor("AppSecrets", name, args, { outputs: ["values","version","digests","updatedAt"], secrets: ["values"] }, opts), optionsFor("AppSecrets", opts, ["values","digests"]));
+    super(typeToken("AppSecrets"), name, propertiesFor("AppSecrets", name, args, { outputs: ["values","valuesVersion","version","digests","updatedAt"], secrets: ["values","valuesWo"] }, opts), optionsFor("AppSecrets", opts, ["values","digests"]));
   }
 }
 
@@ -48,6 +50,10 @@ export class AppSecrets extends pulumi.CustomResource {
 export interface AppSecretsArgs {
   /** App that gets the secrets: the `id` of an App. Changing it replaces the AppSecrets. */
   app: pulumi.Input<string>;
-  /** Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. */
+  /** Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. The state keeps it, encrypted. */
   values?: pulumi.Input<{ [key: string]: pulumi.Input<string> }> | undefined;
+  /** Write-only form of `values`, given instead of it: it is sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valuesVersion` to write it. */
+  valuesWo?: pulumi.Input<{ [key: string]: pulumi.Input<string> }> | undefined;
+  /** Version of `valuesWo`; a change writes `valuesWo` again. Only with `valuesWo`; 0 when left out. */
+  valuesVersion?: pulumi.Input<number> | undefined;
 }

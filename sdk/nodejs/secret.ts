@@ -25,8 +25,10 @@ export class Secret extends pulumi.CustomResource {
   declare readonly app: pulumi.Output<string>;
   /** Name, 1 to 255 letters, digits and `_`. Changing it replaces the secret. */
   declare readonly name: pulumi.Output<string>;
-  /** The value; it may be empty. */
-  declare readonly value: pulumi.Output<string>;
+  /** The value; it may be empty. The state keeps it, encrypted. Required, unless there is a `valueWo`. */
+  declare readonly value: pulumi.Output<string | undefined>;
+  /** Version of `valueWo`; a change writes `valueWo` again. Only with `valueWo`; 0 when left out. */
+  declare readonly valueVersion: pulumi.Output<number | undefined>;
   /** Digest of the value. Secret: a value that is easy to guess could be found by its digest. */
   declare readonly digest: pulumi.Output<string | undefined>;
   /** Version of the App's secrets after the last change by this resource. A Machine with it as `minSecretsVersion` gets this value. 0 after an import, until the first change. */
@@ -44,7 +46,7 @@ export class Secret extends pulumi.CustomResource {
    * @param opts options of the resource
    */
   constructor(name: string, args: SecretArgs, opts?: pulumi.CustomResourceOptions) {
-    super(typeToken("Secret"), name, propertiesFor("Secret", name, args, { outputs: ["digest","version","createdAt","updatedAt"], secrets: ["value"] }, opts), optionsFor("Secret", opts, ["value","digest"]));
+    super(typeToken("Secret"), name, propertiesFor("Secret", name, args, { outputs: ["value","valueVersion","digest","version","createdAt","updatedAt"], secrets: ["value","valueWo"] }, opts), optionsFor("Secret", opts, ["value","digest"]));
   }
 }
 
@@ -54,6 +56,10 @@ export interface SecretArgs {
   app: pulumi.Input<string>;
   /** Name, 1 to 255 letters, digits and `_`. Changing it replaces the secret. */
   name: pulumi.Input<string>;
-  /** The value; it may be empty. */
-  value: pulumi.Input<string>;
+  /** The value; it may be empty. The state keeps it, encrypted. Required, unless there is a `valueWo`. */
+  value?: pulumi.Input<string> | undefined;
+  /** Write-only form of `value`, given instead of it: it is sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valueVersion` to write it. */
+  valueWo?: pulumi.Input<string> | undefined;
+  /** Version of `valueWo`; a change writes `valueWo` again. Only with `valueWo`; 0 when left out. */
+  valueVersion?: pulumi.Input<number> | undefined;
 }

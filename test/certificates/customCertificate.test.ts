@@ -14,6 +14,7 @@ const day = 24 * 3600_000;
 const host = "www.example.com";
 const hosts = [host, "*.example.com"];
 const renewed = files({ hosts, until: new Date(Date.now() + 200 * day) });
+const again = files({ hosts, until: new Date(Date.now() + 100 * day) });
 const uploadAnother = (service: TestService, app: unknown, hostname: unknown) => {
   const another = currentCertificate({ hosts, until: new Date(Date.now() + 20 * day) });
   return send(service, "POST", `/v1/apps/${String(app)}/certificates/custom`, { hostname, ...another });
@@ -28,6 +29,12 @@ lifecycle("CustomCertificate", {
   changes: () =>
     Promise.resolve([
       { set: renewed, expect: "update" },
+      { set: { privateKeyWo: renewed.privateKey }, expect: "refused" },
+      { set: { privateKey: undefined, privateKeyWo: renewed.privateKey }, expect: "update" },
+      { set: { privateKeyVersion: 1 }, expect: "update" },
+      { set: { privateKeyWo: "not a key" }, expect: "refused" },
+      { set: { privateKeyWo: undefined }, expect: "same" },
+      { set: { fullchain: again.fullchain, privateKeyWo: again.privateKey }, expect: "update" },
       { set: { hostname: "*.example.com" }, expect: "replace" },
       { set: { app: "other-custom" }, expect: "replace" },
     ]),
@@ -37,7 +44,11 @@ lifecycle("CustomCertificate", {
       shows: { fullchain: undefined },
     },
   ],
-  steady: { privateKey: "it belongs to the chain" },
+  steady: {
+    privateKey: "it belongs to the chain",
+    privateKeyWo: "no state has it",
+    privateKeyVersion: "it belongs to the chain",
+  },
 });
 
 describe("CustomCertificate", () => {

@@ -21,8 +21,15 @@ lifecycle("AppSecrets", {
     Promise.resolve([
       { set: { values: { A: "two", B: "" } }, expect: "update", then: { version: 2 } },
       { set: { values: { B: "", C: "three" } }, expect: "update" },
-      { set: { app: "other-secrets" }, expect: "replace" },
+      { set: { values: undefined, valuesWo: { C: "four", D: "d" } }, expect: "update", then: { valuesVersion: 0 } },
+      { set: { valuesWo: { C: "five" } }, expect: "same" },
+      { set: { valuesWo: { C: "five" }, valuesVersion: 1 }, expect: "update" },
+      { set: { valuesWo: undefined }, expect: "same" },
+      { set: { app: "other-secrets", valuesWo: { C: "three" } }, expect: "replace" },
+      { set: { values: { B: "", C: "three" }, valuesWo: undefined }, expect: "refused" },
+      { set: { values: { B: "", C: "three" }, valuesWo: undefined, valuesVersion: undefined }, expect: "update" },
     ]),
+  steady: { valuesWo: "no state has it", valuesVersion: "below, as these values are not write-only" },
   drift: [
     { interfere: (service, { app }) => set(service, app, { B: "changed" }), shows: { values: { C: "three" } } },
     { interfere: (service, { app }) => set(service, app, { C: null }), shows: { values: { B: "" } } },

@@ -17,15 +17,25 @@ lifecycle("Secret", {
     Promise.resolve([
       { set: { value: "two" }, expect: "update", then: { version: 2 } },
       { set: { value: "" }, expect: "update", then: { version: 3 } },
+      { set: { valueWo: "three" }, expect: "refused" },
+      { set: { value: undefined, valueWo: "three" }, expect: "update", then: { version: 4, valueVersion: 0 } },
+      { set: { valueWo: "four" }, expect: "same" },
+      { set: { valueVersion: 1 }, expect: "update", then: { version: 5 } },
+      { set: { valueWo: undefined, valueVersion: 2 }, expect: "refused" },
+      { set: { valueWo: undefined }, expect: "same" },
+      { set: { value: "five", valueWo: undefined }, expect: "refused" },
+      { set: { value: "five", valueWo: undefined, valueVersion: undefined }, expect: "update", then: { value: "five" } },
+      { set: { value: undefined, valueWo: "six", valueVersion: 7 }, expect: "update" },
       { set: { name: "OTHER" }, expect: "replace" },
       { set: { app: "other-secret" }, expect: "replace" },
     ]),
   drift: [
     {
       interfere: (service, { app, name }) => set(service, app, name, "changed"),
-      shows: { value: undefined },
+      shows: { value: undefined, valueVersion: undefined },
     },
   ],
+  steady: { valueWo: "no state has it" },
 });
 
 describe("Secret", () => {

@@ -189,7 +189,13 @@ export function packageSchema(version: string): PackageSpec {
     );
     const outputs = Object.entries(resource.outputFields);
     const properties = {
-      ...Object.fromEntries(Object.entries(singly).map(([key, { default: _, ...rest }]) => [key, rest])),
+      ...Object.fromEntries(
+        inputs.flatMap(([key, { meta }]) => {
+          if (meta.writeOnly) return [];
+          const { default: _, ...rest } = singly[key] ?? {};
+          return [[key, rest]];
+        }),
+      ),
       ...Object.fromEntries(
         outputs.map(([key, field]) => [key, property(field, resource.name, key, resource.name + pascal(key))]),
       ),

@@ -5,7 +5,8 @@ export const properties: Readonly<Record<string, Readonly<Record<string, string>
   "AcmeCertificate": {},
   "App": {},
   "AppSecrets": {
-    "values": "{string}"
+    "values": "{string}",
+    "valuesWo": "{string}"
   },
   "CertificateValidation": {
     "triggers": "{string}"

@@ -24,8 +24,10 @@ type AppSecrets struct {
 	Digests pulumi.StringMapOutput `pulumi:"digests"`
 	// RFC 3339 time of the last change by this resource.
 	UpdatedAt pulumi.StringPtrOutput `pulumi:"updatedAt"`
-	// Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are.
+	// Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. The state keeps it, encrypted.
 	Values pulumi.StringMapOutput `pulumi:"values"`
+	// Version of `valuesWo`; a change writes `valuesWo` again. Only with `valuesWo`; 0 when left out.
+	ValuesVersion pulumi.IntPtrOutput `pulumi:"valuesVersion"`
 	// Version of the App's secrets after the last change by this resource. A Machine with it as `minSecretsVersion` gets these values. 0 after an import, until the first change.
 	Version pulumi.IntOutput `pulumi:"version"`
 }
@@ -52,6 +54,9 @@ func NewAppSecrets(ctx *pulumi.Context,
 	opts = append(opts, aliases)
 	if args.Values != nil {
 		args.Values = pulumi.ToSecret(args.Values).(pulumi.StringMapInput)
+	}
+	if args.ValuesWo != nil {
+		args.ValuesWo = pulumi.ToSecret(args.ValuesWo).(pulumi.StringMapInput)
 	}
 	secrets := pulumi.AdditionalSecretOutputs([]string{
 		"digests",
@@ -93,16 +98,24 @@ func (AppSecretsState) ElementType() reflect.Type {
 type appSecretsArgs struct {
 	// App that gets the secrets: the `id` of an App. Changing it replaces the AppSecrets.
 	App string `pulumi:"app"`
-	// Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are.
+	// Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. The state keeps it, encrypted.
 	Values map[string]string `pulumi:"values"`
+	// Version of `valuesWo`; a change writes `valuesWo` again. Only with `valuesWo`; 0 when left out.
+	ValuesVersion *int `pulumi:"valuesVersion"`
+	// Write-only form of `values`, given instead of it: it is sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valuesVersion` to write it.
+	ValuesWo map[string]string `pulumi:"valuesWo"`
 }
 
 // The set of arguments for constructing a AppSecrets resource.
 type AppSecretsArgs struct {
 	// App that gets the secrets: the `id` of an App. Changing it replaces the AppSecrets.
 	App pulumi.StringInput
-	// Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are.
+	// Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. The state keeps it, encrypted.
 	Values pulumi.StringMapInput
+	// Version of `valuesWo`; a change writes `valuesWo` again. Only with `valuesWo`; 0 when left out.
+	ValuesVersion pulumi.IntPtrInput
+	// Write-only form of `values`, given instead of it: it is sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valuesVersion` to write it.
+	ValuesWo pulumi.StringMapInput
 }
 
 func (AppSecretsArgs) ElementType() reflect.Type {
@@ -207,9 +220,14 @@ func (o AppSecretsOutput) UpdatedAt() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *AppSecrets) pulumi.StringPtrOutput { return v.UpdatedAt }).(pulumi.StringPtrOutput)
 }
 
-// Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are.
+// Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. The state keeps it, encrypted.
 func (o AppSecretsOutput) Values() pulumi.StringMapOutput {
 	return o.ApplyT(func(v *AppSecrets) pulumi.StringMapOutput { return v.Values }).(pulumi.StringMapOutput)
+}
+
+// Version of `valuesWo`; a change writes `valuesWo` again. Only with `valuesWo`; 0 when left out.
+func (o AppSecretsOutput) ValuesVersion() pulumi.IntPtrOutput {
+	return o.ApplyT(func(v *AppSecrets) pulumi.IntPtrOutput { return v.ValuesVersion }).(pulumi.IntPtrOutput)
 }
 
 // Version of the App's secrets after the last change by this resource. A Machine with it as `minSecretsVersion` gets these values. 0 after an import, until the first change.

@@ -34,8 +34,10 @@ type CustomCertificate struct {
 	Hostname pulumi.StringOutput `pulumi:"hostname"`
 	// Who issued it.
 	Issuer pulumi.StringPtrOutput `pulumi:"issuer"`
-	// PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones.
-	PrivateKey pulumi.StringOutput `pulumi:"privateKey"`
+	// PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. The state keeps it, encrypted. Required, unless there is a `privateKeyWo`.
+	PrivateKey pulumi.StringPtrOutput `pulumi:"privateKey"`
+	// Version of `privateKeyWo`; a change writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out.
+	PrivateKeyVersion pulumi.IntPtrOutput `pulumi:"privateKeyVersion"`
 	// `active`, `pending_validation` or `pending_ownership`; any other: still being issued.
 	Status pulumi.StringPtrOutput `pulumi:"status"`
 	// RFC 3339 time of the upload.
@@ -62,9 +64,6 @@ func NewCustomCertificate(ctx *pulumi.Context,
 	if args.Hostname == nil {
 		return nil, errors.New("invalid value for required argument 'Hostname'")
 	}
-	if args.PrivateKey == nil {
-		return nil, errors.New("invalid value for required argument 'PrivateKey'")
-	}
 	aliases := pulumi.Aliases([]pulumi.Alias{
 		{
 			Type: pulumi.String("pulumi-nodejs:dynamic/machines:CustomCertificate"),
@@ -72,7 +71,10 @@ func NewCustomCertificate(ctx *pulumi.Context,
 	})
 	opts = append(opts, aliases)
 	if args.PrivateKey != nil {
-		args.PrivateKey = pulumi.ToSecret(args.PrivateKey).(pulumi.StringInput)
+		args.PrivateKey = pulumi.ToSecret(args.PrivateKey).(pulumi.StringPtrInput)
+	}
+	if args.PrivateKeyWo != nil {
+		args.PrivateKeyWo = pulumi.ToSecret(args.PrivateKeyWo).(pulumi.StringPtrInput)
 	}
 	secrets := pulumi.AdditionalSecretOutputs([]string{
 		"privateKey",
@@ -117,8 +119,12 @@ type customCertificateArgs struct {
 	Fullchain string `pulumi:"fullchain"`
 	// Hostname in lower case, also a wildcard such as `*.example.com`. Changing it replaces the certificate.
 	Hostname string `pulumi:"hostname"`
-	// PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones.
-	PrivateKey string `pulumi:"privateKey"`
+	// PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. The state keeps it, encrypted. Required, unless there is a `privateKeyWo`.
+	PrivateKey *string `pulumi:"privateKey"`
+	// Version of `privateKeyWo`; a change writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out.
+	PrivateKeyVersion *int `pulumi:"privateKeyVersion"`
+	// Write-only form of `privateKey`, given instead of it: it is sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `privateKeyVersion` to write it.
+	PrivateKeyWo *string `pulumi:"privateKeyWo"`
 }
 
 // The set of arguments for constructing a CustomCertificate resource.
@@ -129,8 +135,12 @@ type CustomCertificateArgs struct {
 	Fullchain pulumi.StringInput
 	// Hostname in lower case, also a wildcard such as `*.example.com`. Changing it replaces the certificate.
 	Hostname pulumi.StringInput
-	// PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones.
-	PrivateKey pulumi.StringInput
+	// PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. The state keeps it, encrypted. Required, unless there is a `privateKeyWo`.
+	PrivateKey pulumi.StringPtrInput
+	// Version of `privateKeyWo`; a change writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out.
+	PrivateKeyVersion pulumi.IntPtrInput
+	// Write-only form of `privateKey`, given instead of it: it is sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `privateKeyVersion` to write it.
+	PrivateKeyWo pulumi.StringPtrInput
 }
 
 func (CustomCertificateArgs) ElementType() reflect.Type {
@@ -260,9 +270,14 @@ func (o CustomCertificateOutput) Issuer() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *CustomCertificate) pulumi.StringPtrOutput { return v.Issuer }).(pulumi.StringPtrOutput)
 }
 
-// PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones.
-func (o CustomCertificateOutput) PrivateKey() pulumi.StringOutput {
-	return o.ApplyT(func(v *CustomCertificate) pulumi.StringOutput { return v.PrivateKey }).(pulumi.StringOutput)
+// PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. The state keeps it, encrypted. Required, unless there is a `privateKeyWo`.
+func (o CustomCertificateOutput) PrivateKey() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v *CustomCertificate) pulumi.StringPtrOutput { return v.PrivateKey }).(pulumi.StringPtrOutput)
+}
+
+// Version of `privateKeyWo`; a change writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out.
+func (o CustomCertificateOutput) PrivateKeyVersion() pulumi.IntPtrOutput {
+	return o.ApplyT(func(v *CustomCertificate) pulumi.IntPtrOutput { return v.PrivateKeyVersion }).(pulumi.IntPtrOutput)
 }
 
 // `active`, `pending_validation` or `pending_ownership`; any other: still being issued.

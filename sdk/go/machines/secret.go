@@ -28,8 +28,10 @@ type Secret struct {
 	Name pulumi.StringOutput `pulumi:"name"`
 	// RFC 3339 time of the last change by this resource.
 	UpdatedAt pulumi.StringPtrOutput `pulumi:"updatedAt"`
-	// The value; it may be empty.
-	Value pulumi.StringOutput `pulumi:"value"`
+	// The value; it may be empty. The state keeps it, encrypted. Required, unless there is a `valueWo`.
+	Value pulumi.StringPtrOutput `pulumi:"value"`
+	// Version of `valueWo`; a change writes `valueWo` again. Only with `valueWo`; 0 when left out.
+	ValueVersion pulumi.IntPtrOutput `pulumi:"valueVersion"`
 	// Version of the App's secrets after the last change by this resource. A Machine with it as `minSecretsVersion` gets this value. 0 after an import, until the first change.
 	Version pulumi.IntOutput `pulumi:"version"`
 }
@@ -51,9 +53,6 @@ func NewSecret(ctx *pulumi.Context,
 	if args.Name == nil {
 		return nil, errors.New("invalid value for required argument 'Name'")
 	}
-	if args.Value == nil {
-		return nil, errors.New("invalid value for required argument 'Value'")
-	}
 	aliases := pulumi.Aliases([]pulumi.Alias{
 		{
 			Type: pulumi.String("pulumi-nodejs:dynamic/machines:Secret"),
@@ -61,7 +60,10 @@ func NewSecret(ctx *pulumi.Context,
 	})
 	opts = append(opts, aliases)
 	if args.Value != nil {
-		args.Value = pulumi.ToSecret(args.Value).(pulumi.StringInput)
+		args.Value = pulumi.ToSecret(args.Value).(pulumi.StringPtrInput)
+	}
+	if args.ValueWo != nil {
+		args.ValueWo = pulumi.ToSecret(args.ValueWo).(pulumi.StringPtrInput)
 	}
 	secrets := pulumi.AdditionalSecretOutputs([]string{
 		"digest",
@@ -105,8 +107,12 @@ type secretArgs struct {
 	App string `pulumi:"app"`
 	// Name, 1 to 255 letters, digits and `_`. Changing it replaces the secret.
 	Name string `pulumi:"name"`
-	// The value; it may be empty.
-	Value string `pulumi:"value"`
+	// The value; it may be empty. The state keeps it, encrypted. Required, unless there is a `valueWo`.
+	Value *string `pulumi:"value"`
+	// Version of `valueWo`; a change writes `valueWo` again. Only with `valueWo`; 0 when left out.
+	ValueVersion *int `pulumi:"valueVersion"`
+	// Write-only form of `value`, given instead of it: it is sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valueVersion` to write it.
+	ValueWo *string `pulumi:"valueWo"`
 }
 
 // The set of arguments for constructing a Secret resource.
@@ -115,8 +121,12 @@ type SecretArgs struct {
 	App pulumi.StringInput
 	// Name, 1 to 255 letters, digits and `_`. Changing it replaces the secret.
 	Name pulumi.StringInput
-	// The value; it may be empty.
-	Value pulumi.StringInput
+	// The value; it may be empty. The state keeps it, encrypted. Required, unless there is a `valueWo`.
+	Value pulumi.StringPtrInput
+	// Version of `valueWo`; a change writes `valueWo` again. Only with `valueWo`; 0 when left out.
+	ValueVersion pulumi.IntPtrInput
+	// Write-only form of `value`, given instead of it: it is sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valueVersion` to write it.
+	ValueWo pulumi.StringPtrInput
 }
 
 func (SecretArgs) ElementType() reflect.Type {
@@ -231,9 +241,14 @@ func (o SecretOutput) UpdatedAt() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Secret) pulumi.StringPtrOutput { return v.UpdatedAt }).(pulumi.StringPtrOutput)
 }
 
-// The value; it may be empty.
-func (o SecretOutput) Value() pulumi.StringOutput {
-	return o.ApplyT(func(v *Secret) pulumi.StringOutput { return v.Value }).(pulumi.StringOutput)
+// The value; it may be empty. The state keeps it, encrypted. Required, unless there is a `valueWo`.
+func (o SecretOutput) Value() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v *Secret) pulumi.StringPtrOutput { return v.Value }).(pulumi.StringPtrOutput)
+}
+
+// Version of `valueWo`; a change writes `valueWo` again. Only with `valueWo`; 0 when left out.
+func (o SecretOutput) ValueVersion() pulumi.IntPtrOutput {
+	return o.ApplyT(func(v *Secret) pulumi.IntPtrOutput { return v.ValueVersion }).(pulumi.IntPtrOutput)
 }
 
 // Version of the App's secrets after the last change by this resource. A Machine with it as `minSecretsVersion` gets this value. 0 after an import, until the first change.

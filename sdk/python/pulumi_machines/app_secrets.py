@@ -20,16 +20,24 @@ __all__ = ['AppSecretsArgs', 'AppSecrets']
 class AppSecretsArgs:
     def __init__(__self__, *,
                  app: pulumi.Input[_builtins.str],
-                 values: pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]] = None):
+                 values: pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]] = None,
+                 values_version: pulumi.Input[Optional[_builtins.int]] = None,
+                 values_wo: pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]] = None):
         """
         The set of arguments for constructing a AppSecrets resource.
 
         :param pulumi.Input[_builtins.str] app: App that gets the secrets: the `id` of an App. Changing it replaces the AppSecrets.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] values: Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] values: Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. The state keeps it, encrypted.
+        :param pulumi.Input[_builtins.int] values_version: Version of `valuesWo`; a change writes `valuesWo` again. Only with `valuesWo`; 0 when left out.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] values_wo: Write-only form of `values`, given instead of it: it is sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valuesVersion` to write it.
         """
         pulumi.set(__self__, "app", app)
         if values is not None:
             pulumi.set(__self__, "values", values)
+        if values_version is not None:
+            pulumi.set(__self__, "values_version", values_version)
+        if values_wo is not None:
+            pulumi.set(__self__, "values_wo", values_wo)
 
     @_builtins.property
     @pulumi.getter
@@ -47,13 +55,37 @@ class AppSecretsArgs:
     @pulumi.getter
     def values(self) -> pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]:
         """
-        Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are.
+        Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. The state keeps it, encrypted.
         """
         return pulumi.get(self, "values")
 
     @values.setter
     def values(self, value: pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]):
         pulumi.set(self, "values", value)
+
+    @_builtins.property
+    @pulumi.getter(name="valuesVersion")
+    def values_version(self) -> pulumi.Input[Optional[_builtins.int]]:
+        """
+        Version of `valuesWo`; a change writes `valuesWo` again. Only with `valuesWo`; 0 when left out.
+        """
+        return pulumi.get(self, "values_version")
+
+    @values_version.setter
+    def values_version(self, value: pulumi.Input[Optional[_builtins.int]]):
+        pulumi.set(self, "values_version", value)
+
+    @_builtins.property
+    @pulumi.getter(name="valuesWo")
+    def values_wo(self) -> pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]:
+        """
+        Write-only form of `values`, given instead of it: it is sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valuesVersion` to write it.
+        """
+        return pulumi.get(self, "values_wo")
+
+    @values_wo.setter
+    def values_wo(self, value: pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]):
+        pulumi.set(self, "values_wo", value)
 
 
 @pulumi.type_token("machines:index:AppSecrets")
@@ -64,6 +96,8 @@ class AppSecrets(pulumi.CustomResource):
                  opts: Optional[pulumi.ResourceOptions] = None,
                  app: pulumi.Input[Optional[_builtins.str]] = None,
                  values: pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]] = None,
+                 values_version: pulumi.Input[Optional[_builtins.int]] = None,
+                 values_wo: pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]] = None,
                  __props__=None):
         """
         Secrets of an App, by name, written together.
@@ -73,7 +107,9 @@ class AppSecrets(pulumi.CustomResource):
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[_builtins.str] app: App that gets the secrets: the `id` of an App. Changing it replaces the AppSecrets.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] values: Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] values: Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. The state keeps it, encrypted.
+        :param pulumi.Input[_builtins.int] values_version: Version of `valuesWo`; a change writes `valuesWo` again. Only with `valuesWo`; 0 when left out.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] values_wo: Write-only form of `values`, given instead of it: it is sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valuesVersion` to write it.
         """
         ...
     @overload
@@ -103,6 +139,8 @@ class AppSecrets(pulumi.CustomResource):
                  opts: Optional[pulumi.ResourceOptions] = None,
                  app: pulumi.Input[Optional[_builtins.str]] = None,
                  values: pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]] = None,
+                 values_version: pulumi.Input[Optional[_builtins.int]] = None,
+                 values_wo: pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]] = None,
                  __props__=None):
         opts = pulumi.ResourceOptions.merge(_utilities.get_resource_opts_defaults(), opts)
         if not isinstance(opts, pulumi.ResourceOptions):
@@ -116,6 +154,8 @@ class AppSecrets(pulumi.CustomResource):
                 raise TypeError("Missing required property 'app'")
             __props__.__dict__["app"] = app
             __props__.__dict__["values"] = None if values is None else pulumi.Output.secret(values)
+            __props__.__dict__["values_version"] = values_version
+            __props__.__dict__["values_wo"] = None if values_wo is None else pulumi.Output.secret(values_wo)
             __props__.__dict__["digests"] = None
             __props__.__dict__["updated_at"] = None
             __props__.__dict__["version"] = None
@@ -149,6 +189,7 @@ class AppSecrets(pulumi.CustomResource):
         __props__.__dict__["digests"] = None
         __props__.__dict__["updated_at"] = None
         __props__.__dict__["values"] = None
+        __props__.__dict__["values_version"] = None
         __props__.__dict__["version"] = None
         return AppSecrets(resource_name, opts=opts, __props__=__props__)
 
@@ -178,11 +219,19 @@ class AppSecrets(pulumi.CustomResource):
 
     @_builtins.property
     @pulumi.getter
-    def values(self) -> pulumi.Output[Mapping[str, _builtins.str]]:
+    def values(self) -> pulumi.Output[Optional[Mapping[str, _builtins.str]]]:
         """
-        Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are.
+        Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. The state keeps it, encrypted.
         """
         return pulumi.get(self, "values")
+
+    @_builtins.property
+    @pulumi.getter(name="valuesVersion")
+    def values_version(self) -> pulumi.Output[Optional[_builtins.int]]:
+        """
+        Version of `valuesWo`; a change writes `valuesWo` again. Only with `valuesWo`; 0 when left out.
+        """
+        return pulumi.get(self, "values_version")
 
     @_builtins.property
     @pulumi.getter

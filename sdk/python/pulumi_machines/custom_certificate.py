@@ -23,19 +23,28 @@ class CustomCertificateArgs:
                  app: pulumi.Input[_builtins.str],
                  fullchain: pulumi.Input[_builtins.str],
                  hostname: pulumi.Input[_builtins.str],
-                 private_key: pulumi.Input[_builtins.str]):
+                 private_key: pulumi.Input[Optional[_builtins.str]] = None,
+                 private_key_version: pulumi.Input[Optional[_builtins.int]] = None,
+                 private_key_wo: pulumi.Input[Optional[_builtins.str]] = None):
         """
         The set of arguments for constructing a CustomCertificate resource.
 
         :param pulumi.Input[_builtins.str] app: App that serves the hostname: the `id` of an App. Changing it replaces the certificate.
         :param pulumi.Input[_builtins.str] fullchain: PEM of the certificate, followed by the certificates that lead to its root. Changing it uploads it in place of the old one.
         :param pulumi.Input[_builtins.str] hostname: Hostname in lower case, also a wildcard such as `*.example.com`. Changing it replaces the certificate.
-        :param pulumi.Input[_builtins.str] private_key: PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones.
+        :param pulumi.Input[_builtins.str] private_key: PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. The state keeps it, encrypted. Required, unless there is a `privateKeyWo`.
+        :param pulumi.Input[_builtins.int] private_key_version: Version of `privateKeyWo`; a change writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out.
+        :param pulumi.Input[_builtins.str] private_key_wo: Write-only form of `privateKey`, given instead of it: it is sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `privateKeyVersion` to write it.
         """
         pulumi.set(__self__, "app", app)
         pulumi.set(__self__, "fullchain", fullchain)
         pulumi.set(__self__, "hostname", hostname)
-        pulumi.set(__self__, "private_key", private_key)
+        if private_key is not None:
+            pulumi.set(__self__, "private_key", private_key)
+        if private_key_version is not None:
+            pulumi.set(__self__, "private_key_version", private_key_version)
+        if private_key_wo is not None:
+            pulumi.set(__self__, "private_key_wo", private_key_wo)
 
     @_builtins.property
     @pulumi.getter
@@ -75,15 +84,39 @@ class CustomCertificateArgs:
 
     @_builtins.property
     @pulumi.getter(name="privateKey")
-    def private_key(self) -> pulumi.Input[_builtins.str]:
+    def private_key(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones.
+        PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. The state keeps it, encrypted. Required, unless there is a `privateKeyWo`.
         """
         return pulumi.get(self, "private_key")
 
     @private_key.setter
-    def private_key(self, value: pulumi.Input[_builtins.str]):
+    def private_key(self, value: pulumi.Input[Optional[_builtins.str]]):
         pulumi.set(self, "private_key", value)
+
+    @_builtins.property
+    @pulumi.getter(name="privateKeyVersion")
+    def private_key_version(self) -> pulumi.Input[Optional[_builtins.int]]:
+        """
+        Version of `privateKeyWo`; a change writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out.
+        """
+        return pulumi.get(self, "private_key_version")
+
+    @private_key_version.setter
+    def private_key_version(self, value: pulumi.Input[Optional[_builtins.int]]):
+        pulumi.set(self, "private_key_version", value)
+
+    @_builtins.property
+    @pulumi.getter(name="privateKeyWo")
+    def private_key_wo(self) -> pulumi.Input[Optional[_builtins.str]]:
+        """
+        Write-only form of `privateKey`, given instead of it: it is sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `privateKeyVersion` to write it.
+        """
+        return pulumi.get(self, "private_key_wo")
+
+    @private_key_wo.setter
+    def private_key_wo(self, value: pulumi.Input[Optional[_builtins.str]]):
+        pulumi.set(self, "private_key_wo", value)
 
 
 @pulumi.type_token("machines:index:CustomCertificate")
@@ -96,6 +129,8 @@ class CustomCertificate(pulumi.CustomResource):
                  fullchain: pulumi.Input[Optional[_builtins.str]] = None,
                  hostname: pulumi.Input[Optional[_builtins.str]] = None,
                  private_key: pulumi.Input[Optional[_builtins.str]] = None,
+                 private_key_version: pulumi.Input[Optional[_builtins.int]] = None,
+                 private_key_wo: pulumi.Input[Optional[_builtins.str]] = None,
                  __props__=None):
         """
         A certificate of a hostname that you bring yourself.
@@ -107,7 +142,9 @@ class CustomCertificate(pulumi.CustomResource):
         :param pulumi.Input[_builtins.str] app: App that serves the hostname: the `id` of an App. Changing it replaces the certificate.
         :param pulumi.Input[_builtins.str] fullchain: PEM of the certificate, followed by the certificates that lead to its root. Changing it uploads it in place of the old one.
         :param pulumi.Input[_builtins.str] hostname: Hostname in lower case, also a wildcard such as `*.example.com`. Changing it replaces the certificate.
-        :param pulumi.Input[_builtins.str] private_key: PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones.
+        :param pulumi.Input[_builtins.str] private_key: PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. The state keeps it, encrypted. Required, unless there is a `privateKeyWo`.
+        :param pulumi.Input[_builtins.int] private_key_version: Version of `privateKeyWo`; a change writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out.
+        :param pulumi.Input[_builtins.str] private_key_wo: Write-only form of `privateKey`, given instead of it: it is sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `privateKeyVersion` to write it.
         """
         ...
     @overload
@@ -139,6 +176,8 @@ class CustomCertificate(pulumi.CustomResource):
                  fullchain: pulumi.Input[Optional[_builtins.str]] = None,
                  hostname: pulumi.Input[Optional[_builtins.str]] = None,
                  private_key: pulumi.Input[Optional[_builtins.str]] = None,
+                 private_key_version: pulumi.Input[Optional[_builtins.int]] = None,
+                 private_key_wo: pulumi.Input[Optional[_builtins.str]] = None,
                  __props__=None):
         opts = pulumi.ResourceOptions.merge(_utilities.get_resource_opts_defaults(), opts)
         if not isinstance(opts, pulumi.ResourceOptions):
@@ -157,9 +196,9 @@ class CustomCertificate(pulumi.CustomResource):
             if hostname is None and not opts.urn:
                 raise TypeError("Missing required property 'hostname'")
             __props__.__dict__["hostname"] = hostname
-            if private_key is None and not opts.urn:
-                raise TypeError("Missing required property 'private_key'")
             __props__.__dict__["private_key"] = None if private_key is None else pulumi.Output.secret(private_key)
+            __props__.__dict__["private_key_version"] = private_key_version
+            __props__.__dict__["private_key_wo"] = None if private_key_wo is None else pulumi.Output.secret(private_key_wo)
             __props__.__dict__["configured"] = None
             __props__.__dict__["dns_provider"] = None
             __props__.__dict__["dns_records"] = None
@@ -202,6 +241,7 @@ class CustomCertificate(pulumi.CustomResource):
         __props__.__dict__["hostname"] = None
         __props__.__dict__["issuer"] = None
         __props__.__dict__["private_key"] = None
+        __props__.__dict__["private_key_version"] = None
         __props__.__dict__["status"] = None
         __props__.__dict__["uploaded_at"] = None
         return CustomCertificate(resource_name, opts=opts, __props__=__props__)
@@ -272,11 +312,19 @@ class CustomCertificate(pulumi.CustomResource):
 
     @_builtins.property
     @pulumi.getter(name="privateKey")
-    def private_key(self) -> pulumi.Output[_builtins.str]:
+    def private_key(self) -> pulumi.Output[Optional[_builtins.str]]:
         """
-        PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones.
+        PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. The state keeps it, encrypted. Required, unless there is a `privateKeyWo`.
         """
         return pulumi.get(self, "private_key")
+
+    @_builtins.property
+    @pulumi.getter(name="privateKeyVersion")
+    def private_key_version(self) -> pulumi.Output[Optional[_builtins.int]]:
+        """
+        Version of `privateKeyWo`; a change writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out.
+        """
+        return pulumi.get(self, "private_key_version")
 
     @_builtins.property
     @pulumi.getter

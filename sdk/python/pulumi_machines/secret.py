@@ -21,17 +21,26 @@ class SecretArgs:
     def __init__(__self__, *,
                  app: pulumi.Input[_builtins.str],
                  name: pulumi.Input[_builtins.str],
-                 value: pulumi.Input[_builtins.str]):
+                 value: pulumi.Input[Optional[_builtins.str]] = None,
+                 value_version: pulumi.Input[Optional[_builtins.int]] = None,
+                 value_wo: pulumi.Input[Optional[_builtins.str]] = None):
         """
         The set of arguments for constructing a Secret resource.
 
         :param pulumi.Input[_builtins.str] app: App that gets the secret: the `id` of an App. Changing it replaces the secret.
         :param pulumi.Input[_builtins.str] name: Name, 1 to 255 letters, digits and `_`. Changing it replaces the secret.
-        :param pulumi.Input[_builtins.str] value: The value; it may be empty.
+        :param pulumi.Input[_builtins.str] value: The value; it may be empty. The state keeps it, encrypted. Required, unless there is a `valueWo`.
+        :param pulumi.Input[_builtins.int] value_version: Version of `valueWo`; a change writes `valueWo` again. Only with `valueWo`; 0 when left out.
+        :param pulumi.Input[_builtins.str] value_wo: Write-only form of `value`, given instead of it: it is sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valueVersion` to write it.
         """
         pulumi.set(__self__, "app", app)
         pulumi.set(__self__, "name", name)
-        pulumi.set(__self__, "value", value)
+        if value is not None:
+            pulumi.set(__self__, "value", value)
+        if value_version is not None:
+            pulumi.set(__self__, "value_version", value_version)
+        if value_wo is not None:
+            pulumi.set(__self__, "value_wo", value_wo)
 
     @_builtins.property
     @pulumi.getter
@@ -59,15 +68,39 @@ class SecretArgs:
 
     @_builtins.property
     @pulumi.getter
-    def value(self) -> pulumi.Input[_builtins.str]:
+    def value(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The value; it may be empty.
+        The value; it may be empty. The state keeps it, encrypted. Required, unless there is a `valueWo`.
         """
         return pulumi.get(self, "value")
 
     @value.setter
-    def value(self, value: pulumi.Input[_builtins.str]):
+    def value(self, value: pulumi.Input[Optional[_builtins.str]]):
         pulumi.set(self, "value", value)
+
+    @_builtins.property
+    @pulumi.getter(name="valueVersion")
+    def value_version(self) -> pulumi.Input[Optional[_builtins.int]]:
+        """
+        Version of `valueWo`; a change writes `valueWo` again. Only with `valueWo`; 0 when left out.
+        """
+        return pulumi.get(self, "value_version")
+
+    @value_version.setter
+    def value_version(self, value: pulumi.Input[Optional[_builtins.int]]):
+        pulumi.set(self, "value_version", value)
+
+    @_builtins.property
+    @pulumi.getter(name="valueWo")
+    def value_wo(self) -> pulumi.Input[Optional[_builtins.str]]:
+        """
+        Write-only form of `value`, given instead of it: it is sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valueVersion` to write it.
+        """
+        return pulumi.get(self, "value_wo")
+
+    @value_wo.setter
+    def value_wo(self, value: pulumi.Input[Optional[_builtins.str]]):
+        pulumi.set(self, "value_wo", value)
 
 
 @pulumi.type_token("machines:index:Secret")
@@ -79,6 +112,8 @@ class Secret(pulumi.CustomResource):
                  app: pulumi.Input[Optional[_builtins.str]] = None,
                  name: pulumi.Input[Optional[_builtins.str]] = None,
                  value: pulumi.Input[Optional[_builtins.str]] = None,
+                 value_version: pulumi.Input[Optional[_builtins.int]] = None,
+                 value_wo: pulumi.Input[Optional[_builtins.str]] = None,
                  __props__=None):
         """
         One secret of an App.
@@ -89,7 +124,9 @@ class Secret(pulumi.CustomResource):
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[_builtins.str] app: App that gets the secret: the `id` of an App. Changing it replaces the secret.
         :param pulumi.Input[_builtins.str] name: Name, 1 to 255 letters, digits and `_`. Changing it replaces the secret.
-        :param pulumi.Input[_builtins.str] value: The value; it may be empty.
+        :param pulumi.Input[_builtins.str] value: The value; it may be empty. The state keeps it, encrypted. Required, unless there is a `valueWo`.
+        :param pulumi.Input[_builtins.int] value_version: Version of `valueWo`; a change writes `valueWo` again. Only with `valueWo`; 0 when left out.
+        :param pulumi.Input[_builtins.str] value_wo: Write-only form of `value`, given instead of it: it is sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valueVersion` to write it.
         """
         ...
     @overload
@@ -120,6 +157,8 @@ class Secret(pulumi.CustomResource):
                  app: pulumi.Input[Optional[_builtins.str]] = None,
                  name: pulumi.Input[Optional[_builtins.str]] = None,
                  value: pulumi.Input[Optional[_builtins.str]] = None,
+                 value_version: pulumi.Input[Optional[_builtins.int]] = None,
+                 value_wo: pulumi.Input[Optional[_builtins.str]] = None,
                  __props__=None):
         opts = pulumi.ResourceOptions.merge(_utilities.get_resource_opts_defaults(), opts)
         if not isinstance(opts, pulumi.ResourceOptions):
@@ -135,9 +174,9 @@ class Secret(pulumi.CustomResource):
             if name is None and not opts.urn:
                 raise TypeError("Missing required property 'name'")
             __props__.__dict__["name"] = name
-            if value is None and not opts.urn:
-                raise TypeError("Missing required property 'value'")
             __props__.__dict__["value"] = None if value is None else pulumi.Output.secret(value)
+            __props__.__dict__["value_version"] = value_version
+            __props__.__dict__["value_wo"] = None if value_wo is None else pulumi.Output.secret(value_wo)
             __props__.__dict__["created_at"] = None
             __props__.__dict__["digest"] = None
             __props__.__dict__["updated_at"] = None
@@ -174,6 +213,7 @@ class Secret(pulumi.CustomResource):
         __props__.__dict__["name"] = None
         __props__.__dict__["updated_at"] = None
         __props__.__dict__["value"] = None
+        __props__.__dict__["value_version"] = None
         __props__.__dict__["version"] = None
         return Secret(resource_name, opts=opts, __props__=__props__)
 
@@ -219,11 +259,19 @@ class Secret(pulumi.CustomResource):
 
     @_builtins.property
     @pulumi.getter
-    def value(self) -> pulumi.Output[_builtins.str]:
+    def value(self) -> pulumi.Output[Optional[_builtins.str]]:
         """
-        The value; it may be empty.
+        The value; it may be empty. The state keeps it, encrypted. Required, unless there is a `valueWo`.
         """
         return pulumi.get(self, "value")
+
+    @_builtins.property
+    @pulumi.getter(name="valueVersion")
+    def value_version(self) -> pulumi.Output[Optional[_builtins.int]]:
+        """
+        Version of `valueWo`; a change writes `valueWo` again. Only with `valueWo`; 0 when left out.
+        """
+        return pulumi.get(self, "value_version")
 
     @_builtins.property
     @pulumi.getter
