@@ -22,10 +22,12 @@ const mail = new machines.Secret("mail", {
   name: "MAIL_TOKEN",
   value: settings.getSecret("mailToken") ?? pulumi.secret("unset"),
 });
+// The state never has this token. A new one is sent once the version is raised.
 const payments = new machines.Secret("payments", {
   app: app.id,
   name: "PAYMENTS_TOKEN",
-  value: settings.getSecret("paymentsToken") ?? pulumi.secret("unset"),
+  valueWo: process.env["PAYMENTS_TOKEN"] ?? "unset",
+  valueVersion: settings.getNumber("paymentsTokenVersion") ?? 1,
 });
 
 const sessions = new machines.SecretKey("sessions", { app: app.id, name: "SESSIONS", type: "hs256" });

@@ -130,7 +130,10 @@ function uploadProblems({ fullchain, hostname, ...keys }: Partial<Inputs>): read
   if (!chain || !own) return problem("fullchain", "is not a chain of certificates in PEM");
   const matching = key ? chain.findIndex((certificate) => certificate.checkPrivateKey(key)) : 0;
   if (matching > 0)
-    return problem("fullchain", `begins with another certificate; that of the private key is number ${matching + 1}`, ["fullchain", name]);
+    return problem("fullchain", `begins with another certificate; that of the private key is number ${matching + 1}`, [
+      "fullchain",
+      name,
+    ]);
   if (matching < 0) return problem(name, "does not match the certificate", ["fullchain", name]);
   const broken = chain.findIndex((certificate, i) => {
     const next = chain[i + 1];

@@ -71,7 +71,9 @@ export const writeOnlyIn = (resource: Fields, values: Values): Values =>
 /** The values that may be stored. */
 export const withoutWriteOnly = (resource: Fields, values: Values): Values => {
   const names = writeOnlyInputs(resource).map(({ name }) => name);
-  return names.length === 0 ? values : Object.fromEntries(Object.entries(values).filter(([name]) => !names.includes(name)));
+  return names.length === 0
+    ? values
+    : Object.fromEntries(Object.entries(values).filter(([name]) => !names.includes(name)));
 };
 
 /**

@@ -44,11 +44,7 @@ type Clean = (text: string) => string;
 const cleaner =
   (fields: Readonly<Record<string, Field>>, ...known: readonly Values[]): Clean =>
   (text) =>
-    hide(
-      [...known.flatMap((values) => withheld(fields, values)), ...run.writeOnlyLeaves()],
-      text,
-      6,
-    );
+    hide([...known.flatMap((values) => withheld(fields, values)), ...run.writeOnlyLeaves()], text, 6);
 
 /** The dynamic provider of a resource type. The host calls it once per process and type. */
 export function provider(type: string): dynamic.ResourceProvider {

@@ -11,6 +11,8 @@ import { bindingsOr, Stack, type Binding } from "../support/stack.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
 const certificate = makeCertificate({ hosts: ["own.example.com"] });
+/** One whose private key is never stored. */
+const unstoredCertificate = makeCertificate({ hosts: ["unstored.example.com"] });
 // Pulumi's mark of secrets in gRPC messages.
 const [sig, sigOfSecret] = ["4dabf18193072939515e22adb298388d", "1b47061264138c4ac30d75fd1eb44270"];
 
@@ -25,6 +27,8 @@ const canaries = (round: number, binding: Binding): Record<string, string> => ({
   secret: `c4n4ry-secret-${round} "é/+&%`,
   command: `c4n4ry-command-${round} /+&%`,
   stdin: `c4n4ry-stdin-${round} /+&%`,
+  unstored: `c4n4ry-unstored-${round} "é/+&%`,
+  unstoredOfAll: `c4n4ry-unstored-of-all-${round} "é/+&%`,
 });
 const constant: Readonly<Record<string, string>> = {
   key: "c4n4ry-key-of-exactly-32-bytes-x",
@@ -52,6 +56,17 @@ function plainTextOf(call: string): string {
   );
 }
 
+/** The names of the inputs of each pending operation in a checkpoint. */
+function operationsIn(checkpoint: string): string[][] {
+  const { latest } = (JSON.parse(checkpoint) as { checkpoint: { latest?: { pending_operations?: Operation[] } } })
+    .checkpoint;
+  return (latest?.pending_operations ?? []).map(({ resource: { inputs = {} } }) => Object.keys(inputs));
+}
+
+interface Operation {
+  readonly resource: { readonly inputs?: Readonly<Record<string, unknown>> };
+}
+
 // Those of `sealed` are secret because of the schema, all others because of the program.
 const program = `
 import { readFileSync } from "node:fs";
@@ -69,6 +84,17 @@ const signing = new machines.SecretKey("signing", { app: app.id, name: "SIGNING"
 const letter = new machines.Ciphertext("letter", { app: app.id, key: key.id, plaintext: base64(sealed.letter) });
 const agreed = new machines.Signature("agreed", { app: app.id, key: signing.id, plaintext: base64(sealed.agreement) });
 new machines.CustomCertificate("own", { app: app.id, hostname: "own.example.com", fullchain: canary.fullchain, privateKey: sealed.privateKey });
+const annex = new machines.App("annex", { name: "annex" });
+const version = Number(canary.round);
+new machines.Secret("unstored", { app: annex.id, name: "ONE", valueWo: sealed.unstored, valueVersion: version });
+new machines.AppSecrets("unstored-of-all", { app: annex.id, valuesWo: { TWO: sealed.unstoredOfAll }, valuesVersion: version });
+new machines.CustomCertificate("unstored-key", {
+  app: annex.id,
+  hostname: "unstored.example.com",
+  fullchain: canary.unstoredChain,
+  privateKeyWo: sealed.unstoredKey,
+  privateKeyVersion: version,
+});
 export const deploy = new machines.DeployToken("deploy", { app: app.id, expiry: "24h" });
 const web = new machines.Machine("web", {
   app: app.id,
@@ -125,8 +151,11 @@ describe.each(bindingsOr("pulumi-machines"))("F33: secrets on %s", (binding) => 
   let data: string;
   const log: string[] = [];
   const seen: Readable[] = [];
+  /** The state during operations. */
+  const pending: Readable[] = [];
   const nonces: Record<string, string> = {};
-  let [given, made]: Record<string, string>[] = [{}, {}];
+  let given: Record<string, string> = {};
+  let made: Record<string, string> = {};
 
   beforeAll(async () => {
     stack = new Stack(inject("installed"), "secrets", binding);
@@ -143,6 +172,12 @@ describe.each(bindingsOr("pulumi-machines"))("F33: secrets on %s", (binding) => 
         return answer;
       },
     });
+    // The engine has written the operation down when the service answers it.
+    const noteState = (answer: unknown) => {
+      pending.push(...filesBelow(join(stack.dir, ".state")).filter(({ what }) => what.endsWith("dev.json")));
+      return answer;
+    };
+    service.fail({ operation: "secrets.set", times: "always", rewrite: noteState });
     stack.program(program);
     say(1);
     await stack.init({ "machines:endpoint": service.url, "machines:token": service.token });
@@ -157,7 +192,9 @@ describe.each(bindingsOr("pulumi-machines"))("F33: secrets on %s", (binding) => 
       ...Object.fromEntries(Object.entries(now).map(([name, value]) => [`${name} ${round}`, value])),
     };
     const { fullchain, private_key: privateKey } = certificate;
-    const all = { ...now, ...constant, round: String(round), fullchain, privateKey };
+    const { fullchain: unstoredChain, private_key: unstoredKey } = unstoredCertificate;
+    const files = { fullchain, privateKey, unstoredChain, unstoredKey };
+    const all = { ...now, ...constant, round: String(round), ...files };
     writeFileSync(join(stack.dir, "canaries.json"), JSON.stringify(all));
   }
   /** Runs the CLI with maximum verbosity, and keeps its output. */
@@ -167,18 +204,32 @@ describe.each(bindingsOr("pulumi-machines"))("F33: secrets on %s", (binding) => 
     for (const said of [stdout, stderr]) seen.push({ what: `pulumi ${args.join(" ")}`, text: withoutTracing(said) });
     return code;
   }
-  const lines = Object.fromEntries(
-    certificate.private_key
-      .split("\n")
-      .filter((line) => line.length > 20 && !line.startsWith("-"))
-      .map((line, i) => [`private key line ${i + 1}`, line]),
-  );
+  const linesOf = (name: string, key: string): Record<string, string> =>
+    Object.fromEntries(
+      key
+        .split("\n")
+        .filter((line) => line.length > 20 && !line.startsWith("-"))
+        .map((line, i) => [`${name} line ${i + 1}`, line]),
+    );
+  const unstoredLines = linesOf("unstored private key", unstoredCertificate.private_key);
+  const lines = { ...linesOf("private key", certificate.private_key), ...unstoredLines };
   const everything = () => ({ ...given, ...constant, ...made, ...nonces, ...lines, "the token": service.token });
+  /** The places of values that must not be in the state, in the decrypted state. */
+  async function storedSecrets(): Promise<string[]> {
+    const state = [{ what: "the decrypted state", text: await stack.ok("stack", "export", "--show-secrets") }];
+    // Proves that the search works: a value that is stored is found.
+    const named = (prefix: string) =>
+      Object.fromEntries(Object.entries(given).filter(([name]) => name.startsWith(prefix)));
+    expect(leaks(named("secret"), state)).toHaveLength(1);
+    return leaks({ ...named("unstored"), ...unstoredLines }, state);
+  }
 
   test("creating, reading and refreshing work", async () => {
     expect(await run("preview", "--diff", "--json")).toBe(0);
     expect(await run("up", "--yes", "--diff", "--debug")).toBe(0);
+    expect(await storedSecrets()).toEqual([]);
     expect(await run("up", "--yes", "--skip-preview", "--refresh", "--diff")).toBe(0);
+    expect(await storedSecrets()).toEqual([]);
     const exported = JSON.parse((await stack.run(["stack", "export", "--show-secrets"])).stdout) as unknown;
     made = secretsIn(exported, ["token", "password", "directUri", "poolerUri"]);
     for (const [name, value] of Object.entries(made)) if (value === service.token) delete made[name];
@@ -189,6 +240,7 @@ describe.each(bindingsOr("pulumi-machines"))("F33: secrets on %s", (binding) => 
   test("a changed secret is shown by diffs without its value", async () => {
     say(2);
     expect(await run("up", "--yes", "--diff", "--debug")).toBe(0);
+    expect(await storedSecrets()).toEqual([]);
     const { web } = stack.state();
     const path = `/v1/apps/${web?.id.replace("/", "/machines/")}`;
     const live = await send<{ config: { env: Record<string, string> } }>(service, "GET", path);
@@ -203,7 +255,7 @@ describe.each(bindingsOr("pulumi-machines"))("F33: secrets on %s", (binding) => 
   test("errors that quote it, and answers that repeat it, do not print it", async () => {
     say(3);
     const { faults } = service.service;
-    const { env = "", secret = "", appSecret = "", command = "" } = canaries(3, binding);
+    const { env = "", secret = "", appSecret = "", command = "", unstored, unstoredOfAll } = canaries(3, binding);
     const echo = { config: { env: { PASSWORD: env } } };
     const refusal = { status: 400, body: { error: `invalid env PASSWORD: ${JSON.stringify(env)} is not allowed` } };
     const cut = { status: 200, body: `{"config":{"env":{"PASSWORD":${JSON.stringify(env)}` };
@@ -219,14 +271,14 @@ describe.each(bindingsOr("pulumi-machines"))("F33: secrets on %s", (binding) => 
           when: "before",
           times: 10,
           status: 400,
-          body: { error: `value "${secret}" is too long` },
+          body: { error: `value "${secret}" or "${unstored}" is too long` },
         },
         {
           operation: "secrets.update",
           when: "before",
           times: 10,
           status: 400,
-          body: { error: `value ${appSecret} is too long` },
+          body: { error: `value ${appSecret} or ${unstoredOfAll} is too long` },
         },
         {
           operation: "machines.exec",
@@ -238,6 +290,7 @@ describe.each(bindingsOr("pulumi-machines"))("F33: secrets on %s", (binding) => 
       );
       expect(await run("up", "--yes", "--skip-preview")).not.toBe(0);
       planned.forEach((one) => faults.remove(one));
+      expect(await storedSecrets()).toEqual([]);
     }
   });
 
@@ -278,6 +331,10 @@ describe.each(bindingsOr("pulumi-machines"))("F33: secrets on %s", (binding) => 
     const kept = [...filesBelow(join(stack.dir, ".state")), ...filesBelow(stack.env["PULUMI_HOME"] ?? "")];
     const readable = [...seen, ...kept, { what: "the log of the service", text: log.join("") }];
     expect(kept.map(({ what }) => what).join("\n")).toMatch(/machines\/intents\//);
+    // The state is encrypted, so the inputs of the pending operations are listed by name.
+    const operations = pending.flatMap(({ text }) => operationsIn(text));
+    expect(operations.filter((inputs) => inputs.includes("valueVersion"))).not.toEqual([]);
+    expect(operations.flat().filter((input) => input.endsWith("Wo"))).toEqual([]);
     expect(leaks(everything(), readable)).toEqual([]);
     const calls = readFileSync(join(stack.dir, "grpc.json"), "utf8");
     if (binding === "pulumi-machines-plugin") {

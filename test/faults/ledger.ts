@@ -1,9 +1,12 @@
 // Data that the program never allowed to be lost (I12), and objects that the program requires (I11).
 import { createHash } from "node:crypto";
+import { leavesIn } from "../../provider/core/redaction.ts";
 import type { Values } from "../../provider/core/resource.ts";
+import { writeOnlyIn } from "../../provider/core/writeOnly.ts";
 import type { Service } from "../../service/index.ts";
 import { sealedName } from "../../service/store/secretValues.ts";
 import type { Declared, Kept, Stack } from "../support/modelStack.ts";
+import { resourceOf } from "../support/simulation.ts";
 import { linesOf, onService } from "./inventory.ts";
 import { Broken } from "./invariants.ts";
 
@@ -94,25 +97,37 @@ export function judgeValues(
   service: Service,
   unsure: ReadonlySet<string>,
 ): void {
-  const names = new Set(program.map(({ name }) => name));
+  const declared = new Map(program.map(({ name, inputs }) => [name, inputs]));
   const there = new Set(onService(service));
   const written = ["Secret", "AppSecrets", "PostgresAttachment"];
   const isUnsure = (type: string) =>
     (written.includes(type) ? written : type === "MachineMetadata" ? [type, "Machine"] : [type]).some((one) =>
       unsure.has(one),
     );
-  for (const kept of resources.filter(({ name, mark, type }) => names.has(name) && !mark && !isUnsure(type))) {
+  for (const kept of resources.filter(({ name, mark, type }) => declared.has(name) && !mark && !isUnsure(type))) {
+    const unstored = unstoredOf(kept, declared.get(kept.name) ?? {});
+    const stored = JSON.stringify([kept.inputs, kept.state]);
+    if (leavesIn(unstored).some((value) => stored.includes(JSON.stringify(value))))
+      throw new Broken(`the state of ${kept.name} has a value that must not be stored`);
     const missing = linesOf(kept).filter((line) => !there.has(line));
     if (missing.length > 0)
       throw new Broken(
         `${missing.join(", ")} is not there after an up that succeeded, though ${kept.name} declares it`,
       );
-    for (const [what, wanted, live] of valuesOf(kept, service))
+    for (const [what, wanted, live] of valuesOf({ ...kept, inputs: { ...kept.inputs, ...unstored } }, service))
       if (wanted !== live)
         throw new Broken(
           `${what} is not what ${kept.name} says: it is ${fingerprint(live)} and not ${fingerprint(wanted)}`,
         );
   }
+}
+
+/** The values that a resource wrote and does not store. One that was not a target still has those of an earlier program. */
+function unstoredOf({ type, inputs }: Kept, wanted: Values): Values {
+  const { inputFields } = resourceOf(type);
+  const versions = Object.values(inputFields).flatMap(({ meta }) => meta.writeOnly?.version ?? []);
+  const isCurrent = versions.every((version) => inputs[version] === wanted[version]);
+  return isCurrent ? writeOnlyIn({ inputFields }, wanted) : {};
 }
 
 /** Messages must not contain values, so they show a hash. */
@@ -124,9 +139,12 @@ type Compared = readonly [what: string, wanted: string, live: string | undefined
 /** Values that a resource wrote under names of other resources, as declared and as live. */
 function valuesOf({ type, id, inputs, state }: Kept, service: Service): Compared[] {
   const [app = "", name = ""] = id.split("/");
-  if (type === "Secret") return [[`Secret ${id}`, String(inputs["value"]), secretValue(service, app, name)]];
+  if (type === "Secret") {
+    const value = inputs["valueWo"] ?? inputs["value"];
+    return value === undefined ? [] : [[`Secret ${id}`, String(value), secretValue(service, app, name)]];
+  }
   if (type === "AppSecrets")
-    return Object.entries(inputs["values"] ?? {}).map(([one, value]) => [
+    return Object.entries(inputs["valuesWo"] ?? inputs["values"] ?? {}).map(([one, value]) => [
       `Secret ${app}/${one}`,
       String(value),
       secretValue(service, app, one),

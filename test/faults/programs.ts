@@ -224,7 +224,9 @@ const kinds: Readonly<Record<ResourceName, (here: Here) => Inputs>> = {
   Secret: (here) => ({
     app: id(appOf(here)),
     name: secretOf(here.slot, here.index, here.version),
-    value: `${canary}-${here.variant}`,
+    ...(here.variant % 2 === 0
+      ? { value: `${canary}-${here.variant}` }
+      : { valueWo: `${canary}-unstored-${here.variant}`, valueVersion: here.version }),
   }),
   AppSecrets: (here) => {
     const appFor = (one: Here) => (one.slot.pick % 3 === 0 ? appOf(one) : firstApp);
@@ -232,7 +234,9 @@ const kinds: Readonly<Record<ResourceName, (here: Here) => Inputs>> = {
     const taken = appFor(here) === firstApp ? adoptedSecrets(here) : {};
     const values = { A: `${canary}-a`, B: `${canary}-b${here.variant}`, C: `${canary}-c`, ...taken };
     const { A, ...without } = values;
-    return { app: id(appFor(here)), values: here.variant % 3 === 2 ? { D: A, ...without } : values };
+    const app = id(appFor(here));
+    if (here.variant % 3 === 1) return { app, valuesWo: values, valuesVersion: here.version };
+    return { app, values: here.variant % 3 === 2 ? { D: A, ...without } : values };
   },
   SecretKey: ({ slot, index, variant, mayLose }) => ({
     app: id(firstApp),
@@ -295,9 +299,11 @@ const kinds: Readonly<Record<ResourceName, (here: Here) => Inputs>> = {
         ? { app: id(firstApp), hostname: output(certificate, "hostname"), triggers: { t: String(here.variant) } }
         : undefined,
     ),
-  CustomCertificate: ({ index, variant }) => {
+  CustomCertificate: ({ index, variant, version }) => {
     const hostname = `own${index}.example.com`;
-    return { app: id(firstApp), hostname, ...certificateFor(hostname, variant % 2) };
+    const { fullchain, privateKey } = certificateFor(hostname, variant % 2);
+    const key = variant % 3 === 1 ? { privateKeyWo: privateKey, privateKeyVersion: version } : { privateKey };
+    return { app: id(firstApp), hostname, fullchain, ...key };
   },
   PostgresCluster: ({ slot, index, variant, gaps, mayLose }) => ({
     region: "fra",

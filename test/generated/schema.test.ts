@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import type { Field } from "../../api/schema.ts";
 import { configKeys } from "../../provider/client/config.ts";
+import { withoutWriteOnly, writeOnlyIn } from "../../provider/core/writeOnly.ts";
 import { resources } from "../../provider/registry.ts";
 import { enumName } from "../../tools/generate/enumName.ts";
 import { packageSchema, type Property } from "../../tools/generate/schema.ts";
@@ -146,11 +147,17 @@ describe.each(all)("$name", ({ name, inputFields, outputFields, replaceOn }) => 
   test("marks every declared secret", () => {
     const secret = (found: Record<string, Property> = {}) => Object.keys(found).filter((key) => found[key]?.secret);
     expect(secret(spec?.inputProperties)).toEqual(marked(inputFields, "secret"));
-    expect(new Set(secret(spec?.properties))).toEqual(new Set(marked({ ...inputFields, ...outputFields }, "secret")));
+    const stored = withoutWriteOnly({ inputFields }, inputFields) as typeof inputFields;
+    expect(new Set(secret(spec?.properties))).toEqual(new Set(marked({ ...stored, ...outputFields }, "secret")));
   });
 
-  test("has every input as an output, and marks required outputs", () => {
-    expect(Object.keys(spec?.properties ?? {})).toEqual(expect.arrayContaining(Object.keys(inputFields)));
+  test("has every input as an output, except those that are never stored, and marks required outputs", () => {
+    const [unstored, stored] = [writeOnlyIn, withoutWriteOnly].map((of) =>
+      Object.keys(of({ inputFields }, inputFields)),
+    );
+    const outputs = Object.keys(spec?.properties ?? {});
+    expect(outputs).toEqual(expect.arrayContaining(stored ?? []));
+    expect(outputs.filter((output) => unstored?.includes(output))).toEqual([]);
     const required = Object.keys(outputFields).filter((key) => !outputFields[key]?.optional);
     expect(spec?.required).toEqual(expect.arrayContaining([...required, ...(spec?.requiredInputs ?? [])]));
   });

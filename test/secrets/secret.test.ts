@@ -24,7 +24,11 @@ lifecycle("Secret", {
       { set: { valueWo: undefined, valueVersion: 2 }, expect: "refused" },
       { set: { valueWo: undefined }, expect: "same" },
       { set: { value: "five", valueWo: undefined }, expect: "refused" },
-      { set: { value: "five", valueWo: undefined, valueVersion: undefined }, expect: "update", then: { value: "five" } },
+      {
+        set: { value: "five", valueWo: undefined, valueVersion: undefined },
+        expect: "update",
+        then: { value: "five" },
+      },
       { set: { value: undefined, valueWo: "six", valueVersion: 7 }, expect: "update" },
       { set: { name: "OTHER" }, expect: "replace" },
       { set: { app: "other-secret" }, expect: "replace" },

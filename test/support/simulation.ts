@@ -464,7 +464,8 @@ function operationOf({ method, url }: Sent): string {
   return paths.find((one) => one.method === method && one.pattern.test(pathname))?.id ?? "";
 }
 
-function resourceOf(type: string): Resource {
+/** The resource type of a name. */
+export function resourceOf(type: string): Resource {
   const resource = resources[type];
   if (!resource) throw new Error(`no resource type ${type}`);
   return resource;

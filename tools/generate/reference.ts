@@ -135,6 +135,7 @@ function resourcePage(schema: PackageSpec, name: string, resource: ResourceSpec,
         property.description !== resource.inputProperties[key]?.description,
     ),
   );
+  const unstored = Object.keys(resource.inputProperties).filter((key) => !Object.hasOwn(resource.properties, key));
   return [
     banner,
     `# ${name}\n`,
@@ -144,7 +145,7 @@ function resourcePage(schema: PackageSpec, name: string, resource: ResourceSpec,
     "## Inputs\n",
     `${rows(schema, resource.inputProperties, resource.requiredInputs)}\n`,
     "## Outputs\n",
-    "All inputs, and:\n",
+    `All inputs${unstored.length > 0 ? ` except \`${unstored.join("`, `")}\`` : ""}, and:\n`,
     `${rows(schema, outputs, [])}\n`,
     ...importSection(name),
     ...typeSections(schema, [...Object.values(resource.inputProperties), ...Object.values(outputs)]),
