@@ -1370,9 +1370,9 @@ export interface AppOutputs {
 export interface AppSecretsInputs {
   /** App that gets the secrets: the `id` of an App. Changing it replaces the AppSecrets. */
   app: string;
-  /** Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. The state keeps it, encrypted. */
+  /** Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. Kept in the state, encrypted. */
   values?: { [key: string]: string } | undefined;
-  /** Write-only form of `values`, given instead of it: it is sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valuesVersion` to write it. */
+  /** Write-only form of `values`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valuesVersion` to write it. */
   valuesWo?: { [key: string]: string } | undefined;
   /** Version of `valuesWo`; a change writes `valuesWo` again. Only with `valuesWo`; 0 when left out. */
   valuesVersion?: number | undefined;
@@ -1382,7 +1382,7 @@ export interface AppSecretsInputs {
 export interface AppSecretsOutputs {
   /** App that gets the secrets: the `id` of an App. Changing it replaces the AppSecrets. */
   app: string;
-  /** Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. The state keeps it, encrypted. */
+  /** Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. Kept in the state, encrypted. */
   values?: { [key: string]: string } | undefined;
   /** Version of `valuesWo`; a change writes `valuesWo` again. Only with `valuesWo`; 0 when left out. */
   valuesVersion?: number | undefined;
@@ -1460,9 +1460,9 @@ export interface CustomCertificateInputs {
   hostname: string;
   /** PEM of the certificate, followed by the certificates that lead to its root. Changing it uploads it in place of the old one. */
   fullchain: string;
-  /** PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. The state keeps it, encrypted. Required, unless there is a `privateKeyWo`. */
+  /** PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. Kept in the state, encrypted. Required, unless there is a `privateKeyWo`. */
   privateKey?: string | undefined;
-  /** Write-only form of `privateKey`, given instead of it: it is sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `privateKeyVersion` to write it. */
+  /** Write-only form of `privateKey`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `privateKeyVersion` to write it. */
   privateKeyWo?: string | undefined;
   /** Version of `privateKeyWo`; a change writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out. */
   privateKeyVersion?: number | undefined;
@@ -1476,7 +1476,7 @@ export interface CustomCertificateOutputs {
   hostname: string;
   /** PEM of the certificate, followed by the certificates that lead to its root. Changing it uploads it in place of the old one. */
   fullchain: string;
-  /** PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. The state keeps it, encrypted. Required, unless there is a `privateKeyWo`. */
+  /** PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. Kept in the state, encrypted. Required, unless there is a `privateKeyWo`. */
   privateKey?: string | undefined;
   /** Version of `privateKeyWo`; a change writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out. */
   privateKeyVersion?: number | undefined;
@@ -2080,9 +2080,9 @@ export interface SecretInputs {
   app: string;
   /** Name, 1 to 255 letters, digits and `_`. Changing it replaces the secret. */
   name: string;
-  /** The value; it may be empty. The state keeps it, encrypted. Required, unless there is a `valueWo`. */
+  /** The value; it may be empty. Kept in the state, encrypted. Required, unless there is a `valueWo`. */
   value?: string | undefined;
-  /** Write-only form of `value`, given instead of it: it is sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valueVersion` to write it. */
+  /** Write-only form of `value`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valueVersion` to write it. */
   valueWo?: string | undefined;
   /** Version of `valueWo`; a change writes `valueWo` again. Only with `valueWo`; 0 when left out. */
   valueVersion?: number | undefined;
@@ -2094,7 +2094,7 @@ export interface SecretOutputs {
   app: string;
   /** Name, 1 to 255 letters, digits and `_`. Changing it replaces the secret. */
   name: string;
-  /** The value; it may be empty. The state keeps it, encrypted. Required, unless there is a `valueWo`. */
+  /** The value; it may be empty. Kept in the state, encrypted. Required, unless there is a `valueWo`. */
   value?: string | undefined;
   /** Version of `valueWo`; a change writes `valueWo` again. Only with `valueWo`; 0 when left out. */
   valueVersion?: number | undefined;

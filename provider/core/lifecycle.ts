@@ -391,7 +391,10 @@ const outputsOf = (resource: Resource, state: Values): Values =>
 const noLongerSet = (resource: Resource, old: Values, inputs: Values): Values =>
   Object.fromEntries(Object.entries(old).filter(([name]) => isComputed(resource, name) && inputs[name] === undefined));
 
-/** Builds the state from inputs and outputs: live values in the program's spelling; behaviour inputs, and inputs that no read returns, unchanged. */
+/**
+ * Builds the state from inputs and outputs: live values in the program's spelling; behaviour inputs, and those that no read
+ * returns, unchanged; no write-only ones.
+ */
 function stateFrom(resource: Resource, written: Values, live: Values, context: Context): Values {
   const state: Values = {};
   for (const [name, field] of Object.entries(resource.inputFields)) {

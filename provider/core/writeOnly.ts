@@ -28,12 +28,12 @@ export function secretInput<const N extends string, S extends z.ZodType>(
   const made = {
     [name]: optional(
       schema,
-      `${description} The state keeps it, encrypted.${isRequired ? ` Required, unless there is a \`${name}Wo\`.` : ""}`,
+      `${description} Kept in the state, encrypted.${isRequired ? ` Required, unless there is a \`${name}Wo\`.` : ""}`,
       { secret: true },
     ),
     [`${name}Wo`]: optional(
       schema,
-      `Write-only form of \`${name}\`, given instead of it: it is sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise \`${version}\` to write it.`,
+      `Write-only form of \`${name}\`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise \`${version}\` to write it.`,
       { secret: true, writeOnly },
     ),
     [version]: optional(

@@ -49,7 +49,7 @@ export class AppSecrets extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly updatedAt: pulumi.Output<string | undefined>;
     /**
-     * Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. The state keeps it, encrypted.
+     * Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. Kept in the state, encrypted.
      */
     declare public readonly values: pulumi.Output<{[key: string]: string} | undefined>;
     /**
@@ -111,7 +111,7 @@ export interface AppSecretsArgs {
      */
     app: pulumi.Input<string>;
     /**
-     * Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. The state keeps it, encrypted.
+     * Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. Kept in the state, encrypted.
      */
     values?: pulumi.Input<{[key: string]: pulumi.Input<string>} | undefined>;
     /**
@@ -119,7 +119,7 @@ export interface AppSecretsArgs {
      */
     valuesVersion?: pulumi.Input<number | undefined>;
     /**
-     * Write-only form of `values`, given instead of it: it is sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valuesVersion` to write it.
+     * Write-only form of `values`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valuesVersion` to write it.
      */
     valuesWo?: pulumi.Input<{[key: string]: pulumi.Input<string>} | undefined>;
 }

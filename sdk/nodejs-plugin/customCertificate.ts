@@ -72,7 +72,7 @@ export class CustomCertificate extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly issuer: pulumi.Output<string | undefined>;
     /**
-     * PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. The state keeps it, encrypted. Required, unless there is a `privateKeyWo`.
+     * PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. Kept in the state, encrypted. Required, unless there is a `privateKeyWo`.
      */
     declare public readonly privateKey: pulumi.Output<string | undefined>;
     /**
@@ -164,7 +164,7 @@ export interface CustomCertificateArgs {
      */
     hostname: pulumi.Input<string>;
     /**
-     * PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. The state keeps it, encrypted. Required, unless there is a `privateKeyWo`.
+     * PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. Kept in the state, encrypted. Required, unless there is a `privateKeyWo`.
      */
     privateKey?: pulumi.Input<string | undefined>;
     /**
@@ -172,7 +172,7 @@ export interface CustomCertificateArgs {
      */
     privateKeyVersion?: pulumi.Input<number | undefined>;
     /**
-     * Write-only form of `privateKey`, given instead of it: it is sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `privateKeyVersion` to write it.
+     * Write-only form of `privateKey`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `privateKeyVersion` to write it.
      */
     privateKeyWo?: pulumi.Input<string | undefined>;
 }

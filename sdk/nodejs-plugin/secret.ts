@@ -57,7 +57,7 @@ export class Secret extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly updatedAt: pulumi.Output<string | undefined>;
     /**
-     * The value; it may be empty. The state keeps it, encrypted. Required, unless there is a `valueWo`.
+     * The value; it may be empty. Kept in the state, encrypted. Required, unless there is a `valueWo`.
      */
     declare public readonly value: pulumi.Output<string | undefined>;
     /**
@@ -130,7 +130,7 @@ export interface SecretArgs {
      */
     name: pulumi.Input<string>;
     /**
-     * The value; it may be empty. The state keeps it, encrypted. Required, unless there is a `valueWo`.
+     * The value; it may be empty. Kept in the state, encrypted. Required, unless there is a `valueWo`.
      */
     value?: pulumi.Input<string | undefined>;
     /**
@@ -138,7 +138,7 @@ export interface SecretArgs {
      */
     valueVersion?: pulumi.Input<number | undefined>;
     /**
-     * Write-only form of `value`, given instead of it: it is sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valueVersion` to write it.
+     * Write-only form of `value`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valueVersion` to write it.
      */
     valueWo?: pulumi.Input<string | undefined>;
 }

@@ -23,7 +23,7 @@ export class AppSecrets extends pulumi.CustomResource {
 
   /** App that gets the secrets: the `id` of an App. Changing it replaces the AppSecrets. */
   declare readonly app: pulumi.Output<string>;
-  /** Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. The state keeps it, encrypted. */
+  /** Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. Kept in the state, encrypted. */
   declare readonly values: pulumi.Output<{ [key: string]: string } | undefined>;
   /** Version of `valuesWo`; a change writes `valuesWo` again. Only with `valuesWo`; 0 when left out. */
   declare readonly valuesVersion: pulumi.Output<number | undefined>;
@@ -50,9 +50,9 @@ export class AppSecrets extends pulumi.CustomResource {
 export interface AppSecretsArgs {
   /** App that gets the secrets: the `id` of an App. Changing it replaces the AppSecrets. */
   app: pulumi.Input<string>;
-  /** Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. The state keeps it, encrypted. */
+  /** Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. Kept in the state, encrypted. */
   values?: pulumi.Input<{ [key: string]: pulumi.Input<string> }> | undefined;
-  /** Write-only form of `values`, given instead of it: it is sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valuesVersion` to write it. */
+  /** Write-only form of `values`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valuesVersion` to write it. */
   valuesWo?: pulumi.Input<{ [key: string]: pulumi.Input<string> }> | undefined;
   /** Version of `valuesWo`; a change writes `valuesWo` again. Only with `valuesWo`; 0 when left out. */
   valuesVersion?: pulumi.Input<number> | undefined;

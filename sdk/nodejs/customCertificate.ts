@@ -28,7 +28,7 @@ export class CustomCertificate extends pulumi.CustomResource {
   declare readonly hostname: pulumi.Output<string>;
   /** PEM of the certificate, followed by the certificates that lead to its root. Changing it uploads it in place of the old one. */
   declare readonly fullchain: pulumi.Output<string>;
-  /** PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. The state keeps it, encrypted. Required, unless there is a `privateKeyWo`. */
+  /** PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. Kept in the state, encrypted. Required, unless there is a `privateKeyWo`. */
   declare readonly privateKey: pulumi.Output<string | undefined>;
   /** Version of `privateKeyWo`; a change writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out. */
   declare readonly privateKeyVersion: pulumi.Output<number | undefined>;
@@ -67,9 +67,9 @@ export interface CustomCertificateArgs {
   hostname: pulumi.Input<string>;
   /** PEM of the certificate, followed by the certificates that lead to its root. Changing it uploads it in place of the old one. */
   fullchain: pulumi.Input<string>;
-  /** PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. The state keeps it, encrypted. Required, unless there is a `privateKeyWo`. */
+  /** PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. Kept in the state, encrypted. Required, unless there is a `privateKeyWo`. */
   privateKey?: pulumi.Input<string> | undefined;
-  /** Write-only form of `privateKey`, given instead of it: it is sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `privateKeyVersion` to write it. */
+  /** Write-only form of `privateKey`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `privateKeyVersion` to write it. */
   privateKeyWo?: pulumi.Input<string> | undefined;
   /** Version of `privateKeyWo`; a change writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out. */
   privateKeyVersion?: pulumi.Input<number> | undefined;

@@ -25,7 +25,7 @@ export class Secret extends pulumi.CustomResource {
   declare readonly app: pulumi.Output<string>;
   /** Name, 1 to 255 letters, digits and `_`. Changing it replaces the secret. */
   declare readonly name: pulumi.Output<string>;
-  /** The value; it may be empty. The state keeps it, encrypted. Required, unless there is a `valueWo`. */
+  /** The value; it may be empty. Kept in the state, encrypted. Required, unless there is a `valueWo`. */
   declare readonly value: pulumi.Output<string | undefined>;
   /** Version of `valueWo`; a change writes `valueWo` again. Only with `valueWo`; 0 when left out. */
   declare readonly valueVersion: pulumi.Output<number | undefined>;
@@ -56,9 +56,9 @@ export interface SecretArgs {
   app: pulumi.Input<string>;
   /** Name, 1 to 255 letters, digits and `_`. Changing it replaces the secret. */
   name: pulumi.Input<string>;
-  /** The value; it may be empty. The state keeps it, encrypted. Required, unless there is a `valueWo`. */
+  /** The value; it may be empty. Kept in the state, encrypted. Required, unless there is a `valueWo`. */
   value?: pulumi.Input<string> | undefined;
-  /** Write-only form of `value`, given instead of it: it is sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valueVersion` to write it. */
+  /** Write-only form of `value`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valueVersion` to write it. */
   valueWo?: pulumi.Input<string> | undefined;
   /** Version of `valueWo`; a change writes `valueWo` again. Only with `valueWo`; 0 when left out. */
   valueVersion?: pulumi.Input<number> | undefined;

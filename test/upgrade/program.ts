@@ -180,6 +180,14 @@ if (config.getBoolean("failing") ?? false)
 const { Provider } = machines as unknown as {
   Provider?: new (name: string, args: pulumi.Inputs) => pulumi.ProviderResource;
 };
+new machines.Secret("unstored", {
+  app: generated.id,
+  name: "UNSTORED",
+  valueWo: password,
+  valueVersion: either(1, 2),
+});
+new machines.AppSecrets("unstored", { app: named.id, valuesWo: { UNSTORED: password }, valuesVersion: either(1, 2) });
+
 if (Provider && (config.getBoolean("places") ?? false)) {
   const elsewhere = new Provider("elsewhere", {
     endpoint: service.require("endpoint"),

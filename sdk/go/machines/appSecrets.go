@@ -24,7 +24,7 @@ type AppSecrets struct {
 	Digests pulumi.StringMapOutput `pulumi:"digests"`
 	// RFC 3339 time of the last change by this resource.
 	UpdatedAt pulumi.StringPtrOutput `pulumi:"updatedAt"`
-	// Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. The state keeps it, encrypted.
+	// Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. Kept in the state, encrypted.
 	Values pulumi.StringMapOutput `pulumi:"values"`
 	// Version of `valuesWo`; a change writes `valuesWo` again. Only with `valuesWo`; 0 when left out.
 	ValuesVersion pulumi.IntPtrOutput `pulumi:"valuesVersion"`
@@ -98,11 +98,11 @@ func (AppSecretsState) ElementType() reflect.Type {
 type appSecretsArgs struct {
 	// App that gets the secrets: the `id` of an App. Changing it replaces the AppSecrets.
 	App string `pulumi:"app"`
-	// Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. The state keeps it, encrypted.
+	// Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. Kept in the state, encrypted.
 	Values map[string]string `pulumi:"values"`
 	// Version of `valuesWo`; a change writes `valuesWo` again. Only with `valuesWo`; 0 when left out.
 	ValuesVersion *int `pulumi:"valuesVersion"`
-	// Write-only form of `values`, given instead of it: it is sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valuesVersion` to write it.
+	// Write-only form of `values`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valuesVersion` to write it.
 	ValuesWo map[string]string `pulumi:"valuesWo"`
 }
 
@@ -110,11 +110,11 @@ type appSecretsArgs struct {
 type AppSecretsArgs struct {
 	// App that gets the secrets: the `id` of an App. Changing it replaces the AppSecrets.
 	App pulumi.StringInput
-	// Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. The state keeps it, encrypted.
+	// Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. Kept in the state, encrypted.
 	Values pulumi.StringMapInput
 	// Version of `valuesWo`; a change writes `valuesWo` again. Only with `valuesWo`; 0 when left out.
 	ValuesVersion pulumi.IntPtrInput
-	// Write-only form of `values`, given instead of it: it is sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valuesVersion` to write it.
+	// Write-only form of `values`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valuesVersion` to write it.
 	ValuesWo pulumi.StringMapInput
 }
 
@@ -220,7 +220,7 @@ func (o AppSecretsOutput) UpdatedAt() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *AppSecrets) pulumi.StringPtrOutput { return v.UpdatedAt }).(pulumi.StringPtrOutput)
 }
 
-// Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. The state keeps it, encrypted.
+// Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. Kept in the state, encrypted.
 func (o AppSecretsOutput) Values() pulumi.StringMapOutput {
 	return o.ApplyT(func(v *AppSecrets) pulumi.StringMapOutput { return v.Values }).(pulumi.StringMapOutput)
 }

@@ -34,7 +34,7 @@ type CustomCertificate struct {
 	Hostname pulumi.StringOutput `pulumi:"hostname"`
 	// Who issued it.
 	Issuer pulumi.StringPtrOutput `pulumi:"issuer"`
-	// PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. The state keeps it, encrypted. Required, unless there is a `privateKeyWo`.
+	// PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. Kept in the state, encrypted. Required, unless there is a `privateKeyWo`.
 	PrivateKey pulumi.StringPtrOutput `pulumi:"privateKey"`
 	// Version of `privateKeyWo`; a change writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out.
 	PrivateKeyVersion pulumi.IntPtrOutput `pulumi:"privateKeyVersion"`
@@ -119,11 +119,11 @@ type customCertificateArgs struct {
 	Fullchain string `pulumi:"fullchain"`
 	// Hostname in lower case, also a wildcard such as `*.example.com`. Changing it replaces the certificate.
 	Hostname string `pulumi:"hostname"`
-	// PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. The state keeps it, encrypted. Required, unless there is a `privateKeyWo`.
+	// PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. Kept in the state, encrypted. Required, unless there is a `privateKeyWo`.
 	PrivateKey *string `pulumi:"privateKey"`
 	// Version of `privateKeyWo`; a change writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out.
 	PrivateKeyVersion *int `pulumi:"privateKeyVersion"`
-	// Write-only form of `privateKey`, given instead of it: it is sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `privateKeyVersion` to write it.
+	// Write-only form of `privateKey`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `privateKeyVersion` to write it.
 	PrivateKeyWo *string `pulumi:"privateKeyWo"`
 }
 
@@ -135,11 +135,11 @@ type CustomCertificateArgs struct {
 	Fullchain pulumi.StringInput
 	// Hostname in lower case, also a wildcard such as `*.example.com`. Changing it replaces the certificate.
 	Hostname pulumi.StringInput
-	// PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. The state keeps it, encrypted. Required, unless there is a `privateKeyWo`.
+	// PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. Kept in the state, encrypted. Required, unless there is a `privateKeyWo`.
 	PrivateKey pulumi.StringPtrInput
 	// Version of `privateKeyWo`; a change writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out.
 	PrivateKeyVersion pulumi.IntPtrInput
-	// Write-only form of `privateKey`, given instead of it: it is sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `privateKeyVersion` to write it.
+	// Write-only form of `privateKey`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `privateKeyVersion` to write it.
 	PrivateKeyWo pulumi.StringPtrInput
 }
 
@@ -270,7 +270,7 @@ func (o CustomCertificateOutput) Issuer() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *CustomCertificate) pulumi.StringPtrOutput { return v.Issuer }).(pulumi.StringPtrOutput)
 }
 
-// PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. The state keeps it, encrypted. Required, unless there is a `privateKeyWo`.
+// PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. Kept in the state, encrypted. Required, unless there is a `privateKeyWo`.
 func (o CustomCertificateOutput) PrivateKey() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *CustomCertificate) pulumi.StringPtrOutput { return v.PrivateKey }).(pulumi.StringPtrOutput)
 }

@@ -28,7 +28,7 @@ type Secret struct {
 	Name pulumi.StringOutput `pulumi:"name"`
 	// RFC 3339 time of the last change by this resource.
 	UpdatedAt pulumi.StringPtrOutput `pulumi:"updatedAt"`
-	// The value; it may be empty. The state keeps it, encrypted. Required, unless there is a `valueWo`.
+	// The value; it may be empty. Kept in the state, encrypted. Required, unless there is a `valueWo`.
 	Value pulumi.StringPtrOutput `pulumi:"value"`
 	// Version of `valueWo`; a change writes `valueWo` again. Only with `valueWo`; 0 when left out.
 	ValueVersion pulumi.IntPtrOutput `pulumi:"valueVersion"`
@@ -107,11 +107,11 @@ type secretArgs struct {
 	App string `pulumi:"app"`
 	// Name, 1 to 255 letters, digits and `_`. Changing it replaces the secret.
 	Name string `pulumi:"name"`
-	// The value; it may be empty. The state keeps it, encrypted. Required, unless there is a `valueWo`.
+	// The value; it may be empty. Kept in the state, encrypted. Required, unless there is a `valueWo`.
 	Value *string `pulumi:"value"`
 	// Version of `valueWo`; a change writes `valueWo` again. Only with `valueWo`; 0 when left out.
 	ValueVersion *int `pulumi:"valueVersion"`
-	// Write-only form of `value`, given instead of it: it is sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valueVersion` to write it.
+	// Write-only form of `value`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valueVersion` to write it.
 	ValueWo *string `pulumi:"valueWo"`
 }
 
@@ -121,11 +121,11 @@ type SecretArgs struct {
 	App pulumi.StringInput
 	// Name, 1 to 255 letters, digits and `_`. Changing it replaces the secret.
 	Name pulumi.StringInput
-	// The value; it may be empty. The state keeps it, encrypted. Required, unless there is a `valueWo`.
+	// The value; it may be empty. Kept in the state, encrypted. Required, unless there is a `valueWo`.
 	Value pulumi.StringPtrInput
 	// Version of `valueWo`; a change writes `valueWo` again. Only with `valueWo`; 0 when left out.
 	ValueVersion pulumi.IntPtrInput
-	// Write-only form of `value`, given instead of it: it is sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valueVersion` to write it.
+	// Write-only form of `value`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valueVersion` to write it.
 	ValueWo pulumi.StringPtrInput
 }
 
@@ -241,7 +241,7 @@ func (o SecretOutput) UpdatedAt() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Secret) pulumi.StringPtrOutput { return v.UpdatedAt }).(pulumi.StringPtrOutput)
 }
 
-// The value; it may be empty. The state keeps it, encrypted. Required, unless there is a `valueWo`.
+// The value; it may be empty. Kept in the state, encrypted. Required, unless there is a `valueWo`.
 func (o SecretOutput) Value() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Secret) pulumi.StringPtrOutput { return v.Value }).(pulumi.StringPtrOutput)
 }

@@ -27,9 +27,9 @@ class AppSecretsArgs:
         The set of arguments for constructing a AppSecrets resource.
 
         :param pulumi.Input[_builtins.str] app: App that gets the secrets: the `id` of an App. Changing it replaces the AppSecrets.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] values: Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. The state keeps it, encrypted.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] values: Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. Kept in the state, encrypted.
         :param pulumi.Input[_builtins.int] values_version: Version of `valuesWo`; a change writes `valuesWo` again. Only with `valuesWo`; 0 when left out.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] values_wo: Write-only form of `values`, given instead of it: it is sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valuesVersion` to write it.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] values_wo: Write-only form of `values`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valuesVersion` to write it.
         """
         pulumi.set(__self__, "app", app)
         if values is not None:
@@ -55,7 +55,7 @@ class AppSecretsArgs:
     @pulumi.getter
     def values(self) -> pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]:
         """
-        Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. The state keeps it, encrypted.
+        Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. Kept in the state, encrypted.
         """
         return pulumi.get(self, "values")
 
@@ -79,7 +79,7 @@ class AppSecretsArgs:
     @pulumi.getter(name="valuesWo")
     def values_wo(self) -> pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]:
         """
-        Write-only form of `values`, given instead of it: it is sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valuesVersion` to write it.
+        Write-only form of `values`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valuesVersion` to write it.
         """
         return pulumi.get(self, "values_wo")
 
@@ -107,9 +107,9 @@ class AppSecrets(pulumi.CustomResource):
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[_builtins.str] app: App that gets the secrets: the `id` of an App. Changing it replaces the AppSecrets.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] values: Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. The state keeps it, encrypted.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] values: Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. Kept in the state, encrypted.
         :param pulumi.Input[_builtins.int] values_version: Version of `valuesWo`; a change writes `valuesWo` again. Only with `valuesWo`; 0 when left out.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] values_wo: Write-only form of `values`, given instead of it: it is sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valuesVersion` to write it.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] values_wo: Write-only form of `values`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valuesVersion` to write it.
         """
         ...
     @overload
@@ -221,7 +221,7 @@ class AppSecrets(pulumi.CustomResource):
     @pulumi.getter
     def values(self) -> pulumi.Output[Optional[Mapping[str, _builtins.str]]]:
         """
-        Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. The state keeps it, encrypted.
+        Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. Kept in the state, encrypted.
         """
         return pulumi.get(self, "values")
 

@@ -32,9 +32,9 @@ class CustomCertificateArgs:
         :param pulumi.Input[_builtins.str] app: App that serves the hostname: the `id` of an App. Changing it replaces the certificate.
         :param pulumi.Input[_builtins.str] fullchain: PEM of the certificate, followed by the certificates that lead to its root. Changing it uploads it in place of the old one.
         :param pulumi.Input[_builtins.str] hostname: Hostname in lower case, also a wildcard such as `*.example.com`. Changing it replaces the certificate.
-        :param pulumi.Input[_builtins.str] private_key: PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. The state keeps it, encrypted. Required, unless there is a `privateKeyWo`.
+        :param pulumi.Input[_builtins.str] private_key: PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. Kept in the state, encrypted. Required, unless there is a `privateKeyWo`.
         :param pulumi.Input[_builtins.int] private_key_version: Version of `privateKeyWo`; a change writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out.
-        :param pulumi.Input[_builtins.str] private_key_wo: Write-only form of `privateKey`, given instead of it: it is sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `privateKeyVersion` to write it.
+        :param pulumi.Input[_builtins.str] private_key_wo: Write-only form of `privateKey`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `privateKeyVersion` to write it.
         """
         pulumi.set(__self__, "app", app)
         pulumi.set(__self__, "fullchain", fullchain)
@@ -86,7 +86,7 @@ class CustomCertificateArgs:
     @pulumi.getter(name="privateKey")
     def private_key(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. The state keeps it, encrypted. Required, unless there is a `privateKeyWo`.
+        PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. Kept in the state, encrypted. Required, unless there is a `privateKeyWo`.
         """
         return pulumi.get(self, "private_key")
 
@@ -110,7 +110,7 @@ class CustomCertificateArgs:
     @pulumi.getter(name="privateKeyWo")
     def private_key_wo(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Write-only form of `privateKey`, given instead of it: it is sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `privateKeyVersion` to write it.
+        Write-only form of `privateKey`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `privateKeyVersion` to write it.
         """
         return pulumi.get(self, "private_key_wo")
 
@@ -142,9 +142,9 @@ class CustomCertificate(pulumi.CustomResource):
         :param pulumi.Input[_builtins.str] app: App that serves the hostname: the `id` of an App. Changing it replaces the certificate.
         :param pulumi.Input[_builtins.str] fullchain: PEM of the certificate, followed by the certificates that lead to its root. Changing it uploads it in place of the old one.
         :param pulumi.Input[_builtins.str] hostname: Hostname in lower case, also a wildcard such as `*.example.com`. Changing it replaces the certificate.
-        :param pulumi.Input[_builtins.str] private_key: PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. The state keeps it, encrypted. Required, unless there is a `privateKeyWo`.
+        :param pulumi.Input[_builtins.str] private_key: PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. Kept in the state, encrypted. Required, unless there is a `privateKeyWo`.
         :param pulumi.Input[_builtins.int] private_key_version: Version of `privateKeyWo`; a change writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out.
-        :param pulumi.Input[_builtins.str] private_key_wo: Write-only form of `privateKey`, given instead of it: it is sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `privateKeyVersion` to write it.
+        :param pulumi.Input[_builtins.str] private_key_wo: Write-only form of `privateKey`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `privateKeyVersion` to write it.
         """
         ...
     @overload
@@ -314,7 +314,7 @@ class CustomCertificate(pulumi.CustomResource):
     @pulumi.getter(name="privateKey")
     def private_key(self) -> pulumi.Output[Optional[_builtins.str]]:
         """
-        PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. The state keeps it, encrypted. Required, unless there is a `privateKeyWo`.
+        PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. Kept in the state, encrypted. Required, unless there is a `privateKeyWo`.
         """
         return pulumi.get(self, "private_key")
 

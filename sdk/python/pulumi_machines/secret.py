@@ -29,9 +29,9 @@ class SecretArgs:
 
         :param pulumi.Input[_builtins.str] app: App that gets the secret: the `id` of an App. Changing it replaces the secret.
         :param pulumi.Input[_builtins.str] name: Name, 1 to 255 letters, digits and `_`. Changing it replaces the secret.
-        :param pulumi.Input[_builtins.str] value: The value; it may be empty. The state keeps it, encrypted. Required, unless there is a `valueWo`.
+        :param pulumi.Input[_builtins.str] value: The value; it may be empty. Kept in the state, encrypted. Required, unless there is a `valueWo`.
         :param pulumi.Input[_builtins.int] value_version: Version of `valueWo`; a change writes `valueWo` again. Only with `valueWo`; 0 when left out.
-        :param pulumi.Input[_builtins.str] value_wo: Write-only form of `value`, given instead of it: it is sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valueVersion` to write it.
+        :param pulumi.Input[_builtins.str] value_wo: Write-only form of `value`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valueVersion` to write it.
         """
         pulumi.set(__self__, "app", app)
         pulumi.set(__self__, "name", name)
@@ -70,7 +70,7 @@ class SecretArgs:
     @pulumi.getter
     def value(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The value; it may be empty. The state keeps it, encrypted. Required, unless there is a `valueWo`.
+        The value; it may be empty. Kept in the state, encrypted. Required, unless there is a `valueWo`.
         """
         return pulumi.get(self, "value")
 
@@ -94,7 +94,7 @@ class SecretArgs:
     @pulumi.getter(name="valueWo")
     def value_wo(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Write-only form of `value`, given instead of it: it is sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valueVersion` to write it.
+        Write-only form of `value`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valueVersion` to write it.
         """
         return pulumi.get(self, "value_wo")
 
@@ -124,9 +124,9 @@ class Secret(pulumi.CustomResource):
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[_builtins.str] app: App that gets the secret: the `id` of an App. Changing it replaces the secret.
         :param pulumi.Input[_builtins.str] name: Name, 1 to 255 letters, digits and `_`. Changing it replaces the secret.
-        :param pulumi.Input[_builtins.str] value: The value; it may be empty. The state keeps it, encrypted. Required, unless there is a `valueWo`.
+        :param pulumi.Input[_builtins.str] value: The value; it may be empty. Kept in the state, encrypted. Required, unless there is a `valueWo`.
         :param pulumi.Input[_builtins.int] value_version: Version of `valueWo`; a change writes `valueWo` again. Only with `valueWo`; 0 when left out.
-        :param pulumi.Input[_builtins.str] value_wo: Write-only form of `value`, given instead of it: it is sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valueVersion` to write it.
+        :param pulumi.Input[_builtins.str] value_wo: Write-only form of `value`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valueVersion` to write it.
         """
         ...
     @overload
@@ -261,7 +261,7 @@ class Secret(pulumi.CustomResource):
     @pulumi.getter
     def value(self) -> pulumi.Output[Optional[_builtins.str]]:
         """
-        The value; it may be empty. The state keeps it, encrypted. Required, unless there is a `valueWo`.
+        The value; it may be empty. Kept in the state, encrypted. Required, unless there is a `valueWo`.
         """
         return pulumi.get(self, "value")
 
