@@ -1,4 +1,5 @@
-// Every resource type and every function, by name.
+// Every resource type, every component and every function, by name.
+import type { Component } from "./core/component.ts";
 import type { MachinesFunction } from "./core/function.ts";
 import type { Resource } from "./core/resource.ts";
 import { app } from "./apps/app.ts";
@@ -43,6 +44,7 @@ import { postgresCluster } from "./postgres/postgresCluster.ts";
 import { postgresDatabase } from "./postgres/postgresDatabase.ts";
 import { postgresExtension } from "./postgres/postgresExtension.ts";
 import { postgresUser } from "./postgres/postgresUser.ts";
+import { release } from "./releases/release.ts";
 import { appSecrets } from "./secrets/appSecrets.ts";
 import { ciphertext } from "./secrets/ciphertext.ts";
 import { decrypt } from "./secrets/decrypt.ts";
@@ -93,6 +95,11 @@ export type ResourceName = keyof typeof types;
 
 /** Every resource type. Both bindings, the schema, the docs and the tests are derived from it. */
 export const resources: Readonly<Record<string, Resource>> = types;
+
+/** Every component that the plugin constructs. */
+export const components: Readonly<Record<string, Component>> = {
+  Release: release,
+};
 
 /** Every function. */
 export const functions: Readonly<Record<string, MachinesFunction>> = {

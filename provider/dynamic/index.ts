@@ -318,3 +318,6 @@ async function withoutNoise<T>(cleaned: Clean, work: () => Promise<T>): Promise<
 
 /** Errors whose message already links to the docs. */
 const printed = new WeakSet<Error>();
+
+// The class `Release` shares its rules with the plugin.
+export * from "../releases/rules.ts";

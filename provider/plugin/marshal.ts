@@ -32,6 +32,8 @@ export interface Marks {
   readonly secret: boolean;
   /** URNs that the value depends on, if the engine sent an output. */
   readonly dependencies: readonly string[] | undefined;
+  /** URN of the resource that the value refers to: the value itself is only its id. */
+  readonly urn: string | undefined;
   readonly within: ReadonlyMap<string | number, Marks>;
   /** The list of these marks; its items may have other positions in another list. */
   readonly list: readonly unknown[] | undefined;
@@ -91,7 +93,7 @@ function decodeList(items: readonly WireValue[]): One {
   return { value: list, marks: within.size > 0 ? { ...unmarked, within, list } : undefined };
 }
 
-const unmarked: Marks = { secret: false, dependencies: undefined, within: new Map(), list: undefined };
+const unmarked: Marks = { secret: false, dependencies: undefined, urn: undefined, within: new Map(), list: undefined };
 
 function decodeObject(wire: Struct): One {
   const fields = wire.getFieldsMap();
@@ -117,7 +119,11 @@ function decodeObject(wire: Struct): One {
   if (sig === resourceSignature) {
     // Inputs that refer to another resource use its id (R5); at preview it may not have one yet.
     const id = fields.get("id")?.getStringValue();
-    return plain(id === undefined || id === "" || isUnknown.has(id) ? UNKNOWN : id);
+    const urn = fields.get("urn")?.getStringValue();
+    return {
+      value: id === undefined || id === "" || isUnknown.has(id) ? UNKNOWN : id,
+      marks: urn === undefined ? undefined : { ...unmarked, urn },
+    };
   }
   return decodeFields(wire);
 }
@@ -225,6 +231,7 @@ export function mergedMarks(a: Marks | undefined, b: Marks | undefined): Marks |
   return {
     secret: a.secret || b.secret,
     dependencies: a.dependencies ?? b.dependencies,
+    urn: a.urn ?? b.urn,
     within,
     list: a.list ?? b.list,
   };

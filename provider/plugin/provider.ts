@@ -29,7 +29,7 @@ import { previewCreate, previewUpdate } from "../core/preview.ts";
 import { checkConnection, problemsWithValues, runPreviewChecks } from "../core/previewChecks.ts";
 import { CONTEXT, contextOf, type Problem, type Resource, type Values } from "../core/resource.ts";
 import { withStoredConfiguration } from "../core/storedConfiguration.ts";
-import { hasUnknown, located, pathText } from "../core/values.ts";
+import { hasUnknown, located, pathText, withoutUndefined } from "../core/values.ts";
 import { callFunction, type MachinesFunction } from "../core/function.ts";
 import { functions, resources } from "../registry.ts";
 
@@ -40,6 +40,7 @@ import {
   currentConfiguration,
   isDefaultProvider,
 } from "./configuration.ts";
+import { callMethod, constructComponent } from "./component.ts";
 import type { Engine } from "./engine.ts";
 import { initializationFailed } from "./failure.ts";
 import {
@@ -90,6 +91,8 @@ export interface Provider {
   update: Unary<rpc.UpdateRequest, rpc.UpdateResponse>;
   delete: Unary<rpc.DeleteRequest, undefined>;
   list: (request: rpc.ListRequest) => AsyncIterable<rpc.ListResponse>;
+  construct: Unary<rpc.ConstructRequest, rpc.ConstructResponse>;
+  call: Unary<rpc.CallRequest, rpc.CallResponse>;
   cancel: Unary<unknown, undefined>;
   attach: Unary<{ getAddress(): string }, undefined>;
   getPluginInfo: Unary<unknown, InstanceType<typeof pluginProto.PluginInfo>>;
@@ -99,6 +102,8 @@ export interface Provider {
 export function createProvider({ engine, schema, wording, run }: Host): Provider {
   let cancelled = new AbortController();
   let configured: Config | undefined;
+  /** The values that it was read from. */
+  let configuration: Values = {};
   /** Does work with the configuration, which may be one that the last `up` stored. */
   let configuredAs: <T>(subject: string, work: () => Promise<T>) => Promise<T> = (_, work) => work();
   /** Whether the engine has named another endpoint or organization than that of the last run. */
@@ -229,7 +234,8 @@ export function createProvider({ engine, schema, wording, run }: Host): Provider
     configure(request) {
       const given = decode(request.getArgs()).values;
       const current = isDefaultProvider(request.getUrn()) ? currentConfiguration() : undefined;
-      configured = configFrom(current ?? given);
+      configuration = current ?? given;
+      configured = configFrom(configuration);
       configuredAs =
         current === undefined ? (subject, work) => withStoredConfiguration(run, subject, work) : (_, work) => work();
       hasMoved ||= configurationChanges(given, current ?? given).some(({ moves }) => moves);
@@ -423,6 +429,24 @@ export function createProvider({ engine, schema, wording, run }: Host): Provider
       if (page.continuation === "") return;
       const continuation = new proto.ListResponse.Continuation().setContinuationToken(page.continuation);
       yield new proto.ListResponse().setContinuation(continuation);
+    },
+
+    construct(request) {
+      return constructComponent(request, (urn) => {
+        const warn = (message: string) => engine.warn(urn, wording(request, message));
+        return {
+          warn,
+          apiOf(elsewhere) {
+            const used = elsewhere ? configFrom({ ...configuration, ...withoutUndefined(elsewhere) }) : config();
+            const api = clientFor(used, warn);
+            return api.within({ ...api.deadline, signal: cancelled.signal });
+          },
+        };
+      });
+    },
+
+    call(request) {
+      return callMethod(request);
     },
 
     cancel() {

@@ -2,7 +2,7 @@
 // TypeScript, Java and YAML.
 import type { Field } from "../../api/schema.ts";
 import { fieldAt, pathText } from "../core/values.ts";
-import { functions, resources } from "../registry.ts";
+import { components, functions, resources } from "../registry.ts";
 import { parsePath } from "./propertyPath.ts";
 
 /** How a language spells names and values. */
@@ -42,17 +42,16 @@ type Fields = Readonly<Record<string, Field>>;
 export interface Subject {
   getUrn?(): string;
   getTok?(): string;
+  getType?(): string;
 }
 
 /** The properties of the resource or function that a request is about. */
 export function fieldsOf(subject: Subject): Fields {
-  const token = subject.getTok?.() ?? subject.getUrn?.().split("::")[2]?.split("$").at(-1) ?? "";
+  const typeInUrn = subject.getUrn?.().split("::")[2]?.split("$").at(-1);
+  const token = subject.getTok?.() ?? typeInUrn ?? subject.getType?.() ?? "";
   const name = token.slice(token.lastIndexOf(":") + 1);
-  const found = Object.hasOwn(resources, name)
-    ? resources[name]
-    : Object.hasOwn(functions, name)
-      ? functions[name]
-      : undefined;
+  const known = [resources, functions, components].find((registry) => Object.hasOwn(registry, name));
+  const found = known?.[name];
   return found ? { ...found.outputFields, ...found.inputFields } : {};
 }
 

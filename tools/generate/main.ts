@@ -36,13 +36,14 @@ async function generate(): Promise<number> {
     engines: unknown;
   };
   const schema = packageSchema(version);
+  const withoutComponents = packageSchema(version, {});
   const files: Record<string, string> = { "provider/schema.json": `${JSON.stringify(schema, null, 2)}\n` };
   files["api/homepage.ts"] = homepageFile();
-  for (const [path, text] of Object.entries(sdkFiles(schema))) files[`sdk/nodejs/${path}`] = text;
+  for (const [path, text] of Object.entries(sdkFiles(withoutComponents))) files[`sdk/nodejs/${path}`] = text;
   for (const [path, text] of Object.entries(referencePages(schema, shown))) files[`docs/reference/${path}`] = text;
   files["cli/version.ts"] = versionFile("sdk/nodejs");
-  files["cli/organization/languages/goTypes.ts"] = goTypes(schema);
-  files["policy/resources.ts"] = policyResources(schema);
+  files["cli/organization/languages/goTypes.ts"] = goTypes(withoutComponents);
+  files["policy/resources.ts"] = policyResources(withoutComponents);
   files["docs/reference/policies.md"] = policyReference();
   for (const [name, levels] of Object.entries(baselines))
     files[`policy/baselines/${name}.json`] = `${JSON.stringify(levels, null, 2)}\n`;

@@ -39,6 +39,9 @@ export const packageInfo = (version: string) => ({
   pluginDownloadURL: `github://api.${home}`,
 });
 
+// Otherwise a method would answer an object that has the result as its only property.
+const liftSingleValueMethodReturns = true;
+
 /** Additional settings of Pulumi's generators. */
 export const languages = {
   nodejs: {
@@ -47,8 +50,8 @@ export const languages = {
       "Every resource of the Machines Control Service as a typed class for Pulumi programs, with the provider plugin.",
     respectSchemaVersion,
   },
-  python: { packageName: "pulumi_machines", pyproject: { enabled: true }, respectSchemaVersion },
-  go: { importBasePath: goImportPath, generateResourceContainerTypes: true, respectSchemaVersion },
-  csharp: { rootNamespace: "PulumiMachines", respectSchemaVersion },
+  python: { packageName: "pulumi_machines", pyproject: { enabled: true }, respectSchemaVersion, liftSingleValueMethodReturns },
+  go: { importBasePath: goImportPath, generateResourceContainerTypes: true, respectSchemaVersion, liftSingleValueMethodReturns },
+  csharp: { rootNamespace: "PulumiMachines", respectSchemaVersion, liftSingleValueMethodReturns },
   java: { basePackage: "io.github.pulumimachines", respectSchemaVersion },
 };

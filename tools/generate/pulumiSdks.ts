@@ -6,27 +6,30 @@ import { tmpdir } from "node:os";
 import { join, sep } from "node:path";
 import { Stop } from "../lib/process.mjs";
 import { functionHandingOn, handingOn, handOnHelper } from "./handOn.ts";
-import { openValues, type PackageSpec, type Property } from "./schema.ts";
+import { openValues, packageSchema, type PackageSpec, type Property } from "./schema.ts";
 import { camel, nameOf } from "./sdk.ts";
 
 /** Directories of the SDKs; generated files begin with a banner. */
 export const pulumiSdkDirs = ["sdk/python", "sdk/go", "sdk/nodejs-plugin"];
 
 const plugin = "sdk/nodejs-plugin";
-const releaseBanner = "// *** Copied by `npm run generate` from sdk/nodejs/release.ts: do not edit. ***\n";
+const copied = (from: string): string =>
+  `// *** Copied by \`npm run generate\` from ${from}: do not edit. ***\n${readFileSync(from, "utf8")}`;
 
 /** Files of the SDKs by path. `generator` is the path of the program tools/pulumi/sdk-generator. */
 export function pulumiSdks(generator: string, schema: PackageSpec, engines: unknown): Record<string, string> {
   const python = generate(generator, relaxed(schema), ["python"]);
-  const others = generate(generator, schema, ["go", "nodejs"]);
+  const go = generate(generator, schema, ["go"]);
+  const ofNode = packageSchema(String(schema["version"]), {});
+  const nodejs = generate(generator, ofNode, ["nodejs"]);
   // Our own READMEs replace these, because they have more content.
   delete python["python/pulumi_machines/README.md"];
-  delete others["nodejs/README.md"];
+  delete nodejs["nodejs/README.md"];
   // For a package that is compiled and published in its own folder; ours is compiled by this repository's build.
-  delete others["nodejs/tsconfig.json"];
-  delete others["nodejs/.gitignore"];
+  delete nodejs["nodejs/tsconfig.json"];
+  delete nodejs["nodejs/.gitignore"];
   const opened = openingEnums(schema);
-  const files = Object.entries({ ...python, ...others }).map(([path, text]) => [
+  const files = Object.entries({ ...python, ...go, ...nodejs }).map(([path, text]) => [
     `sdk/${path.replace(/^nodejs\//, "nodejs-plugin/")}`,
     path.startsWith("nodejs/") ? opened(text) : text,
   ]);
@@ -34,13 +37,16 @@ export function pulumiSdks(generator: string, schema: PackageSpec, engines: unkn
   return {
     ...sdks,
     ...changed(sdks, ["provider"], handingOn),
-    ...changed(sdks, Object.keys(schema.resources), (text, token) =>
+    ...changed(sdks, Object.keys(ofNode.resources), (text, token) =>
       describingNew(handingOn(text), schema.resources[token]?.description ?? ""),
     ),
     ...describedInGo(sdks, schema),
-    ...changed(sdks, Object.keys(schema.functions), functionHandingOn),
-    // Written by hand for the other binding; this is the same file.
-    [`${plugin}/release.ts`]: `${releaseBanner}${readFileSync("sdk/nodejs/release.ts", "utf8").replaceAll(/(from "\.\/\w+)\.ts"/g, '$1"')}`,
+    ...changed(sdks, Object.keys(ofNode.functions), functionHandingOn),
+    // Written by hand for the other binding; these are the same files.
+    [`${plugin}/release.ts`]: copied("sdk/nodejs/release.ts")
+      .replace('"../../provider/dynamic/index.ts"', '"./releaseRules"')
+      .replaceAll(/(from "\.\/\w+)\.ts"/g, '$1"'),
+    [`${plugin}/releaseRules.ts`]: copied("provider/releases/rules.ts"),
     [`${plugin}/index.ts`]: `${sdks[`${plugin}/index.ts`]}\nexport { Release, ReleaseArgs, ReleaseRecord, ReleaseSource } from "./release";\n`,
     [`${plugin}/package.json`]: packageJson(sdks[`${plugin}/package.json`] ?? "{}", engines),
     // After compilation, the file is one directory further down than package.json.

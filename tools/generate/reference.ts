@@ -1,6 +1,6 @@
 // docs/reference, one page per resource, from the package schema.
 import { configKeys } from "../../provider/client/config.ts";
-import { functions, resources } from "../../provider/registry.ts";
+import { components, functions, resources } from "../../provider/registry.ts";
 
 import type { Example } from "./examples.ts";
 import { openValues, type FunctionSpec, type PackageSpec, type Property, type ResourceSpec } from "./schema.ts";
@@ -14,11 +14,16 @@ export const cell = (text: string): string => text.replaceAll("|", "\\|").replac
 export function referencePages(schema: PackageSpec, shown: ReadonlyMap<string, Example>): Record<string, string> {
   const pages = Object.entries(schema.resources).map(([token, resource]) => [
     `${nameOf(token)}.md`,
-    resourcePage(schema, nameOf(token), resource, shown.get(nameOf(token))),
+    (resource.isComponent ? componentPage : resourcePage)(
+      schema,
+      nameOf(token),
+      resource,
+      shown.get(nameOf(token)),
+    ),
   ]);
-  const called = Object.entries(schema.functions).map(([token, spec]) => [
-    `${nameOf(token)}.md`,
-    functionPage(schema, nameOf(token), spec, shown.get(nameOf(token))),
+  const called = Object.values(functions).map(({ name }) => [
+    `${name}.md`,
+    functionPage(schema, name, specAt(schema.functions, `machines:index:${name}`), shown.get(name)),
   ]);
   return {
     ...(Object.fromEntries([...pages, ...called]) as Record<string, string>),
@@ -30,6 +35,8 @@ export function referencePages(schema: PackageSpec, shown: ReadonlyMap<string, E
 function typeText(schema: PackageSpec, property: Property): string {
   if (property.$ref === "pulumi.json#/Any") return "anything";
   if (property.$ref !== undefined) {
+    if (property.$ref.startsWith("#/resources/"))
+      return `[${nameOf(property.$ref)}](${nameOf(property.$ref)}.md)`;
     const token = property.$ref.replace("#/types/", "");
     const { enum: values } = schema.types[token] ?? {};
     const more = property[openValues] ? ", or a newer one" : "";
@@ -113,6 +120,34 @@ function functionPage(
   ].join("\n");
 }
 
+function specAt<T>(specs: Readonly<Record<string, T>>, token: string): T {
+  const found = specs[token];
+  if (found === undefined) throw new Error(`the package schema has no ${token}`);
+  return found;
+}
+
+/** A component, with its methods. */
+function componentPage(schema: PackageSpec, name: string, spec: ResourceSpec, example: Example | undefined): string {
+  const methods = Object.entries(spec.methods ?? {}).flatMap(([method, token]) => {
+    const { description, inputs, outputs } = specAt(schema.functions, token);
+    const { __self__: _, ...args } = inputs.properties;
+    return [`## ${method}\n`, `${description}\n`, `${rows(schema, args, inputs.required)}\n`, `${rows(schema, outputs.properties, [])}\n`];
+  });
+  return [
+    banner,
+    `# ${name}\n`,
+    `${spec.description}\n`,
+    `\`new machines.${name}(name, args, options)\`. It is a component: it has no id, and is not imported.\n`,
+    ...exampleSection(example),
+    "## Inputs\n",
+    `${rows(schema, spec.inputProperties, spec.requiredInputs)}\n`,
+    "## Outputs\n",
+    `${rows(schema, spec.properties, [])}\n`,
+    ...methods,
+    ...typeSections(schema, Object.values(spec.inputProperties)),
+  ].join("\n");
+}
+
 /** How an existing object is imported, and whether an unmanaged one is reported. */
 function importSection(name: string): string[] {
   const { id, noImport, unlisted } = resources[name] ?? {};
@@ -162,6 +197,7 @@ function indexPage(): string {
     "## Resources\n",
     "| resource | what it is | id |\n|---|---|---|",
     ...Object.values(resources).map((resource) => line(resource, `\`${resource.id.form}\``)),
+    ...Object.values(components).map((component) => line(component, "none: a component")),
     "\n## Functions\n",
     "Each comes as a plain function, which answers a promise, and with `Output` at its end, which takes outputs and answers one.\n",
     "| function | what it does |\n|---|---|",

@@ -1,8 +1,9 @@
 // provider/schema.json, Pulumi's package schema, from the resource declarations.
 import { configKeys } from "../../provider/client/config.ts";
 import { kindOf, type Resource } from "../../provider/core/resource.ts";
+import type { Component, Method } from "../../provider/core/component.ts";
 import type { MachinesFunction } from "../../provider/core/function.ts";
-import { functions, resources } from "../../provider/registry.ts";
+import { components as allComponents, functions, resources } from "../../provider/registry.ts";
 import { filtersOf } from "../../provider/plugin/list.ts";
 
 import type { Field, Shape } from "../../api/schema.ts";
@@ -45,7 +46,10 @@ export interface ResourceSpec {
   inputProperties: Record<string, Property>;
   requiredInputs: string[];
   listInputs?: { type: "object"; properties: Record<string, Property> };
-  aliases: { type: string }[];
+  aliases?: { type: string }[];
+  isComponent?: true;
+  /** Tokens of the methods, by name. */
+  methods?: Record<string, string>;
 }
 
 /** A function. */
@@ -85,8 +89,11 @@ interface Use {
   readonly description: string | undefined;
 }
 
-/** The package schema for a version. */
-export function packageSchema(version: string): PackageSpec {
+/**
+ * The package schema for a version.
+ * @param components the components in it; the two SDKs for Node.js have classes of their own instead
+ */
+export function packageSchema(version: string, components = allComponents): PackageSpec {
   const types: Record<string, TypeSpec> = {};
   const seen = new Map<string, Shape>();
   // By definition: a schema described again in another place is the same type.
@@ -219,6 +226,22 @@ export function packageSchema(version: string): PackageSpec {
     };
   };
 
+  const componentSpec = ({ name, summary, description, inputFields, outputFields, methods }: Component): ResourceSpec => {
+    const propertiesOf = (fields: Readonly<Record<string, Field>>) =>
+      Object.fromEntries(Object.entries(fields).map(([key, field]) => [key, property(field, name, key, name + pascal(key))]));
+    const needed = (fields: Readonly<Record<string, Field>>) =>
+      Object.entries(fields).flatMap(([key, field]) => (field.optional ? [] : [key]));
+    return {
+      isComponent: true,
+      description: `${summary}\n\n${description}`,
+      properties: propertiesOf(outputFields),
+      required: needed(outputFields),
+      inputProperties: propertiesOf(inputFields),
+      requiredInputs: needed(inputFields),
+      methods: Object.fromEntries(Object.keys(methods).map((method) => [method, `${token(name)}/${method}`])),
+    };
+  };
+
   const functionSpec = (called: MachinesFunction): FunctionSpec => {
     const owner = pascal(called.name);
     const object = (fields: Readonly<Record<string, Field>>, isNeeded: (field: Field) => boolean) => ({
@@ -238,8 +261,16 @@ export function packageSchema(version: string): PackageSpec {
   const resourceSpecs = Object.fromEntries(
     Object.values(resources).map((resource) => [token(resource.name), resourceSpec(resource)]),
   );
+  const componentSpecs = Object.fromEntries(
+    Object.values(components).map((component) => [token(component.name), componentSpec(component)]),
+  );
   const functionSpecs = Object.fromEntries(
     Object.values(functions).map((called) => [token(called.name), functionSpec(called)]),
+  );
+  const methodSpecs = Object.fromEntries(
+    Object.values(components).flatMap(({ name, methods }) =>
+      Object.entries(methods).map(([method, spec]) => [`${token(name)}/${method}`, methodSpec(name, spec)]),
+    ),
   );
   for (const [name, found] of uses) {
     const type = types[token(name)];
@@ -255,9 +286,29 @@ export function packageSchema(version: string): PackageSpec {
       inputProperties: providerInputs(),
     },
     types: Object.fromEntries(Object.entries(types).sort(([a], [b]) => (a < b ? -1 : 1))),
-    resources: resourceSpecs,
-    functions: functionSpecs,
+    resources: { ...resourceSpecs, ...componentSpecs },
+    functions: { ...functionSpecs, ...methodSpecs },
     language: languages,
+  };
+}
+
+/** A method, which takes a list of resources. */
+function methodSpec(component: string, method: Method): FunctionSpec {
+  const reference = (name: string): Property => ({ $ref: `#/resources/${token(name)}` });
+  const taken: Property = {
+    type: "array",
+    items: { oneOf: Object.keys(method.takes).map(reference) },
+    description: method.argumentDescription,
+  };
+  const answered: Property = { $ref: "pulumi.json#/Any", description: method.resultDescription };
+  return {
+    description: method.description,
+    inputs: {
+      type: "object",
+      properties: { __self__: reference(component), [method.argument]: taken },
+      required: ["__self__", method.argument],
+    },
+    outputs: { type: "object", properties: { [method.result]: answered }, required: [method.result] },
   };
 }
 

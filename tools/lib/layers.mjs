@@ -13,7 +13,7 @@ export const layers = {
     ["shared"],
     ["apps", "certificates", "machines", "secrets"],
     ["postgres", "volumes"],
-    ["fleets"],
+    ["fleets", "releases"],
     ["registry"],
     ["dynamic", "plugin"],
     ["main"],

@@ -57,6 +57,8 @@ func (m *module) Construct(ctx *pulumi.Context, name, typ, urn string) (r pulumi
 		r = &PostgresExtension{}
 	case "machines:index:PostgresUser":
 		r = &PostgresUser{}
+	case "machines:index:Release":
+		r = &Release{}
 	case "machines:index:Secret":
 		r = &Secret{}
 	case "machines:index:SecretKey":

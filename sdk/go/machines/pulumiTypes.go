@@ -10785,6 +10785,165 @@ func (o ProcessSecretArrayOutput) Index(i pulumi.IntInput) ProcessSecretOutput {
 	}).(ProcessSecretOutput)
 }
 
+// How the Machines of `from` are looked at; where this stack's own are, with its token, when left out.
+type ReleaseSource struct {
+	// Base URL of its service; this stack's when left out.
+	Endpoint *string `pulumi:"endpoint"`
+	// A token that may read its Machines. One that the preview does not know yet is used in the update.
+	Token string `pulumi:"token"`
+}
+
+// ReleaseSourceInput is an input type that accepts ReleaseSourceArgs and ReleaseSourceOutput values.
+// You can construct a concrete instance of `ReleaseSourceInput` via:
+//
+//	ReleaseSourceArgs{...}
+type ReleaseSourceInput interface {
+	pulumi.Input
+
+	ToReleaseSourceOutput() ReleaseSourceOutput
+	ToReleaseSourceOutputWithContext(context.Context) ReleaseSourceOutput
+}
+
+// How the Machines of `from` are looked at; where this stack's own are, with its token, when left out.
+type ReleaseSourceArgs struct {
+	// Base URL of its service; this stack's when left out.
+	Endpoint pulumi.StringPtrInput `pulumi:"endpoint"`
+	// A token that may read its Machines. One that the preview does not know yet is used in the update.
+	Token pulumi.StringInput `pulumi:"token"`
+}
+
+func (ReleaseSourceArgs) ElementType() reflect.Type {
+	return reflect.TypeOf((*ReleaseSource)(nil)).Elem()
+}
+
+func (i ReleaseSourceArgs) ToReleaseSourceOutput() ReleaseSourceOutput {
+	return i.ToReleaseSourceOutputWithContext(context.Background())
+}
+
+func (i ReleaseSourceArgs) ToReleaseSourceOutputWithContext(ctx context.Context) ReleaseSourceOutput {
+	return pulumi.ToOutputWithContext(ctx, i).(ReleaseSourceOutput)
+}
+
+func (i ReleaseSourceArgs) ToReleaseSourcePtrOutput() ReleaseSourcePtrOutput {
+	return i.ToReleaseSourcePtrOutputWithContext(context.Background())
+}
+
+func (i ReleaseSourceArgs) ToReleaseSourcePtrOutputWithContext(ctx context.Context) ReleaseSourcePtrOutput {
+	return pulumi.ToOutputWithContext(ctx, i).(ReleaseSourceOutput).ToReleaseSourcePtrOutputWithContext(ctx)
+}
+
+// ReleaseSourcePtrInput is an input type that accepts ReleaseSourceArgs, ReleaseSourcePtr and ReleaseSourcePtrOutput values.
+// You can construct a concrete instance of `ReleaseSourcePtrInput` via:
+//
+//	        ReleaseSourceArgs{...}
+//
+//	or:
+//
+//	        nil
+type ReleaseSourcePtrInput interface {
+	pulumi.Input
+
+	ToReleaseSourcePtrOutput() ReleaseSourcePtrOutput
+	ToReleaseSourcePtrOutputWithContext(context.Context) ReleaseSourcePtrOutput
+}
+
+type releaseSourcePtrType ReleaseSourceArgs
+
+func ReleaseSourcePtr(v *ReleaseSourceArgs) ReleaseSourcePtrInput {
+	return (*releaseSourcePtrType)(v)
+}
+
+func (*releaseSourcePtrType) ElementType() reflect.Type {
+	return reflect.TypeOf((**ReleaseSource)(nil)).Elem()
+}
+
+func (i *releaseSourcePtrType) ToReleaseSourcePtrOutput() ReleaseSourcePtrOutput {
+	return i.ToReleaseSourcePtrOutputWithContext(context.Background())
+}
+
+func (i *releaseSourcePtrType) ToReleaseSourcePtrOutputWithContext(ctx context.Context) ReleaseSourcePtrOutput {
+	return pulumi.ToOutputWithContext(ctx, i).(ReleaseSourcePtrOutput)
+}
+
+// How the Machines of `from` are looked at; where this stack's own are, with its token, when left out.
+type ReleaseSourceOutput struct{ *pulumi.OutputState }
+
+func (ReleaseSourceOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*ReleaseSource)(nil)).Elem()
+}
+
+func (o ReleaseSourceOutput) ToReleaseSourceOutput() ReleaseSourceOutput {
+	return o
+}
+
+func (o ReleaseSourceOutput) ToReleaseSourceOutputWithContext(ctx context.Context) ReleaseSourceOutput {
+	return o
+}
+
+func (o ReleaseSourceOutput) ToReleaseSourcePtrOutput() ReleaseSourcePtrOutput {
+	return o.ToReleaseSourcePtrOutputWithContext(context.Background())
+}
+
+func (o ReleaseSourceOutput) ToReleaseSourcePtrOutputWithContext(ctx context.Context) ReleaseSourcePtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, v ReleaseSource) *ReleaseSource {
+		return &v
+	}).(ReleaseSourcePtrOutput)
+}
+
+// Base URL of its service; this stack's when left out.
+func (o ReleaseSourceOutput) Endpoint() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v ReleaseSource) *string { return v.Endpoint }).(pulumi.StringPtrOutput)
+}
+
+// A token that may read its Machines. One that the preview does not know yet is used in the update.
+func (o ReleaseSourceOutput) Token() pulumi.StringOutput {
+	return o.ApplyT(func(v ReleaseSource) string { return v.Token }).(pulumi.StringOutput)
+}
+
+type ReleaseSourcePtrOutput struct{ *pulumi.OutputState }
+
+func (ReleaseSourcePtrOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((**ReleaseSource)(nil)).Elem()
+}
+
+func (o ReleaseSourcePtrOutput) ToReleaseSourcePtrOutput() ReleaseSourcePtrOutput {
+	return o
+}
+
+func (o ReleaseSourcePtrOutput) ToReleaseSourcePtrOutputWithContext(ctx context.Context) ReleaseSourcePtrOutput {
+	return o
+}
+
+func (o ReleaseSourcePtrOutput) Elem() ReleaseSourceOutput {
+	return o.ApplyT(func(v *ReleaseSource) ReleaseSource {
+		if v != nil {
+			return *v
+		}
+		var ret ReleaseSource
+		return ret
+	}).(ReleaseSourceOutput)
+}
+
+// Base URL of its service; this stack's when left out.
+func (o ReleaseSourcePtrOutput) Endpoint() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v *ReleaseSource) *string {
+		if v == nil {
+			return nil
+		}
+		return v.Endpoint
+	}).(pulumi.StringPtrOutput)
+}
+
+// A token that may read its Machines. One that the preview does not know yet is used in the update.
+func (o ReleaseSourcePtrOutput) Token() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v *ReleaseSource) *string {
+		if v == nil {
+			return nil
+		}
+		return &v.Token
+	}).(pulumi.StringPtrOutput)
+}
+
 // Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none.
 type ReloadTriggers struct {
 	// Signal for the main process; SIGHUP when left out.
@@ -11677,6 +11836,8 @@ func init() {
 	pulumi.RegisterInputType(reflect.TypeOf((*PostgresClusterRestorePtrInput)(nil)).Elem(), PostgresClusterRestoreArgs{})
 	pulumi.RegisterInputType(reflect.TypeOf((*ProcessSecretInput)(nil)).Elem(), ProcessSecretArgs{})
 	pulumi.RegisterInputType(reflect.TypeOf((*ProcessSecretArrayInput)(nil)).Elem(), ProcessSecretArray{})
+	pulumi.RegisterInputType(reflect.TypeOf((*ReleaseSourceInput)(nil)).Elem(), ReleaseSourceArgs{})
+	pulumi.RegisterInputType(reflect.TypeOf((*ReleaseSourcePtrInput)(nil)).Elem(), ReleaseSourceArgs{})
 	pulumi.RegisterInputType(reflect.TypeOf((*ReloadTriggersInput)(nil)).Elem(), ReloadTriggersArgs{})
 	pulumi.RegisterInputType(reflect.TypeOf((*ReloadTriggersPtrInput)(nil)).Elem(), ReloadTriggersArgs{})
 	pulumi.RegisterInputType(reflect.TypeOf((*RestartTriggersInput)(nil)).Elem(), RestartTriggersArgs{})
@@ -11835,6 +11996,8 @@ func init() {
 	pulumi.RegisterOutputType(ProcessDetailsListenSocketArrayOutput{})
 	pulumi.RegisterOutputType(ProcessSecretOutput{})
 	pulumi.RegisterOutputType(ProcessSecretArrayOutput{})
+	pulumi.RegisterOutputType(ReleaseSourceOutput{})
+	pulumi.RegisterOutputType(ReleaseSourcePtrOutput{})
 	pulumi.RegisterOutputType(ReloadTriggersOutput{})
 	pulumi.RegisterOutputType(ReloadTriggersPtrOutput{})
 	pulumi.RegisterOutputType(RestartTriggersOutput{})

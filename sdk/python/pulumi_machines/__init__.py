@@ -61,6 +61,7 @@ from .postgres_database import *
 from .postgres_extension import *
 from .postgres_user import *
 from .provider import *
+from .release import *
 from .secret import *
 from .secret_key import *
 from .signature import *
@@ -104,6 +105,7 @@ _utilities.register(
    "machines:index:PostgresDatabase": "PostgresDatabase",
    "machines:index:PostgresExtension": "PostgresExtension",
    "machines:index:PostgresUser": "PostgresUser",
+   "machines:index:Release": "Release",
    "machines:index:Secret": "Secret",
    "machines:index:SecretKey": "SecretKey",
    "machines:index:Signature": "Signature",

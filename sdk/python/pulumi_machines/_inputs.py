@@ -102,6 +102,8 @@ __all__ = [
     'PostgresClusterRestoreArgsDict',
     'ProcessSecretArgs',
     'ProcessSecretArgsDict',
+    'ReleaseSourceArgs',
+    'ReleaseSourceArgsDict',
     'ReloadTriggersArgs',
     'ReloadTriggersArgsDict',
     'RestartTriggersArgs',
@@ -5319,6 +5321,59 @@ class ProcessSecretArgs:
     @name.setter
     def name(self, value: pulumi.Input[Optional[_builtins.str]]):
         pulumi.set(self, "name", value)
+
+
+class ReleaseSourceArgsDict(TypedDict):
+    """
+    How the Machines of `from` are looked at; where this stack's own are, with its token, when left out.
+    """
+    token: pulumi.Input[_builtins.str]
+    """
+    A token that may read its Machines. One that the preview does not know yet is used in the update.
+    """
+    endpoint: NotRequired[pulumi.Input[Optional[_builtins.str]]]
+    """
+    Base URL of its service; this stack's when left out.
+    """
+
+@pulumi.input_type
+class ReleaseSourceArgs:
+    def __init__(__self__, *,
+                 token: pulumi.Input[_builtins.str],
+                 endpoint: pulumi.Input[Optional[_builtins.str]] = None):
+        """
+        How the Machines of `from` are looked at; where this stack's own are, with its token, when left out.
+
+        :param pulumi.Input[_builtins.str] token: A token that may read its Machines. One that the preview does not know yet is used in the update.
+        :param pulumi.Input[_builtins.str] endpoint: Base URL of its service; this stack's when left out.
+        """
+        pulumi.set(__self__, "token", token)
+        if endpoint is not None:
+            pulumi.set(__self__, "endpoint", endpoint)
+
+    @_builtins.property
+    @pulumi.getter
+    def token(self) -> pulumi.Input[_builtins.str]:
+        """
+        A token that may read its Machines. One that the preview does not know yet is used in the update.
+        """
+        return pulumi.get(self, "token")
+
+    @token.setter
+    def token(self, value: pulumi.Input[_builtins.str]):
+        pulumi.set(self, "token", value)
+
+    @_builtins.property
+    @pulumi.getter
+    def endpoint(self) -> pulumi.Input[Optional[_builtins.str]]:
+        """
+        Base URL of its service; this stack's when left out.
+        """
+        return pulumi.get(self, "endpoint")
+
+    @endpoint.setter
+    def endpoint(self, value: pulumi.Input[Optional[_builtins.str]]):
+        pulumi.set(self, "endpoint", value)
 
 
 class ReloadTriggersArgsDict(TypedDict):
