@@ -37,6 +37,8 @@ export interface Passed {
 
 /** A call of a method. */
 export interface MethodCall {
+  /** Name of the component in the program. */
+  readonly name: string;
   /** The outputs of the component. */
   readonly self: Values;
   /** The resources of the argument. */
@@ -89,12 +91,10 @@ export interface Component {
 }
 
 /** Declares a component. */
-export function defineComponent<I extends z.ZodObject, O extends z.ZodObject>(
-  definition: Definition<I, O>,
-): Component {
+export function defineComponent<I extends z.ZodObject, O extends z.ZodObject>(definition: Definition<I, O>): Component {
   return {
     ...definition,
     inputFields: fieldsOf(definition.inputs),
     outputFields: fieldsOf(definition.outputs),
-  } as unknown as Component;
+  };
 }

@@ -38,7 +38,11 @@ export async function constructComponent(
       response.getStatedependenciesMap().set(name, dependencies);
     }
     const outputs = Object.fromEntries(derived.map(([name, { value }]) => [name, value]));
-    const state = encodedOutputs(component.outputFields, outputs, derived.filter(isSecret(marks)).map(([name]) => name));
+    const state = encodedOutputs(
+      component.outputFields,
+      outputs,
+      derived.filter(isSecret(marks)).map(([name]) => name),
+    );
     await monitor.registerOutputs(urn, state);
     response.setUrn(urn);
     response.setState(state);
@@ -66,7 +70,8 @@ export async function callMethod(request: rpc.CallRequest): Promise<rpc.CallResp
     const isUnknown =
       given === UNKNOWN || known.length < urns.length || hasUnknown([self, ...passed].map((one) => one.values));
     const stack = `${request.getProject()}/${request.getStack()}`;
-    const result = isUnknown ? UNKNOWN : method.call({ self: self.values, passed, stack });
+    const name = own.split("::").slice(3).join("::");
+    const result = isUnknown ? UNKNOWN : method.call({ name, self: self.values, passed, stack });
     const isHidden = [self, ...passed].some((one) => one.isSecret);
     const response = new proto.CallResponse();
     response.setReturn(encodedOutputs({}, { [method.result]: result }, isHidden ? [method.result] : []));
@@ -99,7 +104,10 @@ function typeIn(urn: string): string {
 }
 
 /** Outputs of a resource that a method reads; all of them without names. Those that a preview does not have are unknown. */
-function readAt(held: Held | undefined, wanted: { readonly names: readonly string[]; readonly preview: boolean } | undefined) {
+function readAt(
+  held: Held | undefined,
+  wanted: { readonly names: readonly string[]; readonly preview: boolean } | undefined,
+) {
   const { values, marks } = decode(held?.outputs);
   const names = wanted?.names ?? Object.keys(values);
   const valueOf = (name: string): unknown =>
@@ -129,7 +137,11 @@ const isSecret =
     secretLike.some((input) => holdsSecret(marks?.within.get(input)));
 
 /** URNs of the resources on which an output depends. */
-function dependenciesOf({ secretLike, decidedBy = [] }: Derived, request: rpc.ConstructRequest, marks: Marks | undefined) {
+function dependenciesOf(
+  { secretLike, decidedBy = [] }: Derived,
+  request: rpc.ConstructRequest,
+  marks: Marks | undefined,
+) {
   const urns = [...secretLike, ...decidedBy].flatMap((input) => [
     ...(request.getInputdependenciesMap().get(input)?.getUrnsList() ?? []),
     ...dependenciesIn(marks?.within.get(input)),

@@ -18,14 +18,19 @@ export async function startTracing(
 }
 
 /** The calls that have a span; the others send nothing and take no time. */
-const traced: ReadonlySet<string> = new Set(["check", "diff", "create", "read", "update", "delete", "invoke", "list"]);
+const traced: ReadonlySet<string> = new Set([
+  ...["check", "diff", "create", "read", "update", "delete", "invoke", "list"],
+  ...["construct", "call"],
+]);
 
 /** The parts of the calls' requests that a span shows. */
 interface Asked {
   getUrn?(): string;
   getTok?(): string;
   getToken?(): string;
+  getType?(): string;
   getPreview?(): boolean;
+  getDryrun?(): boolean;
 }
 
 /** Answers a call of the engine in a span of its own. */
@@ -45,11 +50,11 @@ export function inCall<T>(name: string, request: unknown, metadata: grpc.Metadat
 
 function about(request: Asked): Attributes & { readonly type: string } {
   // A URN ends in the type, after those of its parents, and the name.
-  const [, , types = "", ...name] = request.getUrn?.().split("::") ?? [];
+  const [, , types = request.getType?.() ?? "", ...name] = request.getUrn?.().split("::") ?? [];
   const token = request.getTok?.() ?? request.getToken?.() ?? types.slice(types.lastIndexOf("$") + 1);
   return {
     type: token.slice(token.lastIndexOf(":") + 1),
     "machines.name": name.length > 0 ? name.join("::") : undefined,
-    "machines.preview": request.getPreview?.(),
+    "machines.preview": request.getPreview?.() ?? request.getDryrun?.(),
   };
 }

@@ -23,15 +23,19 @@ import {
   type Running,
 } from "./rules.ts";
 
-const refuse = (message: string): Error => new MachinesError("invalid-input", message);
+const refuse = (message: string): Error => new MachinesError("refused", message);
 
 const source = named(
   "ReleaseSource",
   z.object({
     endpoint: optional(z.string(), "Base URL of its service; this stack's when left out."),
-    token: required(z.string(), "A token that may read its Machines. One that the preview does not know yet is used in the update.", {
-      secret: true,
-    }),
+    token: required(
+      z.string(),
+      "A token that may read its Machines. One that the preview does not know yet is used in the update.",
+      {
+        secret: true,
+      },
+    ),
   }),
 );
 
@@ -104,8 +108,7 @@ function runningOf({ type, values }: Passed): Running[] {
 
 export const release = defineComponent({
   name: "Release",
-  summary:
-    "The release of a stack: an image by its digest, with the configuration that travels.",
+  summary: "The release of a stack: an image by its digest, with the configuration that travels.",
   description:
     "It begins in one stack, and the next stacks adopt it, so that production runs exactly what ran before it. It creates nothing in the service. `runBy` answers the record that the next stack adopts.",
   inputs,
@@ -154,10 +157,12 @@ export const release = defineComponent({
       result: "release",
       resultDescription:
         "The record: `image` with its digest, `digest`, `settings`, `hash`, `stack` that runs it as `project/stack`, ids of the `machines` there, and `promotedBy` and `promotedAt` after a promotion.",
-      call({ self, passed, stack }) {
-        requireRunners(refuse, passed);
+      call({ name, self, passed, stack }) {
+        // The engine names the method only.
+        const named = (message: string): Error => refuse(`Release ${name}: ${message}`);
+        requireRunners(named, passed);
         const contents = self as unknown as Contents & Pick<ReleaseRecord, "hash">;
-        return { ...recordOf(refuse, contents, self as Promotion, passed.flatMap(runningOf), stack) };
+        return { ...recordOf(named, contents, self as Promotion, passed.flatMap(runningOf), stack) };
       },
     },
   },

@@ -50,8 +50,18 @@ export const languages = {
       "Every resource of the Machines Control Service as a typed class for Pulumi programs, with the provider plugin.",
     respectSchemaVersion,
   },
-  python: { packageName: "pulumi_machines", pyproject: { enabled: true }, respectSchemaVersion, liftSingleValueMethodReturns },
-  go: { importBasePath: goImportPath, generateResourceContainerTypes: true, respectSchemaVersion, liftSingleValueMethodReturns },
+  python: {
+    packageName: "pulumi_machines",
+    pyproject: { enabled: true },
+    respectSchemaVersion,
+    liftSingleValueMethodReturns,
+  },
+  go: {
+    importBasePath: goImportPath,
+    generateResourceContainerTypes: true,
+    respectSchemaVersion,
+    liftSingleValueMethodReturns,
+  },
   csharp: { rootNamespace: "PulumiMachines", respectSchemaVersion, liftSingleValueMethodReturns },
   java: { basePackage: "io.github.pulumimachines", respectSchemaVersion },
 };

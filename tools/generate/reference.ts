@@ -14,12 +14,7 @@ export const cell = (text: string): string => text.replaceAll("|", "\\|").replac
 export function referencePages(schema: PackageSpec, shown: ReadonlyMap<string, Example>): Record<string, string> {
   const pages = Object.entries(schema.resources).map(([token, resource]) => [
     `${nameOf(token)}.md`,
-    (resource.isComponent ? componentPage : resourcePage)(
-      schema,
-      nameOf(token),
-      resource,
-      shown.get(nameOf(token)),
-    ),
+    (resource.isComponent ? componentPage : resourcePage)(schema, nameOf(token), resource, shown.get(nameOf(token))),
   ]);
   const called = Object.values(functions).map(({ name }) => [
     `${name}.md`,
@@ -35,8 +30,7 @@ export function referencePages(schema: PackageSpec, shown: ReadonlyMap<string, E
 function typeText(schema: PackageSpec, property: Property): string {
   if (property.$ref === "pulumi.json#/Any") return "anything";
   if (property.$ref !== undefined) {
-    if (property.$ref.startsWith("#/resources/"))
-      return `[${nameOf(property.$ref)}](${nameOf(property.$ref)}.md)`;
+    if (property.$ref.startsWith("#/resources/")) return `[${nameOf(property.$ref)}](${nameOf(property.$ref)}.md)`;
     const token = property.$ref.replace("#/types/", "");
     const { enum: values } = schema.types[token] ?? {};
     const more = property[openValues] ? ", or a newer one" : "";
@@ -131,7 +125,12 @@ function componentPage(schema: PackageSpec, name: string, spec: ResourceSpec, ex
   const methods = Object.entries(spec.methods ?? {}).flatMap(([method, token]) => {
     const { description, inputs, outputs } = specAt(schema.functions, token);
     const { __self__: _, ...args } = inputs.properties;
-    return [`## ${method}\n`, `${description}\n`, `${rows(schema, args, inputs.required)}\n`, `${rows(schema, outputs.properties, [])}\n`];
+    return [
+      `## ${method}\n`,
+      `${description}\n`,
+      `${rows(schema, args, inputs.required)}\n`,
+      `${rows(schema, outputs.properties, [])}\n`,
+    ];
   });
   return [
     banner,

@@ -226,9 +226,18 @@ export function packageSchema(version: string, components = allComponents): Pack
     };
   };
 
-  const componentSpec = ({ name, summary, description, inputFields, outputFields, methods }: Component): ResourceSpec => {
+  const componentSpec = ({
+    name,
+    summary,
+    description,
+    inputFields,
+    outputFields,
+    methods,
+  }: Component): ResourceSpec => {
     const propertiesOf = (fields: Readonly<Record<string, Field>>) =>
-      Object.fromEntries(Object.entries(fields).map(([key, field]) => [key, property(field, name, key, name + pascal(key))]));
+      Object.fromEntries(
+        Object.entries(fields).map(([key, field]) => [key, property(field, name, key, name + pascal(key))]),
+      );
     const needed = (fields: Readonly<Record<string, Field>>) =>
       Object.entries(fields).flatMap(([key, field]) => (field.optional ? [] : [key]));
     return {
