@@ -25,8 +25,10 @@ describe("every SDK", () => {
   });
 
   test("has a class for every resource", () => {
-    for (const token of Object.keys(packageSchema(version).resources)) {
-      expect(text("sdk/nodejs-plugin/index.ts")).toContain(`"${token}"`);
+    for (const [token, { isComponent }] of Object.entries(packageSchema(version).resources)) {
+      // For Node.js, components are classes of the package.
+      const ofNode = isComponent ? `export { ${token.split(":").at(-1)},` : `"${token}"`;
+      expect(text("sdk/nodejs-plugin/index.ts")).toContain(ofNode);
       expect(text("sdk/python/pulumi_machines/__init__.py")).toContain(`"${token}"`);
       expect(text("sdk/go/machines/init.go")).toContain(`"${token}"`);
     }

@@ -77,13 +77,11 @@ describe("handshake", () => {
     expect((await child.check({ app: "web" })).inputs).toMatchObject({ name: "a_b" });
   });
 
-  test.each(["construct", "call", "getMapping", "getMappings", "parameterize"] as const)(
+  test.each(["getMapping", "getMappings", "parameterize"] as const)(
     "%s is not implemented, and returns the status that the engine understands",
     async (method) => {
       const { client } = plugin;
       const calls = {
-        construct: () => client.construct(new proto.ConstructRequest()),
-        call: () => client.call(new proto.CallRequest()),
         getMapping: () => client.getMapping(new proto.GetMappingRequest()),
         getMappings: () => client.getMappings(new proto.GetMappingsRequest()),
         parameterize: () => client.parameterize(new proto.ParameterizeRequest()),

@@ -6,7 +6,7 @@ import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { runtimeOf } from "../../provider/plugin/language.ts";
 import { fieldsOf, spelled } from "../../provider/plugin/spelling.ts";
-import { functions, resources } from "../../provider/registry.ts";
+import { components, functions, resources } from "../../provider/registry.ts";
 import { packageSchema } from "../../tools/generate/schema.ts";
 import { drive, urnOf } from "../support/driver.ts";
 import { startPlugin } from "../support/plugin.ts";
@@ -71,10 +71,8 @@ describe("the SDK has every property that a message may name", () => {
       .filter((name) => pattern.test(name))
       .map((name) => readFileSync(join(folder, name), "utf8"))
       .join("\n");
-  const subjects = [...Object.values(functions), ...Object.values(resources)].map(({ outputFields, inputFields }) => ({
-    ...outputFields,
-    ...inputFields,
-  }));
+  const all = [functions, resources, components].flatMap((registry) => Object.values(registry));
+  const subjects = all.map(({ outputFields, inputFields }) => ({ ...outputFields, ...inputFields }));
 
   test("in Python", () => {
     const sdk = text("sdk/python/pulumi_machines", /\.py$/);
@@ -107,6 +105,7 @@ describe("the SDK has every property that a message may name", () => {
 test("what a request is about is read from its URN or its token", () => {
   expect(Object.keys(fieldsOf({ getUrn: () => urnOf("Volume", "data") }))).toContain("sizeGb");
   expect(Object.keys(fieldsOf({ getTok: () => "machines:index:getApp" }))).toContain("name");
+  expect(Object.keys(fieldsOf({ getType: () => "machines:index:Release" }))).toContain("pinned");
   expect(fieldsOf({ getUrn: () => "urn:pulumi:s::p::pulumi:providers:machines::default" })).toEqual({});
   expect(fieldsOf({})).toEqual({});
 });
