@@ -40,6 +40,8 @@ export interface Surroundings {
   > & {
     readonly journal: Pick<Journal, "find">;
   };
+  /** The object's state, if the engine sent it: it has the service's choices for inputs that the program left out. */
+  readonly state?: Values | undefined;
   /** The name that the engine proposes, if any: fitted to our rules, taken unchanged, or a ban on generated names. */
   readonly proposal?: { readonly name: string; readonly mode: "propose" | "enforce" | "disable" } | undefined;
   /** Warns the user of a finding that does not fail the preview. */
@@ -322,13 +324,11 @@ function refusals(resource: Resource, olds: Values, inputs: Values, around: Surr
   return resource.replaceOn
     .filter((name) => {
       const field = resource.inputFields[name];
-      if (
-        !field ||
-        hasUnknown(inputs[name]) ||
-        (kindOf(field) === "computed" && (inputs[name] === undefined || olds[name] === undefined))
-      )
-        return false;
-      return !same(field, olds[name], inputs[name]);
+      if (!field || hasUnknown(inputs[name])) return false;
+      if (kindOf(field) !== "computed") return !same(field, olds[name], inputs[name]);
+      // Without the state, the diff refuses another value than the service's choice.
+      if (inputs[name] === undefined || (olds[name] === undefined && around.state === undefined)) return false;
+      return !same(field, olds[name] ?? around.state?.[name], inputs[name]);
     })
     .map((name) => ({ path: [name], message: inputChangeRefusal(resource, name) }));
 }

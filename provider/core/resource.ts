@@ -249,6 +249,8 @@ interface Declaration<I extends z.ZodObject, O extends z.ZodObject, Parts extend
     state: Partial<z.output<I> & z.output<O>>,
     next: Partial<z.output<I>>,
   ) => (keyof (z.output<I> & z.output<O>) & string) | undefined;
+  /** Whether the engine reads the object before each diff, where it can: an update repairs it then without a refresh. */
+  readonly refreshBeforeUpdate?: boolean;
   /**
    * The claims by name that other resources can have too (R12): `secret shop/KEY`. A claim that another resource of the
    * program has is not released with this one.
@@ -351,6 +353,7 @@ const defaults = {
   namedAs: undefined,
   replaceWhen: undefined,
   pendingWhen: undefined,
+  refreshBeforeUpdate: false,
   claims: undefined,
   uniqueBy: [],
   dependsOn: {},

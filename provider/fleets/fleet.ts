@@ -10,12 +10,11 @@ import { ownerTag, stackTag } from "../machines/create.ts";
 import { fleetOf, liveMachines } from "../machines/live.ts";
 import type { Config } from "../machines/settings.ts";
 import { regionsProblem, roomWarning } from "../shared/region.ts";
+import { driftOf, mostCommonChange, mustRepair } from "./drift.ts";
 import { inputs, outputs, wantedOf, type FleetInputs, type Template } from "./inputs.ts";
 import {
   adopt,
-  differencesOf,
   fleetMachines,
-  lacksMemoryLimit,
   membersOf,
   phaseOf,
   noConfig,
@@ -23,13 +22,12 @@ import {
   standbysOf,
   templateIn,
   type FleetKey,
-  type Found,
   type Rollout,
 } from "./members.ts";
 import { regionsOf, totalOf } from "./planner.ts";
 import { previewRollout } from "./preview.ts";
 import { destroyAll, rollOut, type Outcome } from "./rollout.ts";
-import { keepStandbys, planStandbys, type StandbyStep } from "./standbys.ts";
+import { keepStandbys, planStandbys } from "./standbys.ts";
 import { isUnhealthy } from "./steps.ts";
 import { validate } from "./validation.ts";
 
@@ -139,40 +137,6 @@ async function goBack(
   }
 }
 
-/** What others have changed, in a few words each. */
-function driftOf(
-  members: readonly Found[],
-  standbys: readonly StandbyStep[],
-  wanted: Partial<FleetInputs>,
-  config: Config,
-): string[] {
-  const regions = regionsOf(wanted);
-  const serving = members.filter(({ phase }) => phase === "serving");
-  const counts = [...new Set([...Object.keys(regions), ...serving.map(({ region }) => region)])].flatMap((region) => {
-    const [live, count] = [serving.filter((one) => one.region === region).length, regions[region] ?? 0];
-    const lost = members.filter((one) => one.phase === "lost" && one.region === region).map(({ name }) => name);
-    const why = lost.length === 0 ? "" : ` (the hosts of ${lost.join(", ")} cannot be reached)`;
-    return live === count ? [] : [`Machines in ${region}: ${live} instead of ${count}${why}`];
-  });
-  const changed = serving.flatMap((one) => {
-    const { machine, name, template, isReady } = one;
-    if (template === "outdated")
-      return [
-        `${name} (${machine.id}): config.${differencesOf(machine, config, wanted.volume !== undefined).join(", config.")} differs`,
-      ];
-    const isUnlimited = lacksMemoryLimit(machine, wanted.memoryLimitMb);
-    if (template === "metadata")
-      return [`${name} (${machine.id}): ${isUnlimited ? "memoryLimitMb" : "config.metadata"} differs`];
-    return isReady ? [] : [`${name} (${machine.id}): is ${machine.state} and not ready`];
-  });
-  const ofStandbys = standbys.map((step) =>
-    step.kind === "update"
-      ? `${step.name} (${step.machine.id}): ${step.why}`
-      : `${step.name}: ${step.kind === "create" ? "is missing" : "is not wanted"}`,
-  );
-  return [...counts, ...changed, ...ofStandbys].sort();
-}
-
 export const fleet = defineResource({
   name: "Fleet",
   summary: "The Machines of one configuration in an App, and how they are changed from one configuration to the next.",
@@ -203,11 +167,12 @@ export const fleet = defineResource({
   derivedFrom: { image: "config.image" },
   autoname: { property: "name", maxLength: 40, separator: "-", random: false },
   pendingWhen: (state, next) =>
-    (state.drift ?? []).length > 0
+    mustRepair(state)
       ? "drift"
       : state.rollout === "canary" && wantedOf(next).isPromoted
         ? "rollout"
         : undefined,
+  refreshBeforeUpdate: true,
   validate,
   refuse: (old, next) =>
     old.config !== undefined && (old.volume === undefined) !== (next.volume === undefined)
@@ -303,17 +268,18 @@ export const fleet = defineResource({
     const key = keyOf({ run }, id, undefined);
     const found = membersOf(machines, key, template, undefined);
     // During a rollout that has stopped or waits, the differences are its own.
-    if (state.rollout !== "complete") return { ...live, rollout: state.rollout ?? "complete" };
+    if (state.rollout !== "complete")
+      return { ...live, rollout: state.rollout ?? "complete", committed: state.committed };
     const situation = { wanted: state, fleet: key, template, machines, members: servingIds(machines) };
     const drift = driftOf(found, planStandbys(situation), state, config);
     if (drift.length > 0)
       warn(
-        `Fleet ${id.app}/${id.name} was changed outside of this program: ${drift.join("; ")}. The next up repairs it.`,
+        `Fleet ${id.app}/${id.name} was changed outside of this program: ${drift.join("; ")}. pulumi up repairs it.`,
       );
-    const odd = found.find(({ phase, template }) => phase === "serving" && template !== "current");
+    const other = mostCommonChange(found, config, volume !== undefined);
     return {
       ...live,
-      ...(odd === undefined ? {} : { config: templateIn(odd.machine, config, volume !== undefined) }),
+      ...(other === undefined ? {} : { config: other }),
       ...(state.regions === undefined ? {} : { regions: { ...zeros(state.regions), ...countsOf(machines) } }),
       ...(state.count === undefined ? {} : { count: live.machines.length }),
       ...(state.standbys === undefined ? {} : { standbys: standbysOf(machines).length }),

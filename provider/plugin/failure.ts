@@ -28,6 +28,7 @@ export class PartialFailure extends Error {
 export function initializationFailed(
   failed: InitializationFailed,
   state: Struct,
+  isRefreshedFirst: boolean,
   worded: (text: string) => string,
 ): PartialFailure {
   const { id } = failed;
@@ -38,6 +39,7 @@ export function initializationFailed(
   detail.setId(id);
   detail.setProperties(state);
   detail.setReasonsList(reasons);
+  detail.setRefreshBeforeUpdate(isRefreshedFirst);
   const packed = new any.Any();
   packed.pack(detail.serializeBinary(), "pulumirpc.ErrorResourceInitFailed");
   const whole = new status.Status();

@@ -108,6 +108,10 @@ export function createProvider({ engine, schema, wording, run }: Host): Provider
   let configuredAs: <T>(subject: string, work: () => Promise<T>) => Promise<T> = (_, work) => work();
   /** Whether the engine has named another endpoint or organization than that of the last run. */
   let hasMoved = false;
+  /** Whether the engine can read a resource before each diff. */
+  let canRefreshFirst = false;
+  /** Whether this is the provider that the engine makes from the stack's configuration. */
+  let isDefault = false;
   /** Whether the program of this run has declared a resource. */
   let isDeclaring = false;
   /** Whether the request belongs to a state; `pulumi do` has none. */
@@ -143,7 +147,13 @@ export function createProvider({ engine, schema, wording, run }: Host): Provider
     if (!problem.isWarning) throw new MachinesError(problem.code ?? "api", problem.message);
     engine.warn("", problem.message);
   };
-  const failingWith = partlyFailing(wording);
+  /**
+   * Whether the engine is told to read a resource before each diff. It reads with the configuration of the last `up`, and of
+   * an explicit provider no other is known. An `up` that brings a new token would then fail before it could store it.
+   */
+  const isRefreshedFirst = ({ refreshBeforeUpdate }: Resource): boolean =>
+    refreshBeforeUpdate && canRefreshFirst && isDefault;
+  const failingWith = partlyFailing(wording, isRefreshedFirst);
   const caller = (request: Telling & { getUrn(): string }, timeoutSeconds: number): Caller => {
     const urn = request.getUrn();
     const warn = (message: string) => engine.warn(urn, wording(request, message));
@@ -195,6 +205,7 @@ export function createProvider({ engine, schema, wording, run }: Host): Provider
   return {
     handshake(request) {
       engine.attach(request.getEngineAddress());
+      canRefreshFirst = request.getSupportsRefreshBeforeUpdate();
       const response = new proto.ProviderHandshakeResponse();
       response.setAcceptSecrets(true);
       response.setAcceptOutputs(true);
@@ -234,6 +245,7 @@ export function createProvider({ engine, schema, wording, run }: Host): Provider
     configure(request) {
       const given = decode(request.getArgs()).values;
       const current = isDefaultProvider(request.getUrn()) ? currentConfiguration() : undefined;
+      isDefault = current !== undefined;
       configuration = current ?? given;
       configured = configFrom(configuration);
       configuredAs =
@@ -281,9 +293,12 @@ export function createProvider({ engine, schema, wording, run }: Host): Provider
       const wanted = owned(news.values, urn, name);
       isDeclaring = true;
       run.declare(resource, before, wanted);
+      const state = stateIn(request);
+      run.noteState(state ?? {});
       const { inputs, problems, refusedChanges } = check(resource, before, wanted, {
         randomHex: seeded(request.getRandomseed_asU8(), urn),
         run,
+        state,
         proposal: proposalOf(request),
         isSecret: (path) => isSecretAt(news.marks, path),
         warn: (message) => engine.warn(urn, wording(request, message)),
@@ -343,6 +358,7 @@ export function createProvider({ engine, schema, wording, run }: Host): Provider
       );
       response.setId(created.id);
       response.setProperties(encoded(resource, created.state, marks));
+      response.setRefreshBeforeUpdate(isRefreshedFirst(resource));
       return response;
     },
 
@@ -371,6 +387,8 @@ export function createProvider({ engine, schema, wording, run }: Host): Provider
       response.setId(found.id);
       response.setProperties(encodedState(resource, found.state, marks));
       response.setInputs(encodedInputs(resource, found.inputs, marks));
+      // A resource that a program only reads has no state id, and is read in every run anyway.
+      response.setRefreshBeforeUpdate(isRefreshedFirst(resource) && contextOf(properties.values).stack !== undefined);
       return response;
     },
 
@@ -392,6 +410,7 @@ export function createProvider({ engine, schema, wording, run }: Host): Provider
         update(resource, request.getId(), old, inputs, caller(request, request.getTimeout())),
       );
       response.setProperties(encoded(resource, state, marks));
+      response.setRefreshBeforeUpdate(isRefreshedFirst(resource));
       return response;
     },
 
@@ -553,6 +572,12 @@ function failure(reason: string): rpc.CheckFailure {
   return found;
 }
 
+/** The state of an object in a check. Older engines send none, and no engine does for a new or replaced resource. */
+function stateIn(request: rpc.CheckRequest): Values | undefined {
+  const { values } = decode(request.getOldOutputs());
+  return Object.keys(values).length > 0 ? values : undefined;
+}
+
 function proposalOf(request: rpc.CheckRequest): Surroundings["proposal"] {
   const autonaming = request.getAutonaming();
   if (!autonaming) return undefined;
@@ -597,7 +622,7 @@ function diffResponse(
 
 /** Does work whose failure may leave an object with a state. */
 const partlyFailing =
-  (wording: Wording) =>
+  (wording: Wording, isRefreshedFirst: (resource: Resource) => boolean) =>
   async <T>(
     resource: Resource,
     marks: Marks | undefined,
@@ -609,6 +634,6 @@ const partlyFailing =
     } catch (error) {
       if (!(error instanceof InitializationFailed)) throw error;
       const state = encoded(resource, error.properties, marks);
-      throw initializationFailed(error, state, (text) => wording(request, text));
+      throw initializationFailed(error, state, isRefreshedFirst(resource), (text) => wording(request, text));
     }
   };

@@ -87,9 +87,10 @@ lifecycle("Fleet", {
     },
     {
       interfere: async (service, { app }) => {
-        const [first] = await machinesOf(service, app);
-        const changed = { ...first?.config, image: "registry.example.com/other:1" };
-        await send(service, "POST", `/v1/apps/${String(app)}/machines/${first?.id ?? ""}`, { config: changed });
+        for (const { id, config } of await machinesOf(service, app)) {
+          const changed = { ...config, image: "registry.example.com/other:1" };
+          await send(service, "POST", `/v1/apps/${String(app)}/machines/${id}`, { config: changed });
+        }
       },
       shows: { config: expect.objectContaining({ image: "registry.example.com/other:1" }) as unknown },
     },

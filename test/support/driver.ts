@@ -26,7 +26,7 @@ export interface Driver {
   readonly urn: string;
   check(
     news: Properties,
-    options?: { olds?: Properties; seed?: string; autonaming?: Name; preview?: boolean },
+    options?: { olds?: Properties; oldOutputs?: Properties; seed?: string; autonaming?: Name; preview?: boolean },
   ): Promise<{ inputs: Properties; failures: { property: string; reason: string }[] }>;
   /** Like check, for inputs that must be valid. */
   checked(news: Properties, olds?: Properties): Promise<Properties>;
@@ -70,8 +70,9 @@ export function drive(client: Client, urn: string): Driver {
     message: M,
   ) => message.setUrn(urn).setName(name).setType(type);
 
-  const check: Driver["check"] = async (news, { olds = {}, seed, autonaming, preview = true } = {}) => {
+  const check: Driver["check"] = async (news, { olds = {}, oldOutputs, seed, autonaming, preview = true } = {}) => {
     const request = about(new proto.CheckRequest()).setOlds(toStruct(olds)).setNews(toStruct(news));
+    if (oldOutputs) request.setOldOutputs(toStruct(oldOutputs));
     if (seed !== undefined) request.setRandomseed(Buffer.from(seed));
     if (autonaming) {
       const { AutonamingOptions } = proto.CheckRequest;

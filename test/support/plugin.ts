@@ -181,6 +181,8 @@ export interface Unfinished {
   readonly id: string;
   readonly state: Properties;
   readonly reasons: readonly string[];
+  /** Whether the engine reads it before the next diff. */
+  readonly refreshBeforeUpdate: boolean;
 }
 
 /** The object in an error's details, if any. */
@@ -194,7 +196,12 @@ export function unfinishedIn(error: unknown): Unfinished | undefined {
   );
   const properties = found?.getProperties();
   if (!found || !properties) return undefined;
-  return { id: found.getId(), state: fromStruct(properties, { unknowns: false }), reasons: found.getReasonsList() };
+  return {
+    id: found.getId(),
+    state: fromStruct(properties, { unknowns: false }),
+    reasons: found.getReasonsList(),
+    refreshBeforeUpdate: found.getRefreshBeforeUpdate(),
+  };
 }
 
 /** A message that the engine would show. */
