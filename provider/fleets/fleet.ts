@@ -167,11 +167,7 @@ export const fleet = defineResource({
   derivedFrom: { image: "config.image" },
   autoname: { property: "name", maxLength: 40, separator: "-", random: false },
   pendingWhen: (state, next) =>
-    mustRepair(state)
-      ? "drift"
-      : state.rollout === "canary" && wantedOf(next).isPromoted
-        ? "rollout"
-        : undefined,
+    mustRepair(state) ? "drift" : state.rollout === "canary" && wantedOf(next).isPromoted ? "rollout" : undefined,
   refreshBeforeUpdate: true,
   validate,
   refuse: (old, next) =>

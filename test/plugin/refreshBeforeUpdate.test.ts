@@ -44,15 +44,13 @@ describe("an engine is told to read a fleet before each diff", () => {
       client.update(new proto.UpdateRequest().setUrn(urn).setId(id).setOlds(state).setNews(toStruct(news)));
     const crashing = { image: image("2"), env: { MACHINES_SIMULATE: "crash" } };
     const [read, updated] = [await readIt(), await updateTo(inputs)];
-    const failed = await updateTo(await fleet.checked({ app, name: "web", regions: { ams: 1 }, config: crashing })).then(
-      () => undefined,
-      unfinishedIn,
-    );
+    const failed = await updateTo(
+      await fleet.checked({ app, name: "web", regions: { ams: 1 }, config: crashing }),
+    ).then(() => undefined, unfinishedIn);
     const got = await client.read(new proto.ReadRequest().setUrn(urn).setId(id));
-    return [created, read, updated].map((answer) => answer.getRefreshBeforeUpdate()).concat([
-      failed?.refreshBeforeUpdate ?? false,
-      got.getRefreshBeforeUpdate(),
-    ]);
+    return [created, read, updated]
+      .map((answer) => answer.getRefreshBeforeUpdate())
+      .concat([failed?.refreshBeforeUpdate ?? false, got.getRefreshBeforeUpdate()]);
   };
 
   test.each<[string, Engine, boolean]>([
@@ -145,7 +143,10 @@ describe("an update after the read", () => {
   test("creates a Machine that is missing, unless the program ignores the counts", async () => {
     const lost = await named("web-ams-2");
     await send(service, "DELETE", `/v1/apps/${app}/machines/${lost?.id ?? ""}?force=true`);
-    expect(await next({}, ["regions"])).toMatchObject({ changes: false, read: { inputs: { regions: { ams: 1, iad: 1 } } } });
+    expect(await next({}, ["regions"])).toMatchObject({
+      changes: false,
+      read: { inputs: { regions: { ams: 1, iad: 1 } } },
+    });
     const found = await next();
     expect(found.diffs).toEqual(["regions"]);
     await up(found);
@@ -198,7 +199,10 @@ describe("an update after the read", () => {
     expect(failed).toMatchObject({ state: { rollout: "failed", committed: secret(config) } });
     [state, inputs] = [failed?.state ?? {}, found.news];
     const again = await next(crashing);
-    expect([again.changes, again.read.state]).toEqual([true, expect.objectContaining({ rollout: "failed", committed: secret(config) })]);
+    expect([again.changes, again.read.state]).toEqual([
+      true,
+      expect.objectContaining({ rollout: "failed", committed: secret(config) }),
+    ]);
     await up(await next());
     expect(await images()).toEqual([image("1"), image("1"), image("1")]);
     expect((await next()).changes).toBe(false);
