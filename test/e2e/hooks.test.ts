@@ -83,7 +83,10 @@ thoroughDescribe("hooks", () => {
 
     test("destroy needs the program", async () => {
       const without = await stack.run(["destroy", "--yes", "--skip-preview"]);
-      expect([without.code, without.output]).toEqual([255, expect.stringContaining('hook "drain" was not registered')]);
+      expect(without.code).not.toBe(0);
+      expect(without.output).toContain(
+        "You must run with the `--run-program` flag to use delete hooks during destroy.",
+      );
       expect(await images()).toEqual([image("1")]);
       const destroyed = await during(() => runInline(stack, "destroy", { runProgram: true }));
       expect(destroyed.did).toEqual(["machines.cordon", "machines.destroy"]);
