@@ -22,7 +22,8 @@ type Inputs = Readonly<Record<string, unknown>>;
 export function stepsOf(events: readonly automation.EngineEvent[]): PreviewStep[] {
   return events.flatMap(({ resourcePreEvent }) => {
     const step = resourcePreEvent?.metadata;
-    if (step === undefined || step.type.startsWith("pulumi:")) return [];
+    // A read before the update changes nothing; the engine reads fleets without being asked.
+    if (step === undefined || step.type.startsWith("pulumi:") || step.op === "refresh") return [];
     return [
       {
         op: step.op,

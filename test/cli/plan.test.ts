@@ -15,12 +15,13 @@ const step = (op: string, type: string, name: string, inputs: PreviewStep["after
   after: inputs,
 });
 
+const event = (type: string, name: string, op = "update") => ({
+  sequence: 1,
+  timestamp: 1,
+  resourcePreEvent: { metadata: { op, urn: `urn:pulumi:prod::shop::${type}::${name}`, type } as never },
+});
+
 test("steps have our types in either binding, and omit Pulumi's own", () => {
-  const event = (type: string, name: string) => ({
-    sequence: 1,
-    timestamp: 1,
-    resourcePreEvent: { metadata: { op: "update", urn: `urn:pulumi:prod::shop::${type}::${name}`, type } as never },
-  });
   const types = [
     "pulumi-nodejs:dynamic/machines:Machine",
     "machines:index:Volume",
@@ -32,6 +33,11 @@ test("steps have our types in either binding, and omit Pulumi's own", () => {
     "Volume",
     "random:x:Y",
   ]);
+});
+
+test("a fleet that is read before its update is one step", () => {
+  const steps = ["refresh", "update"].map((op) => event("machines:index:Fleet", "web", op));
+  expect(stepsOf(steps)).toMatchObject([{ op: "update", type: "Fleet", name: "web" }]);
 });
 
 test.each(["App", "Volume", "PostgresCluster", "PostgresDatabase"])(
