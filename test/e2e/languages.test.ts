@@ -1,5 +1,5 @@
-// Programs in Python and Go, run by the real CLI with the generated SDKs and the plugin of a release. On Linux, they run without
-// Node.js: PATH has none.
+// Programs in Python, Go, Java and YAML, run by the real CLI with the generated SDKs and the plugin of a release. On Linux, they run
+// without Node.js: PATH has none.
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { makeApp, send } from "../support/around.ts";
@@ -115,6 +115,113 @@ func main() {
 }
 `;
 
+const java = `package hello;
+
+import com.pulumi.Pulumi;
+import com.pulumi.core.Either;
+import com.pulumi.core.Output;
+import io.github.pulumimachines.machines.*;
+import io.github.pulumimachines.machines.enums.Region;
+import io.github.pulumimachines.machines.inputs.*;
+import java.util.List;
+import java.util.Map;
+
+public class App {
+    public static void main(String[] args) {
+        Pulumi.run(ctx -> {
+            var settings = ctx.config();
+            var app = new io.github.pulumimachines.machines.App("shop");
+            var data = new Volume("data", VolumeArgs.builder()
+                .app(app.id())
+                .region(Region.Ams)
+                .sizeGb(settings.requireInteger("sizeGb"))
+                .build());
+            var mail = new Secret("mail",
+                SecretArgs.builder().app(app.id()).name("MAIL").value("hush-hush-mail").build());
+            var payments = new Secret("payments",
+                SecretArgs.builder().app(app.id()).name("PAYMENTS").value("hush-hush-payments").build());
+            var guest = MachineGuestArgs.builder()
+                .cpuKind("shared").cpus(1).memoryMb(settings.requireInteger("memoryMb")).build();
+            var web = new Machine("web", MachineArgs.builder()
+                .app(app.id())
+                .region("ams")
+                .minSecretsVersion(Output.all(mail.version(), payments.version())
+                    .applyValue(versions -> Either.<Integer, List<Integer>>ofRight(versions)))
+                .config(MachineConfigArgs.builder()
+                    .image(settings.require("image"))
+                    .guest(guest)
+                    .env(Map.of("GREETING", settings.require("greeting")))
+                    .files(MachineFileArgs.builder()
+                        .guestPath("/password").rawValue(Output.ofSecret("aHVzaC1odXNo")).build())
+                    .mounts(MachineMountArgs.builder().volume(data.id()).path("/data").build())
+                    .build())
+                .build());
+            var workers = new Fleet("workers", FleetArgs.builder()
+                .app(app.id())
+                .name("workers")
+                .count(Map.of("ams", 2))
+                .config(MachineConfigArgs.builder().image("registry.example.com/worker:1.0.0").build())
+                .build());
+            var seen = Volume.get("seen", data.id(), null, null);
+
+            ctx.export("app", app.name());
+            ctx.export("version", web.version());
+            ctx.export("seenGb", seen.currentSizeGb());
+            ctx.export("workers", workers.members().applyValue(members -> members.size()));
+        });
+    }
+}
+`;
+
+const yaml = `
+configuration:
+  image: { type: string }
+  greeting: { type: string }
+  sizeGb: { type: integer }
+  memoryMb: { type: integer }
+resources:
+  app:
+    type: machines:App
+    name: shop
+  data:
+    type: machines:Volume
+    properties: { app: "\${app.id}", region: ams, sizeGb: "\${sizeGb}" }
+  mail:
+    type: machines:Secret
+    properties: { app: "\${app.id}", name: MAIL, value: hush-hush-mail }
+  payments:
+    type: machines:Secret
+    properties: { app: "\${app.id}", name: PAYMENTS, value: hush-hush-payments }
+  web:
+    type: machines:Machine
+    properties:
+      app: \${app.id}
+      region: ams
+      minSecretsVersion: ["\${mail.version}", "\${payments.version}"]
+      config:
+        image: \${image}
+        guest: { cpuKind: shared, cpus: 1, memoryMb: "\${memoryMb}" }
+        env:
+          GREETING: \${greeting}
+          PASSWORD: { "fn::secret": hush-hush }
+        mounts:
+          - { volume: "\${data.id}", path: /data }
+  workers:
+    type: machines:Fleet
+    properties:
+      app: \${app.id}
+      name: workers
+      count: { ams: 2 }
+      config: { image: "registry.example.com/worker:1.0.0" }
+  seen:
+    type: machines:Volume
+    get: { id: "\${data.id}" }
+outputs:
+  app: \${app.name}
+  version: \${web.version}
+  seenGb: \${seen.currentSizeGb}
+`;
+
 interface Live {
   readonly id: string;
   readonly version: string;
@@ -125,12 +232,15 @@ interface Live {
 describe.each(
   allOr(
     [
-      { language: "python", program: python },
-      { language: "go", program: go },
+      { language: "python", program: python, created: 6, secret: "hush-hush" },
+      { language: "go", program: go, created: 6, secret: "hush-hush" },
+      // Text or a secret: a map in Java is one or the other, so the secret is in a file, in Base64.
+      { language: "java", program: java, created: 7, secret: "aHVzaC1odXNo" },
+      { language: "yaml", program: yaml, created: 7, secret: "hush-hush" },
     ],
-    [{ language: "python", program: python }],
+    [{ language: "python", program: python, created: 6, secret: "hush-hush" }],
   ),
-)("a program in $language", async ({ language, program }) => {
+)("a program in $language", async ({ language, program, created, secret }) => {
   const { runtime, reason } = await findRuntime(`runtime: ${language}`, inject("installed"));
   if (runtime === undefined) {
     test.skip(`not run: ${reason}`);
@@ -162,21 +272,26 @@ describe.each(
   const live = () => send<Live>(service, "GET", path);
 
   test("up creates the declared resources, and keeps the secret", async () => {
-    expect(counts(await stack.up())).toEqual({ created: 6 });
+    expect(counts(await stack.up())).toEqual({ created });
     const { web, mail, payments } = stack.state();
     const versions = [mail, payments].map((secret) => Number(secret?.outputs["version"]));
     expect(web?.outputs["minSecretsVersion"]).toBe(Math.max(...versions));
     path = `/v1/apps/${web?.id.replace("/", "/machines/")}`;
     const { config, version } = await live();
-    expect(config).toMatchObject({ image: settings.image, env: { GREETING: "hello", PASSWORD: "hush-hush" } });
-    expect(await outputs()).toEqual({ app: expect.stringMatching(/^shop-\w+$/), version, seenGb: 1 });
+    expect(config).toMatchObject({ image: settings.image, env: { GREETING: "hello" } });
+    expect(JSON.stringify(config)).toContain(secret);
+    expect(await outputs()).toMatchObject({ app: expect.stringMatching(/^shop-\w+$/), version, seenGb: 1 });
     const state = await stack.ok("stack", "export");
     expect(state).toContain("GREETING");
-    expect(state).not.toContain("hush-hush");
+    for (const text of [secret, "hush-hush"]) expect(state).not.toContain(text);
   });
 
   test("a second preview shows no changes", async () => {
     expect(await stack.preview()).toEqual({ seen: expect.objectContaining({ op: "read" }) });
+  });
+
+  test("refresh without an outside change shows none", async () => {
+    expect(counts(await stack.ok("refresh", "--yes", "--skip-preview"))).toEqual({ unchanged: created + 1 });
   });
 
   test("another image, another greeting and a larger volume are updates of only these", async () => {
@@ -185,7 +300,7 @@ describe.each(
     const { data, web } = await stack.preview();
     expect([data?.op, data?.changes]).toEqual(["update", ["sizeGb"]]);
     expect([web?.op, web?.changes.toSorted()]).toEqual(["update", ["config.env.GREETING", "config.image"]]);
-    expect(counts(await stack.up())).toEqual({ updated: 2, unchanged: 4 });
+    expect(counts(await stack.up())).toEqual({ updated: 2, unchanged: created - 2 });
     const after = await live();
     expect(after.id).toBe(before.id);
     expect(after.config).toMatchObject({ image: "registry.example.com/shop:2.0.0", env: { GREETING: "hi" } });
@@ -199,7 +314,7 @@ describe.each(
     await send(service, "GET", `${path}/wait?state=started`);
     const shown = await stack.ok("refresh", "--yes", "--diff", "--skip-preview");
     expect(shown).toMatch(/GREETING: "hi" +=> "edited"/);
-    expect(counts(shown)).toEqual({ updated: 1, unchanged: 6 });
+    expect(counts(shown)).toEqual({ updated: 1, unchanged: created });
     expect(shown).not.toContain("hush-hush");
     const { web } = await stack.preview();
     expect([web?.op, web?.changes]).toEqual(["update", ["config.env.GREETING"]]);
@@ -210,17 +325,21 @@ describe.each(
     await set({ memoryMb: "100" });
     const output = await stack.fails("preview");
     expect(output).toContain("Machine resource 'web' has a problem: ");
-    expect(output).toMatch(
-      language === "python"
-        ? /config\.guest\.memory_mb: got 100; minimum/
-        : /Config\.Guest\.MemoryMb: got 100; minimum/,
-    );
+    const paths: Readonly<Record<string, string>> = {
+      python: "config.guest.memory_mb",
+      go: "Config.Guest.MemoryMb",
+    };
+    expect(output).toContain(`${paths[language] ?? "config.guest.memoryMb"}: got 100; minimum`);
     if (language === "python") {
-      // What Go does not compile, Python hands on: a property of another name.
+      // What Go and Java do not compile, Python hands on: a property of another name.
       stack.program(program.replace('"memory_mb":', '"memroy_mb":'));
       expect(await stack.fails("preview")).toMatch(
         /config\.guest\.memroy_mb: there is no such property; did you mean memory_mb\?/,
       );
+    }
+    if (language === "yaml") {
+      stack.program(program.replace("memoryMb: ", "memroyMb: "));
+      expect(await stack.fails("preview")).toMatch(/memroyMb/);
     }
     expect(service.requests.slice(before).filter(isWrite)).toEqual([]);
   });

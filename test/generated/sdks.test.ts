@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { pulumiSdks } from "../../tools/generate/pulumiSdks.ts";
 import { packageSchema } from "../../tools/generate/schema.ts";
 import { pythonEnvironment } from "../../tools/setup/python.mjs";
-import { sdkGenerator } from "../../tools/setup/sdkGenerator.mjs";
+import { sdkGenerator } from "../../tools/setup/goProgram.mjs";
 
 const text = (path: string): string => readFileSync(path, "utf8");
 const json = (path: string): Record<string, unknown> => JSON.parse(text(path)) as Record<string, unknown>;

@@ -9,7 +9,7 @@ import { importImage } from "../../service/runtime/docker/images.ts";
 import { tarOf } from "../../service/runtime/docker/tar.ts";
 import { daemonProblem } from "../../tools/setup/daemon.mjs";
 import { provideEngine } from "../../tools/setup/engine.mjs";
-import { goEnvironment, goProblem } from "../../tools/setup/sdkGenerator.mjs";
+import { goEnvironment, goProblem } from "../../tools/setup/goProgram.mjs";
 import { leaveOut } from "../../tools/lib/leftOut.mjs";
 import { provideInstalled } from "../support/install.ts";
 import { commands, image, nextImage } from "./image.ts";

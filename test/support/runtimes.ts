@@ -1,20 +1,13 @@
 // What programs in a language need to run: the environment, and the files beside the program.
 import { execFileSync } from "node:child_process";
-import {
-  accessSync,
-  constants,
-  cpSync,
-  existsSync,
-  readFileSync,
-  realpathSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 import { withLock } from "../../tools/lib/lock.mjs";
 import { quiet } from "../../tools/lib/process.mjs";
+import { findHost, languageHost } from "../../tools/setup/languageHosts.mjs";
+import { mavenRepository, repositoryOption } from "../../tools/setup/maven.mjs";
 import { inPythonEnvironment, pythonEnvironment } from "../../tools/setup/python.mjs";
-import { goEnvironment, goProblem, isOffline } from "../../tools/setup/sdkGenerator.mjs";
+import { goEnvironment, goProblem, isOffline } from "../../tools/setup/goProgram.mjs";
 
 const GO_SDK = "github.com/pulumi-machines/pulumi-machines/sdk/go/machines";
 
@@ -64,7 +57,13 @@ export const nodejs: Runtime = {
 export async function findRuntime(yaml: string, installed: string): Promise<Found> {
   const [, name = ""] = /^runtime:(?:\s+name:)? *(\w+)/m.exec(yaml) ?? [];
   if (name === "nodejs") return { runtime: nodejs };
-  const found = await (name === "python" ? findPython(installed) : findGo());
+  const finds: Readonly<Record<string, () => Promise<Found>>> = {
+    python: () => findPython(installed),
+    go: findGo,
+    java: () => findJava(installed),
+    yaml: findYaml,
+  };
+  const found = await (finds[name]?.() ?? Promise.reject(new Error(`no runtime is called ${name}`)));
   if (found.reason !== undefined) console.warn(`Programs in ${name} are not run: ${found.reason}.`);
   return found;
 }
@@ -141,21 +140,54 @@ function install(base: string, venv: string, installed: string): void {
   run(venv, "-m", "pip", "install", "--no-index", "--no-build-isolation", "-r", "requirements.txt");
 }
 
-/** Why the Pulumi CLI lacks a language host, if it does: some distributions package them separately. */
-function withoutHost(language: string): string | undefined {
-  const dirs = (process.env["PATH"] ?? "").split(delimiter);
-  const find = (name: string, among: readonly string[]): string | undefined => among.find((dir) => isThere(dir, name));
-  const pulumi = find("pulumi", dirs);
-  const beside = pulumi === undefined ? [] : [dirname(realpathSync(join(pulumi, "pulumi")))];
-  const host = `pulumi-language-${language}`;
-  return find(host, [...dirs, ...beside]) === undefined ? `${host} is neither beside pulumi nor on PATH` : undefined;
+/** Java with Maven, and the SDK of the clone in a local repository in `installed`. */
+async function findJava(installed: string): Promise<Found> {
+  const base = await mavenRepository(process.env);
+  if (base.dir === undefined) return { reason: base.reason };
+  const host = await languageHost("java", process.env);
+  if (host.dir === undefined) return { reason: host.reason };
+  const repository = join(installed, "maven");
+  const { dir } = base;
+  await withLock(`${repository}.lock`, "installing the SDK for Java", async () => {
+    if (existsSync(repository)) return;
+    const unfinished = `${repository}.tmp`;
+    cpSync(dir, unfinished, { recursive: true });
+    const sdk = join(installed, "sdk-java"); // a copy, because the build writes into it
+    cpSync("sdk/java", sdk, { recursive: true });
+    const { code, output } = await quiet("mvn", ["--batch-mode", repositoryOption(unfinished), "install"], {
+      cwd: sdk,
+      alive: "still compiling the SDK for Java",
+    });
+    if (code !== 0) throw new Error(output);
+    renameSync(unfinished, repository);
+  });
+  const main = "src/main/java/hello/App.java";
+  const runtime: Runtime = {
+    yaml: "java",
+    main,
+    files: ["pom.xml"],
+    env: { PATH: withHost(host.dir), MAVEN_OPTS: `${process.env["MAVEN_OPTS"] ?? ""} ${repositoryOption(repository)}` },
+    prepare(dir) {
+      mkdirSync(dirname(join(dir, main)), { recursive: true });
+      writeFileSync(join(dir, "pom.xml"), elsewhere("quickstart-java", "pom.xml"));
+    },
+  };
+  return { runtime };
 }
 
-function isThere(dir: string, name: string): boolean {
-  try {
-    accessSync(join(dir, name), constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
+/** YAML, which needs only its language host. */
+async function findYaml(): Promise<Found> {
+  const host = await languageHost("yaml", process.env);
+  if (host.dir === undefined) return { reason: host.reason };
+  return {
+    runtime: { yaml: "yaml", main: "Main.yaml", files: [], env: { PATH: withHost(host.dir) }, prepare: () => undefined },
+  };
 }
+
+const withHost = (dir: string): string => [process.env["PATH"], dir].join(delimiter);
+
+/** Why the Pulumi CLI lacks a language host, if it does: some distributions package them separately. */
+const withoutHost = (language: string): string | undefined =>
+  findHost(language, process.env) === undefined
+    ? `pulumi-language-${language} is neither beside pulumi nor on PATH`
+    : undefined;

@@ -3,13 +3,14 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "nod
 import { dirname, join } from "node:path";
 import { baselines } from "../../policy/baselines.ts";
 import { main } from "../lib/process.mjs";
-import { sdkGenerator } from "../setup/sdkGenerator.mjs";
+import { sdkGenerator } from "../setup/goProgram.mjs";
 import { pulumiSdkDirs, pulumiSdks } from "./pulumiSdks.ts";
 import { coverage } from "./coverage.ts";
 import { examples } from "./examples.ts";
 import { faultsPage } from "./faults.ts";
 import { operationsPage } from "./operations.ts";
 import { goTypes } from "./goTypes.ts";
+import { javaBuildFiles, javaSdkDir, javaSources } from "./javaSdk.ts";
 import { homepageFile } from "./packageInfo.ts";
 import { policyReference } from "./policyReference.ts";
 import { policyResources } from "./policy.ts";
@@ -62,9 +63,18 @@ async function generate(): Promise<number> {
   } else {
     Object.assign(files, pulumiSdks(program, schema, engines));
   }
+  const java = javaBuildFiles(schema, version);
+  if (Object.keys(java).some((path) => current(path) !== java[path])) {
+    const { files: sources, reason: missing } = isCheck ? { files: {} } : await javaSources(schema, process.env);
+    if (sources === undefined) console.error(`not generated: ${javaSdkDir}; ${missing}`);
+    else {
+      if (!isCheck) rmSync(join(root, javaSdkDir, "src"), { recursive: true, force: true });
+      Object.assign(files, java, sources);
+    }
+  }
   const stale = Object.keys(files).filter((path) => current(path) !== files[path]);
   const gone = program === undefined ? [] : generatedFiles().filter((path) => !Object.hasOwn(files, path));
-  const all = [...stale, ...gone];
+  const all = [...new Set([...stale, ...gone].map((path) => (path.startsWith(javaSdkDir) ? javaSdkDir : path)))];
 
   if (isCheck) {
     if (all.length > 0) console.error(`stale, run \`npm run generate\`: ${all.join(", ")}`);

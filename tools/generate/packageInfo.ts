@@ -63,5 +63,13 @@ export const languages = {
     liftSingleValueMethodReturns,
   },
   csharp: { rootNamespace: "PulumiMachines", respectSchemaVersion, liftSingleValueMethodReturns },
-  java: { basePackage: "io.github.pulumimachines", respectSchemaVersion },
+  java: {
+    basePackage: "io.github.pulumimachines",
+    dependencies: {
+      "com.pulumi:pulumi": "1.36.1",
+      "com.google.code.gson:gson": "2.8.9",
+      "com.google.code.findbugs:jsr305": "3.0.2",
+    },
+    respectSchemaVersion,
+  },
 };

@@ -18,7 +18,7 @@ const copied = (from: string): string =>
 
 /** Files of the SDKs by path. `generator` is the path of the program tools/pulumi/sdk-generator. */
 export function pulumiSdks(generator: string, schema: PackageSpec, engines: unknown): Record<string, string> {
-  const python = generate(generator, relaxed(schema), ["python"]);
+  const python = generate(generator, forPython(schema), ["python"]);
   const go = generate(generator, schema, ["go"]);
   const ofNode = packageSchema(String(schema["version"]), {});
   const nodejs = generate(generator, ofNode, ["nodejs"]);
@@ -147,23 +147,31 @@ function generate(generator: string, schema: PackageSpec, languages: readonly st
   }
 }
 
-/**
- * The schema for Python, where enums accept plain text. Python programs write inputs as dictionaries of plain values, which
- * a type checker would refuse. The SDK also converts received text to an enum member, so an unknown value set by others
- * would end every program with the resource.
- */
-function relaxed(schema: PackageSpec): PackageSpec {
-  const relax = (property: Property): Property => {
-    const inner = property.$ref?.replace("#/types/", "") ?? "";
-    if (schema.types[inner]?.enum) {
-      const { $ref = "", ...rest } = property;
-      return { ...rest, oneOf: [{ type: "string" }, { $ref }] };
-    }
+/** The schema for Python. Its programs write inputs as dictionaries of plain values, and a type checker refuses others. */
+const forPython = (schema: PackageSpec): PackageSpec =>
+  mapped(enumsAsText(schema), (property) => {
     // Pulumi's runtime for Python fails for a list where its type is a union.
-    if (property.oneOf?.some(({ items }) => items)) {
-      const { oneOf: _, ...rest } = property;
-      return { ...rest, $ref: "pulumi.json#/Any" };
-    }
+    if (!property.oneOf?.some(({ items }) => items)) return undefined;
+    const { oneOf: _, ...rest } = property;
+    return { ...rest, $ref: "pulumi.json#/Any" };
+  });
+
+/**
+ * The schema with enums that accept plain text. The SDKs for Python and Java convert received text to a member of the enum:
+ * a value that others have set, and that is unknown, would end every program with the resource.
+ */
+export const enumsAsText = (schema: PackageSpec): PackageSpec =>
+  mapped(schema, (property) => {
+    if (!schema.types[property.$ref?.replace("#/types/", "") ?? ""]?.enum) return undefined;
+    const { $ref = "", ...rest } = property;
+    return { ...rest, oneOf: [{ type: "string" }, { $ref }] };
+  });
+
+/** The schema with other properties at any depth: `change` returns one, or undefined to change only its parts. */
+export function mapped(schema: PackageSpec, change: (property: Property) => Property | undefined): PackageSpec {
+  const relax = (property: Property): Property => {
+    const changed = change(property);
+    if (changed !== undefined) return changed;
     return {
       ...property,
       ...(property.items ? { items: relax(property.items) } : {}),

@@ -2,7 +2,7 @@
 // check whose language is missing is skipped with the reason.
 import fs from "node:fs";
 import path from "node:path";
-import { goEnvironment, goProblem, isOffline } from "../setup/sdkGenerator.mjs";
+import { goEnvironment, goProblem, isOffline } from "../setup/goProgram.mjs";
 import { inPythonEnvironment, pythonEnvironment } from "../setup/python.mjs";
 import { bin, cache, inRoot, tsc } from "./paths.mjs";
 import { quiet } from "./process.mjs";

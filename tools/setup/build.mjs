@@ -59,6 +59,7 @@ function fingerprint() {
     "package-lock.json",
     "pulumi-resource-machines",
     "tools/setup/bundle.mjs",
+    "tools/setup/bundlePlugin.mjs",
     ...fs.readdirSync(inRoot(".")).filter((name) => /^tsconfig.*\.json$/.test(name)),
   ])
     add(file);

@@ -6,7 +6,7 @@ import Dockerode from "dockerode";
 import { pack } from "tar-stream";
 import { inRoot } from "../lib/paths.mjs";
 import { quiet, say, Stop, tail } from "../lib/process.mjs";
-import { goEnvironment, goProblem } from "./sdkGenerator.mjs";
+import { goEnvironment, goProblem } from "./goProgram.mjs";
 
 const repo = "machines-demo/hello";
 const tag = "1.0.0";

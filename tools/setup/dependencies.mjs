@@ -37,7 +37,8 @@ async function install() {
   const flags = ["ci", "--include=dev", "--no-audit", "--no-fund", "--loglevel=error"];
   const { code, output } = await quiet(command, [...args, ...flags], {
     cwd: inRoot("."),
-    env: withoutOurBin(), // npm must not run on a node that it is about to replace
+    // npm must not run on a node that it is about to replace.
+    env: { ...withoutOurBin(), PULUMI_MACHINES_SETUP: "1" },
     alive: "still installing npm dependencies",
   });
   if (code === 0) return;

@@ -1,4 +1,4 @@
-// Builds tools/pulumi/sdk-generator, which generates the SDKs for Python, Go and the plugin, once into the per-user cache.
+// Builds programs from Go modules in tools/pulumi, each once into the per-user cache.
 import { createHash } from "node:crypto";
 import fs from "node:fs";
 import os from "node:os";
@@ -8,25 +8,29 @@ import { inRoot } from "../lib/paths.mjs";
 import { quiet, say, Stop, tail } from "../lib/process.mjs";
 import { userCache } from "./userCache.mjs";
 
-const SOURCE = "tools/pulumi/sdk-generator";
-const PROGRAM = "sdk-generator";
-
 /**
- * The generator's program; or the reason why there is none: Go is optional.
+ * A program built from a module; or the reason why there is none: Go is optional.
+ * @param {{ name: string, what: string, source: string, package?: string }} wanted The program's file, its description, the
+ * module's folder, and the package, which is the module's own if none is given.
+ * @param {NodeJS.ProcessEnv} env
  * @returns {Promise<{ program: string, reason?: undefined } | { program?: undefined, reason: string }>}
  */
-export async function sdkGenerator(env) {
-  const dir = path.join(userCache("The generator of the SDKs"), `${PROGRAM}-${sourceHash()}`);
-  const program = path.join(dir, PROGRAM);
+export async function goProgram(wanted, env) {
+  const dir = path.join(userCache(wanted.what), `${wanted.name}-${sourceHash(wanted.source)}`);
+  const program = path.join(dir, wanted.name);
   if (fs.existsSync(program)) return { program };
   const problem = await goProblem(env);
   if (problem !== undefined) return { reason: problem };
-  return withLock(`${dir}.lock`, "building the generator of the SDKs", async () => {
+  return withLock(`${dir}.lock`, `building ${wanted.what}`, async () => {
     if (fs.existsSync(program)) return { program }; // another set-up was faster
-    const reason = await build(dir, env);
+    const reason = await build(wanted, dir, env);
     return reason === undefined ? { program } : { reason };
   });
 }
+
+/** Generates the SDKs for Python, Go and the plugin. */
+export const sdkGenerator = (env) =>
+  goProgram({ name: "sdk-generator", what: "the generator of the SDKs", source: "tools/pulumi/sdk-generator" }, env);
 
 /** Why Go cannot be used, or undefined. */
 export async function goProblem(env) {
@@ -49,21 +53,21 @@ export const isOffline = (output) =>
   );
 
 /** Builds in a temporary directory, then moves it into place. Returns the reason if that fails. */
-async function build(dir, env) {
+async function build({ name, what, source, package: of = "." }, dir, env) {
   const prefix = `${dir}.tmp-`;
-  for (const name of fs.readdirSync(path.dirname(dir)))
-    if (name.startsWith(path.basename(prefix))) remove(path.join(path.dirname(dir), name)); // of an interrupted run
+  for (const file of fs.readdirSync(path.dirname(dir)))
+    if (file.startsWith(path.basename(prefix))) remove(path.join(path.dirname(dir), file)); // of an interrupted run
   const temporary = fs.mkdtempSync(prefix);
-  say("Building the generator of the SDKs from Pulumi's Go modules; this takes some minutes, once …");
+  say(`Building ${what} from Pulumi's Go modules; this takes some minutes, once …`);
   try {
     const flags = ["-mod=readonly", "-ldflags", "-s -w"];
-    const { code, output } = await quiet("go", ["build", ...flags, "-o", path.join(temporary, PROGRAM), "."], {
-      cwd: inRoot(SOURCE),
+    const { code, output } = await quiet("go", ["build", ...flags, "-o", path.join(temporary, name), of], {
+      cwd: inRoot(source),
       env: goEnvironment(env),
-      alive: "still building the generator of the SDKs",
+      alive: `still building ${what}`,
     });
     if (code !== 0 && isOffline(output)) return "its Go modules cannot be downloaded: check the network and GOPROXY";
-    if (code !== 0) throw new Stop(`${tail(output)}\nBuilding the generator of the SDKs (${SOURCE}) failed.`);
+    if (code !== 0) throw new Stop(`${tail(output)}\nBuilding ${what} (${source}) failed.`);
     remove(dir);
     fs.renameSync(temporary, dir);
     return undefined;
@@ -73,9 +77,10 @@ async function build(dir, env) {
 }
 
 /** A unique name for this build. */
-function sourceHash() {
+function sourceHash(source) {
   const hash = createHash("sha256").update(`${os.platform()} ${os.arch()}\n`);
-  for (const name of ["go.mod", "go.sum", "main.go"]) hash.update(fs.readFileSync(inRoot(SOURCE, name)));
+  for (const name of ["go.mod", "go.sum", "main.go"])
+    if (fs.existsSync(inRoot(source, name))) hash.update(fs.readFileSync(inRoot(source, name)));
   return hash.digest("hex").slice(0, 12);
 }
 
