@@ -11,7 +11,14 @@ import { startService, type TestService } from "../support/startService.ts";
 
 // The first have tests of their own, which show the same besides their own steps. The last need language hosts that are
 // built in minutes.
-const elsewhere: readonly string[] = ["volumes", "database", "policy", "promotion", "quickstart-java", "quickstart-yaml"];
+const elsewhere: readonly string[] = [
+  "volumes",
+  "database",
+  "policy",
+  "promotion",
+  "quickstart-java",
+  "quickstart-yaml",
+];
 const names = readdirSync("examples").filter((name) => isThorough || !elsewhere.includes(name));
 
 // One of them runs with both bindings, because it has every resource and every function.

@@ -159,15 +159,15 @@ public class App {
             var workers = new Fleet("workers", FleetArgs.builder()
                 .app(app.id())
                 .name("workers")
-                .count(Map.of("ams", 2))
+                .regions(Map.of("ams", 2))
                 .config(MachineConfigArgs.builder().image("registry.example.com/worker:1.0.0").build())
                 .build());
-            var seen = Volume.get("seen", data.id(), null, null);
+            var seen = Volume.get("seen", data.id(), null);
 
             ctx.export("app", app.name());
             ctx.export("version", web.version());
             ctx.export("seenGb", seen.currentSizeGb());
-            ctx.export("workers", workers.members().applyValue(members -> members.size()));
+            ctx.export("workers", workers.machines());
         });
     }
 }
@@ -211,7 +211,7 @@ resources:
     properties:
       app: \${app.id}
       name: workers
-      count: { ams: 2 }
+      regions: { ams: 2 }
       config: { image: "registry.example.com/worker:1.0.0" }
   seen:
     type: machines:Volume
@@ -338,7 +338,7 @@ describe.each(
       );
     }
     if (language === "yaml") {
-      stack.program(program.replace("memoryMb: ", "memroyMb: "));
+      stack.program(program.replace('memoryMb: "', 'memroyMb: "'));
       expect(await stack.fails("preview")).toMatch(/memroyMb/);
     }
     expect(service.requests.slice(before).filter(isWrite)).toEqual([]);

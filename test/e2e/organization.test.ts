@@ -103,7 +103,7 @@ class Round {
     const main = join(stack.dir, stack.runtime.main);
     // Clusters are protected by default, which only a run of the program can change.
     const text = this.file(stack.runtime.main)
-      .replaceAll(/^( *)(plan: )/gm, "$1deletionProtection: false,\n$1$2")
+      .replaceAll(/^( *)(plan: )/gm, `$1deletionProtection: false${stack.runtime.yaml === "yaml" ? "" : ","}\n$1$2`)
       .replaceAll(/^( *)(plan=)/gm, "$1deletion_protection=False,\n$1$2")
       .replaceAll(/^(\s*)(Plan: )/gm, "$1DeletionProtection: pulumi.Bool(false),\n$1$2");
     writeFileSync(main, text);
@@ -155,7 +155,7 @@ thoroughDescribe("generated organizations in every language", () => {
     test(`${size} objects preview without a change`, async () => {
       const service = await startService();
       const organization = await makeOrganization(service, `all-${i}`, size);
-      for (const language of ["python", "go", "typescript"]) {
+      for (const language of ["python", "go", "yaml", "typescript"]) {
         const yaml = language === "typescript" ? "nodejs" : language;
         const { runtime } = await findRuntime(`runtime: ${yaml}`, inject("installed"));
         if (runtime === undefined) continue;
@@ -171,6 +171,20 @@ thoroughDescribe("generated organizations in every language", () => {
       }
       await service.close();
     });
+});
+
+thoroughTest("an organization becomes a program in YAML without a change", async () => {
+  const { runtime } = await findRuntime("runtime: yaml", inject("installed"));
+  if (runtime === undefined) return;
+  const service = await startService();
+  const round = await Round.of(service, await makeOrganization(service, "yaml", 50), "yaml", { runtime });
+  const printed = await round.write("--language", "yaml", "--snapshots");
+  expect(printed).toMatchObject({ code: 0, err: "" });
+  await round.setSecrets(printed);
+  await round.stack.ok(...round.importing);
+  expect(await round.stack.preview()).toEqual({});
+  await round.destroy();
+  await service.close();
 });
 
 thoroughTest("a dynamic program has no change after its first up, which sends nothing to the service", async () => {

@@ -180,7 +180,13 @@ async function findYaml(): Promise<Found> {
   const host = await languageHost("yaml", process.env);
   if (host.dir === undefined) return { reason: host.reason };
   return {
-    runtime: { yaml: "yaml", main: "Main.yaml", files: [], env: { PATH: withHost(host.dir) }, prepare: () => undefined },
+    runtime: {
+      yaml: "yaml",
+      main: "Main.yaml",
+      files: [],
+      env: { PATH: withHost(host.dir) },
+      prepare: () => undefined,
+    },
   };
 }
 

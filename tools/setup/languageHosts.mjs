@@ -21,7 +21,12 @@ export async function languageHost(language, env) {
   const found = findHost(language, env);
   if (found !== undefined) return { dir: found };
   const { program, reason } = await goProgram(
-    { name, what: `the language host for ${language}`, source: `tools/pulumi/${language}-host`, package: PACKAGES[language] },
+    {
+      name,
+      what: `the language host for ${language}`,
+      source: `tools/pulumi/${language}-host`,
+      package: PACKAGES[language],
+    },
     env,
   );
   return program === undefined ? { reason } : { dir: path.dirname(program) };
