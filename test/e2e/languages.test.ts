@@ -167,14 +167,14 @@ public class App {
             ctx.export("app", app.name());
             ctx.export("version", web.version());
             ctx.export("seenGb", seen.currentSizeGb());
-            ctx.export("workers", workers.machines());
+            ctx.export("workers", workers.machines().applyValue(List::size));
         });
     }
 }
 `;
 
 const yaml = `
-configuration:
+config:
   image: { type: string }
   greeting: { type: string }
   sizeGb: { type: integer }
@@ -291,6 +291,7 @@ describe.each(
   });
 
   test("refresh without an outside change shows none", async () => {
+    await stack.refresh(); // the volume was read before it was mounted
     expect(counts(await stack.ok("refresh", "--yes", "--skip-preview"))).toEqual({ unchanged: created + 1 });
   });
 

@@ -12,7 +12,7 @@ export function yaml(program: Program): string {
   for (const { key } of program.settings) identifiers.take(key);
   for (const { all } of sections)
     for (const { key, name, type } of all) names.set(key, identifiers.take(textOf(name), type));
-  const configuration = Object.fromEntries(
+  const config = Object.fromEntries(
     program.settings.map((setting) => [
       setting.key,
       setting.isSecret
@@ -25,7 +25,7 @@ export function yaml(program: Program): string {
     return `  # ${title}\n${indented(written(Object.fromEntries(entries)))}`;
   });
   const [advice, remarks] = [adviceOf(program), remarksOf(program)].map((lines) => commented(lines, "#"));
-  const head = program.settings.length === 0 ? undefined : written({ configuration });
+  const head = program.settings.length === 0 ? undefined : written({ config });
   return `${[advice, head, `resources:\n${resources.join("\n")}`, remarks].filter((part) => part !== undefined).join("\n\n")}\n`;
 }
 
