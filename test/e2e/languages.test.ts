@@ -1,5 +1,6 @@
 // Programs in Python, Go, Java and YAML, run by the real CLI with the generated SDKs and the plugin of a release. On Linux, they run
 // without Node.js: PATH has none.
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { makeApp, send } from "../support/around.ts";
@@ -356,5 +357,14 @@ describe.each(
     await stack.destroy();
     expect(await send(service, "GET", "/v1/apps?org_slug=personal")).toMatchObject({ total_apps: 0 });
     expect(stack.state()).toEqual({});
+  });
+
+  // Those of the others are compiled by `npm run check`.
+  test.skipIf(language !== "java")("the program in the README of the SDK for Java previews", async () => {
+    const readme = readFileSync("sdk/java/README.md", "utf8");
+    const [pom, code] = ["xml", "java"].map((fence) => readme.split(`\`\`\`${fence}\n`)[1]?.split("```")[0] ?? "");
+    writeFileSync(join(stack.dir, "pom.xml"), pom ?? "");
+    stack.program(code ?? "");
+    expect(Object.keys(await stack.preview()).toSorted()).toEqual(["data", "hello", "web"]);
   });
 });

@@ -4,7 +4,6 @@ import { spawn } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, inject, test } from "vitest";
-import { isThorough } from "../support/extent.mts";
 import { leaveOut } from "../../tools/lib/leftOut.mjs";
 import { send } from "../support/around.ts";
 import { serveClone } from "../support/gitServer.ts";
@@ -86,26 +85,26 @@ async function worksAsRun(folder: string): Promise<void> {
   }
 }
 
-const java = isThorough ? await findRuntime("runtime: java", inject("installed")) : undefined;
-const yaml = isThorough ? await findRuntime("runtime: yaml", inject("installed")) : undefined;
+thoroughDescribe("pulumi package add", async () => {
+  const java = await findRuntime("runtime: java", inject("installed"));
+  const yaml = await findRuntime("runtime: yaml", inject("installed"));
 
-thoroughDescribe("pulumi package add", () => {
-  test.skipIf(java?.runtime === undefined)("adds an installed plugin to a project in Java", async () => {
-    const stack = await project("add-installed", java?.runtime as Runtime, { installed: true });
+  test.skipIf(java.runtime === undefined)("adds an installed plugin to a project in Java", async () => {
+    const stack = await project("add-installed", java.runtime as Runtime, { installed: true });
     await addToJava(stack, `machines@${version}`);
     await upAndDown(stack, javaProgram);
   });
 
-  test.skipIf(java?.runtime === undefined)("adds an executable to a project in Java", async () => {
-    const stack = await project("add-executable", java?.runtime as Runtime);
+  test.skipIf(java.runtime === undefined)("adds an executable to a project in Java", async () => {
+    const stack = await project("add-executable", java.runtime as Runtime);
     await addToJava(
       stack,
       join(inject("installed"), "node_modules/pulumi-machines-plugin/plugin/pulumi-resource-machines"),
     );
   });
 
-  test.skipIf(yaml?.runtime === undefined)("is not needed in YAML: an installed plugin is enough", async () => {
-    const stack = await project("add-yaml", yaml?.runtime as Runtime, { installed: true });
+  test.skipIf(yaml.runtime === undefined)("is not needed in YAML: an installed plugin is enough", async () => {
+    const stack = await project("add-yaml", yaml.runtime as Runtime, { installed: true });
     await upAndDown(stack, "resources:\n  shop:\n    type: machines:App\n");
   });
 

@@ -5,14 +5,18 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as pulumi from "@pulumi/pulumi";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { javaSources } from "../../tools/generate/javaSdk.ts";
 import { pulumiSdks } from "../../tools/generate/pulumiSdks.ts";
 import { packageSchema } from "../../tools/generate/schema.ts";
 import { pythonEnvironment } from "../../tools/setup/python.mjs";
 import { sdkGenerator } from "../../tools/setup/goProgram.mjs";
+import { thoroughTest } from "../support/thorough.ts";
 
 const text = (path: string): string => readFileSync(path, "utf8");
 const json = (path: string): Record<string, unknown> => JSON.parse(text(path)) as Record<string, unknown>;
 const { version, engines } = json("sdk/nodejs/package.json") as { version: string; engines: unknown };
+const javaPackage = "sdk/java/src/main/java/io/github/pulumimachines/machines";
+const javaResources = javaPackage.replace("/java/io", "/resources/io");
 const plugin = { resource: true, name: "machines", version, server: packageSchema(version)["pluginDownloadURL"] };
 
 describe("every SDK", () => {
@@ -20,6 +24,9 @@ describe("every SDK", () => {
     expect(json("sdk/nodejs-plugin/package.json")).toMatchObject({ version, pulumi: plugin });
     expect(json("sdk/python/pulumi_machines/pulumi-plugin.json")).toEqual(plugin);
     expect(json("sdk/go/machines/pulumi-plugin.json")).toEqual(plugin);
+    expect(json(`${javaResources}/plugin.json`)).toEqual(plugin);
+    expect(text(`${javaResources}/version.txt`)).toBe(version);
+    expect(text("sdk/java/pom.xml")).toContain(`<version>${version}</version>`);
     expect(text("sdk/python/pyproject.toml")).toContain(`version = "${version}"`);
     expect(text("sdk/go/machines/internal/pulumiUtilities.go")).toContain(`semver.MustParse("${version}")`);
   });
@@ -31,6 +38,7 @@ describe("every SDK", () => {
       expect(text("sdk/nodejs-plugin/index.ts")).toContain(ofNode);
       expect(text("sdk/python/pulumi_machines/__init__.py")).toContain(`"${token}"`);
       expect(text("sdk/go/machines/init.go")).toContain(`"${token}"`);
+      expect(text(`${javaPackage}/${token.slice(token.lastIndexOf(":") + 1)}.java`)).toContain(`"${token}"`);
     }
   });
 
@@ -45,6 +53,7 @@ describe("every SDK", () => {
     expect(text("sdk/nodejs-plugin/provider.ts")).not.toContain("getEnv");
     expect(text("sdk/python/pulumi_machines/provider.py")).not.toContain("get_env");
     expect(text("sdk/go/machines/provider.go")).not.toContain("GetEnvOrDefault");
+    expect(text(`${javaPackage}/ProviderArgs.java`)).not.toContain("env(");
   });
 
   // The SDK would convert the text into an enum member, and fail for an unknown text.
@@ -59,6 +68,14 @@ describe("every SDK", () => {
       expect(outputs).not.toMatch(new RegExp(`-> .*'${name}'`));
       expect(inputs).not.toMatch(new RegExp(`(?<!_builtins\\.str, )'${name}'\\]`));
     }
+  });
+
+  // The language host for Java is built in minutes, so `npm run check` compares only a hash of the schema.
+  thoroughTest("for Java is what Pulumi's generator writes", async () => {
+    const { files } = await javaSources(packageSchema(version), process.env);
+    if (files === undefined) return;
+    expect(Object.keys(files).length).toBeGreaterThan(300);
+    expect(Object.entries(files).filter(([path, content]) => text(path) !== content)).toEqual([]);
   });
 
   test("is generated deterministically, and matches the committed files", async () => {
