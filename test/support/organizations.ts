@@ -170,7 +170,7 @@ class Maker {
       skip_launch: dice.chance(30),
       config: {
         image: `registry.example.com/odd:${dice.below(9)}`,
-        env: { MESSAGE: 'It\'s "${HOME}" \\ `x`\nnext', EMPTY: "" },
+        env: { MESSAGE: 'It\'s "${HOME}" $$ \\ `x`\nnext', EMPTY: "" },
         init: { cmd: ["sh", "-c", "echo $HOME && sleep 1"], exec: ["/bin/run"] },
         files: [{ guest_path: "/etc/motd", raw_value: Buffer.from("hello").toString("base64") }],
         metadata: { team: "platform" },

@@ -29,7 +29,8 @@ export function yaml(program: Program): string {
   return `${[advice, head, `resources:\n${resources.join("\n")}`, remarks].filter((part) => part !== undefined).join("\n\n")}\n`;
 }
 
-const written = (value: unknown): string => stringify(value, { lineWidth: 0 }).trimEnd();
+/** Pulumi's language host for YAML refuses aliases. */
+const written = (value: unknown): string => stringify(value, { lineWidth: 0, aliasDuplicateObjects: false }).trimEnd();
 
 const indented = (text: string): string => text.replaceAll(/^(?=.)/gm, "  ");
 
@@ -50,8 +51,10 @@ function resourceOf(resource: Declaration, names: ReadonlyMap<string, string>): 
 function valueOf(expression: Expression, names: ReadonlyMap<string, string>): unknown {
   switch (expression.is) {
     case "literal":
-      // A dollar before a brace would begin a reference.
-      return typeof expression.value === "string" ? expression.value.replaceAll("${", "$${") : expression.value;
+      // A dollar before a brace would begin a reference, and two dollars are one.
+      return typeof expression.value === "string"
+        ? expression.value.replaceAll(/\$(?=[${])/g, "$$$$")
+        : expression.value;
     case "list":
       return expression.items.map((one) => valueOf(one, names));
     case "object":
