@@ -238,6 +238,43 @@ thoroughDescribe("a release in Python and Go", () => {
     expect(counts(await fleet.up())).toEqual({ unchanged: expect.any(Number) as number });
   });
 
+  test("Python: a provider of the program constructs it, and it can be protected and depend on others", async () => {
+    await shop.ok("stack", "init", "explicit");
+    await shop.set({ url: service.url, accessToken: service.token });
+    shop.program(`
+import pulumi
+import pulumi_machines as machines
+
+settings = pulumi.Config()
+provider = machines.Provider("mine", endpoint=settings.require("url"), token=settings.require_secret("accessToken"))
+own = pulumi.ResourceOptions(provider=provider)
+app = machines.App("shop", opts=own)
+release = machines.Release(
+    "release",
+    image="registry.example.com/shop:1.0.0",
+    settings={"PASSWORD": pulumi.Output.secret("hush-hush")},
+    opts=pulumi.ResourceOptions(provider=provider, protect=True, depends_on=[app]),
+)
+web = machines.Machine(
+    "web", app=app.id, region="ams", config={"image": release.image, "env": release.settings}, opts=own
+)
+pulumi.export("release", release.run_by(machines=[web]))
+`);
+    await on(shop, "explicit", "preview");
+    await up(shop, "explicit");
+    expect(await on(shop, "explicit", "stack", "output", "--json")).toBe('{\n  "release": "[secret]"\n}\n');
+    expect(await on(shop, "explicit", "stack", "export")).not.toContain("hush-hush");
+    const component = shop.resources("explicit").find(({ type }) => type === "machines:index:Release");
+    expect(component).toMatchObject({
+      custom: false,
+      protect: true,
+      dependencies: [expect.stringContaining("::shop")],
+    });
+    await on(shop, "explicit", "state", "unprotect", component?.urn ?? "", "--yes");
+    await on(shop, "explicit", "destroy", "--yes", "--skip-preview");
+    shop.program(python);
+  });
+
   test("its component does not disturb a refresh and a destroy", async () => {
     for (const [stack, name] of [
       [fleet, "dev"],
