@@ -216,11 +216,13 @@ describe.each(bindingsOr("pulumi-machines"))("F33: secrets on %s", (binding) => 
   const everything = () => ({ ...given, ...constant, ...made, ...nonces, ...lines, "the token": service.token });
   /** The places of values that must not be in the state, in the decrypted state. */
   async function storedSecrets(): Promise<string[]> {
-    const state = [{ what: "the decrypted state", text: await stack.ok("stack", "export", "--show-secrets") }];
+    // Go escapes the `&` of JSON.
+    const text = (await stack.ok("stack", "export", "--show-secrets")).replaceAll(/\\+u0026/g, "&");
+    const state = [{ what: "the decrypted state", text }];
     // Proves that the search works: a value that is stored is found.
     const named = (prefix: string) =>
       Object.fromEntries(Object.entries(given).filter(([name]) => name.startsWith(prefix)));
-    expect(leaks(named("secret"), state)).toHaveLength(1);
+    expect(leaks(named("secret"), state)).not.toEqual([]);
     return leaks({ ...named("unstored"), ...unstoredLines }, state);
   }
 
