@@ -268,20 +268,14 @@ describe.each(bindingsOr("pulumi-machines"))("F33: secrets on %s", (binding) => 
     for (const body of allOr(bodies, [refusal, cut])) {
       const planned = faults.add(
         { operation: "machines.update", when: "before", times: 10, ...body },
-        {
-          operation: "secrets.set",
-          when: "before",
-          times: 10,
-          status: 400,
-          body: { error: `value "${secret}" or "${unstored}" is too long` },
-        },
-        {
-          operation: "secrets.update",
-          when: "before",
-          times: 10,
-          status: 400,
-          body: { error: `value ${appSecret} or ${unstoredOfAll} is too long` },
-        },
+        ...[
+          ["secrets.set", "vault", `value "${secret}" is too long`],
+          ["secrets.set", "annex", `value "${unstored}" is too long`],
+          ["secrets.update", "vault", `value ${appSecret} is too long`],
+          ["secrets.update", "annex", `value ${unstoredOfAll} is too long`],
+        ].map(([operation = "", app = "", error]) => ({
+          ...{ operation, path: `/apps/${app}/`, when: "before" as const, times: 10, status: 400, body: { error } },
+        })),
         {
           operation: "machines.exec",
           when: "before",
