@@ -1,7 +1,8 @@
 // Bundles both bindings, because one or two files start several times faster than hundreds. The dynamic binding replaces
 // the compiled one. The client for scripts is beside it and shares its file, so that a process loads the code once. The
-// plugin has the schema beside it, in the layout shared by the clone, the npm package and the release archive. The build
-// runs this after the compiler, with our own node.
+// plugin has the schema beside it, in the layout shared by the clone, the npm package and the release archives for macOS;
+// those for Linux have one executable with the same files (standalone.mjs). The build runs this after the compiler, with our
+// own node.
 import fs from "node:fs";
 import path from "node:path";
 import { inRoot } from "../lib/paths.mjs";
