@@ -141,7 +141,7 @@ function valuesOf({ type, id, inputs, state }: Kept, service: Service): Compared
   const [app = "", name = ""] = id.split("/");
   if (type === "Secret") {
     const value = inputs["valueWo"] ?? inputs["value"];
-    return value === undefined ? [] : [[`Secret ${id}`, String(value), secretValue(service, app, name)]];
+    return typeof value === "string" ? [[`Secret ${id}`, value, secretValue(service, app, name)]] : [];
   }
   if (type === "AppSecrets")
     return Object.entries(inputs["valuesWo"] ?? inputs["values"] ?? {}).map(([one, value]) => [

@@ -68,18 +68,32 @@ public class AppSecrets extends com.pulumi.resources.CustomResource {
         return Codegen.optional(this.updatedAt);
     }
     /**
-     * Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are.
+     * Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. Kept in the state, encrypted.
      * 
      */
     @Export(name="values", refs={Map.class,String.class}, tree="[0,1,1]")
-    private Output<Map<String,String>> values;
+    private Output</* @Nullable */ Map<String,String>> values;
 
     /**
-     * @return Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are.
+     * @return Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. Kept in the state, encrypted.
      * 
      */
-    public Output<Map<String,String>> values() {
-        return this.values;
+    public Output<Optional<Map<String,String>>> values() {
+        return Codegen.optional(this.values);
+    }
+    /**
+     * Version of `valuesWo`; a change writes `valuesWo` again. Only with `valuesWo`; 0 when left out.
+     * 
+     */
+    @Export(name="valuesVersion", refs={Integer.class}, tree="[0]")
+    private Output</* @Nullable */ Integer> valuesVersion;
+
+    /**
+     * @return Version of `valuesWo`; a change writes `valuesWo` again. Only with `valuesWo`; 0 when left out.
+     * 
+     */
+    public Output<Optional<Integer>> valuesVersion() {
+        return Codegen.optional(this.valuesVersion);
     }
     /**
      * Version of the App&#39;s secrets after the last change by this resource. A Machine with it as `minSecretsVersion` gets these values. 0 after an import, until the first change.

@@ -6,6 +6,7 @@ package io.github.pulumimachines.machines;
 import com.pulumi.core.Output;
 import com.pulumi.core.annotations.Import;
 import com.pulumi.exceptions.MissingRequiredPropertyException;
+import java.lang.Integer;
 import java.lang.String;
 import java.util.Map;
 import java.util.Objects;
@@ -33,18 +34,48 @@ public final class AppSecretsArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are.
+     * Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. Kept in the state, encrypted.
      * 
      */
     @Import(name="values")
     private @Nullable Output<Map<String,String>> values;
 
     /**
-     * @return Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are.
+     * @return Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. Kept in the state, encrypted.
      * 
      */
     public Optional<Output<Map<String,String>>> values() {
         return Optional.ofNullable(this.values);
+    }
+
+    /**
+     * Version of `valuesWo`; a change writes `valuesWo` again. Only with `valuesWo`; 0 when left out.
+     * 
+     */
+    @Import(name="valuesVersion")
+    private @Nullable Output<Integer> valuesVersion;
+
+    /**
+     * @return Version of `valuesWo`; a change writes `valuesWo` again. Only with `valuesWo`; 0 when left out.
+     * 
+     */
+    public Optional<Output<Integer>> valuesVersion() {
+        return Optional.ofNullable(this.valuesVersion);
+    }
+
+    /**
+     * Write-only form of `values`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valuesVersion` to write it.
+     * 
+     */
+    @Import(name="valuesWo")
+    private @Nullable Output<Map<String,String>> valuesWo;
+
+    /**
+     * @return Write-only form of `values`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valuesVersion` to write it.
+     * 
+     */
+    public Optional<Output<Map<String,String>>> valuesWo() {
+        return Optional.ofNullable(this.valuesWo);
     }
 
     private AppSecretsArgs() {}
@@ -52,6 +83,8 @@ public final class AppSecretsArgs extends com.pulumi.resources.ResourceArgs {
     private AppSecretsArgs(AppSecretsArgs $) {
         this.app = $.app;
         this.values = $.values;
+        this.valuesVersion = $.valuesVersion;
+        this.valuesWo = $.valuesWo;
     }
 
     public static Builder builder() {
@@ -94,7 +127,7 @@ public final class AppSecretsArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param values Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are.
+         * @param values Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. Kept in the state, encrypted.
          * 
          * @return builder
          * 
@@ -105,13 +138,55 @@ public final class AppSecretsArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param values Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are.
+         * @param values Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. Kept in the state, encrypted.
          * 
          * @return builder
          * 
          */
         public Builder values(Map<String,String> values) {
             return values(Output.of(values));
+        }
+
+        /**
+         * @param valuesVersion Version of `valuesWo`; a change writes `valuesWo` again. Only with `valuesWo`; 0 when left out.
+         * 
+         * @return builder
+         * 
+         */
+        public Builder valuesVersion(@Nullable Output<Integer> valuesVersion) {
+            $.valuesVersion = valuesVersion;
+            return this;
+        }
+
+        /**
+         * @param valuesVersion Version of `valuesWo`; a change writes `valuesWo` again. Only with `valuesWo`; 0 when left out.
+         * 
+         * @return builder
+         * 
+         */
+        public Builder valuesVersion(Integer valuesVersion) {
+            return valuesVersion(Output.of(valuesVersion));
+        }
+
+        /**
+         * @param valuesWo Write-only form of `values`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valuesVersion` to write it.
+         * 
+         * @return builder
+         * 
+         */
+        public Builder valuesWo(@Nullable Output<Map<String,String>> valuesWo) {
+            $.valuesWo = valuesWo;
+            return this;
+        }
+
+        /**
+         * @param valuesWo Write-only form of `values`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valuesVersion` to write it.
+         * 
+         * @return builder
+         * 
+         */
+        public Builder valuesWo(Map<String,String> valuesWo) {
+            return valuesWo(Output.of(valuesWo));
         }
 
         public AppSecretsArgs build() {

@@ -12,6 +12,7 @@ import io.github.pulumimachines.machines.CustomCertificateArgs;
 import io.github.pulumimachines.machines.Utilities;
 import io.github.pulumimachines.machines.outputs.DnsRecord;
 import java.lang.Boolean;
+import java.lang.Integer;
 import java.lang.String;
 import java.util.List;
 import java.util.Optional;
@@ -138,18 +139,32 @@ public class CustomCertificate extends com.pulumi.resources.CustomResource {
         return Codegen.optional(this.issuer);
     }
     /**
-     * PEM of the certificate&#39;s private key, without a passphrase. Changing it uploads both in place of the old ones.
+     * PEM of the certificate&#39;s private key, without a passphrase. Changing it uploads both in place of the old ones. Kept in the state, encrypted. Required, unless there is a `privateKeyWo`.
      * 
      */
     @Export(name="privateKey", refs={String.class}, tree="[0]")
-    private Output<String> privateKey;
+    private Output</* @Nullable */ String> privateKey;
 
     /**
-     * @return PEM of the certificate&#39;s private key, without a passphrase. Changing it uploads both in place of the old ones.
+     * @return PEM of the certificate&#39;s private key, without a passphrase. Changing it uploads both in place of the old ones. Kept in the state, encrypted. Required, unless there is a `privateKeyWo`.
      * 
      */
-    public Output<String> privateKey() {
-        return this.privateKey;
+    public Output<Optional<String>> privateKey() {
+        return Codegen.optional(this.privateKey);
+    }
+    /**
+     * Version of `privateKeyWo`; a change writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out.
+     * 
+     */
+    @Export(name="privateKeyVersion", refs={Integer.class}, tree="[0]")
+    private Output</* @Nullable */ Integer> privateKeyVersion;
+
+    /**
+     * @return Version of `privateKeyWo`; a change writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out.
+     * 
+     */
+    public Output<Optional<Integer>> privateKeyVersion() {
+        return Codegen.optional(this.privateKeyVersion);
     }
     /**
      * `active`, `pending_validation` or `pending_ownership`; any other: still being issued.

@@ -6,8 +6,11 @@ package io.github.pulumimachines.machines;
 import com.pulumi.core.Output;
 import com.pulumi.core.annotations.Import;
 import com.pulumi.exceptions.MissingRequiredPropertyException;
+import java.lang.Integer;
 import java.lang.String;
 import java.util.Objects;
+import java.util.Optional;
+import javax.annotation.Nullable;
 
 
 public final class CustomCertificateArgs extends com.pulumi.resources.ResourceArgs {
@@ -60,18 +63,48 @@ public final class CustomCertificateArgs extends com.pulumi.resources.ResourceAr
     }
 
     /**
-     * PEM of the certificate&#39;s private key, without a passphrase. Changing it uploads both in place of the old ones.
+     * PEM of the certificate&#39;s private key, without a passphrase. Changing it uploads both in place of the old ones. Kept in the state, encrypted. Required, unless there is a `privateKeyWo`.
      * 
      */
-    @Import(name="privateKey", required=true)
-    private Output<String> privateKey;
+    @Import(name="privateKey")
+    private @Nullable Output<String> privateKey;
 
     /**
-     * @return PEM of the certificate&#39;s private key, without a passphrase. Changing it uploads both in place of the old ones.
+     * @return PEM of the certificate&#39;s private key, without a passphrase. Changing it uploads both in place of the old ones. Kept in the state, encrypted. Required, unless there is a `privateKeyWo`.
      * 
      */
-    public Output<String> privateKey() {
-        return this.privateKey;
+    public Optional<Output<String>> privateKey() {
+        return Optional.ofNullable(this.privateKey);
+    }
+
+    /**
+     * Version of `privateKeyWo`; a change writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out.
+     * 
+     */
+    @Import(name="privateKeyVersion")
+    private @Nullable Output<Integer> privateKeyVersion;
+
+    /**
+     * @return Version of `privateKeyWo`; a change writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out.
+     * 
+     */
+    public Optional<Output<Integer>> privateKeyVersion() {
+        return Optional.ofNullable(this.privateKeyVersion);
+    }
+
+    /**
+     * Write-only form of `privateKey`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `privateKeyVersion` to write it.
+     * 
+     */
+    @Import(name="privateKeyWo")
+    private @Nullable Output<String> privateKeyWo;
+
+    /**
+     * @return Write-only form of `privateKey`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `privateKeyVersion` to write it.
+     * 
+     */
+    public Optional<Output<String>> privateKeyWo() {
+        return Optional.ofNullable(this.privateKeyWo);
     }
 
     private CustomCertificateArgs() {}
@@ -81,6 +114,8 @@ public final class CustomCertificateArgs extends com.pulumi.resources.ResourceAr
         this.fullchain = $.fullchain;
         this.hostname = $.hostname;
         this.privateKey = $.privateKey;
+        this.privateKeyVersion = $.privateKeyVersion;
+        this.privateKeyWo = $.privateKeyWo;
     }
 
     public static Builder builder() {
@@ -165,24 +200,66 @@ public final class CustomCertificateArgs extends com.pulumi.resources.ResourceAr
         }
 
         /**
-         * @param privateKey PEM of the certificate&#39;s private key, without a passphrase. Changing it uploads both in place of the old ones.
+         * @param privateKey PEM of the certificate&#39;s private key, without a passphrase. Changing it uploads both in place of the old ones. Kept in the state, encrypted. Required, unless there is a `privateKeyWo`.
          * 
          * @return builder
          * 
          */
-        public Builder privateKey(Output<String> privateKey) {
+        public Builder privateKey(@Nullable Output<String> privateKey) {
             $.privateKey = privateKey;
             return this;
         }
 
         /**
-         * @param privateKey PEM of the certificate&#39;s private key, without a passphrase. Changing it uploads both in place of the old ones.
+         * @param privateKey PEM of the certificate&#39;s private key, without a passphrase. Changing it uploads both in place of the old ones. Kept in the state, encrypted. Required, unless there is a `privateKeyWo`.
          * 
          * @return builder
          * 
          */
         public Builder privateKey(String privateKey) {
             return privateKey(Output.of(privateKey));
+        }
+
+        /**
+         * @param privateKeyVersion Version of `privateKeyWo`; a change writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out.
+         * 
+         * @return builder
+         * 
+         */
+        public Builder privateKeyVersion(@Nullable Output<Integer> privateKeyVersion) {
+            $.privateKeyVersion = privateKeyVersion;
+            return this;
+        }
+
+        /**
+         * @param privateKeyVersion Version of `privateKeyWo`; a change writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out.
+         * 
+         * @return builder
+         * 
+         */
+        public Builder privateKeyVersion(Integer privateKeyVersion) {
+            return privateKeyVersion(Output.of(privateKeyVersion));
+        }
+
+        /**
+         * @param privateKeyWo Write-only form of `privateKey`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `privateKeyVersion` to write it.
+         * 
+         * @return builder
+         * 
+         */
+        public Builder privateKeyWo(@Nullable Output<String> privateKeyWo) {
+            $.privateKeyWo = privateKeyWo;
+            return this;
+        }
+
+        /**
+         * @param privateKeyWo Write-only form of `privateKey`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `privateKeyVersion` to write it.
+         * 
+         * @return builder
+         * 
+         */
+        public Builder privateKeyWo(String privateKeyWo) {
+            return privateKeyWo(Output.of(privateKeyWo));
         }
 
         public CustomCertificateArgs build() {
@@ -194,9 +271,6 @@ public final class CustomCertificateArgs extends com.pulumi.resources.ResourceAr
             }
             if ($.hostname == null) {
                 throw new MissingRequiredPropertyException("CustomCertificateArgs", "hostname");
-            }
-            if ($.privateKey == null) {
-                throw new MissingRequiredPropertyException("CustomCertificateArgs", "privateKey");
             }
             return $;
         }

@@ -95,18 +95,32 @@ public class Secret extends com.pulumi.resources.CustomResource {
         return Codegen.optional(this.updatedAt);
     }
     /**
-     * The value; it may be empty.
+     * The value; it may be empty. Kept in the state, encrypted. Required, unless there is a `valueWo`.
      * 
      */
     @Export(name="value", refs={String.class}, tree="[0]")
-    private Output<String> value;
+    private Output</* @Nullable */ String> value;
 
     /**
-     * @return The value; it may be empty.
+     * @return The value; it may be empty. Kept in the state, encrypted. Required, unless there is a `valueWo`.
      * 
      */
-    public Output<String> value() {
-        return this.value;
+    public Output<Optional<String>> value() {
+        return Codegen.optional(this.value);
+    }
+    /**
+     * Version of `valueWo`; a change writes `valueWo` again. Only with `valueWo`; 0 when left out.
+     * 
+     */
+    @Export(name="valueVersion", refs={Integer.class}, tree="[0]")
+    private Output</* @Nullable */ Integer> valueVersion;
+
+    /**
+     * @return Version of `valueWo`; a change writes `valueWo` again. Only with `valueWo`; 0 when left out.
+     * 
+     */
+    public Output<Optional<Integer>> valueVersion() {
+        return Codegen.optional(this.valueVersion);
     }
     /**
      * Version of the App&#39;s secrets after the last change by this resource. A Machine with it as `minSecretsVersion` gets this value. 0 after an import, until the first change.

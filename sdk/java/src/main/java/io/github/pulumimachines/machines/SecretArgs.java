@@ -6,8 +6,11 @@ package io.github.pulumimachines.machines;
 import com.pulumi.core.Output;
 import com.pulumi.core.annotations.Import;
 import com.pulumi.exceptions.MissingRequiredPropertyException;
+import java.lang.Integer;
 import java.lang.String;
 import java.util.Objects;
+import java.util.Optional;
+import javax.annotation.Nullable;
 
 
 public final class SecretArgs extends com.pulumi.resources.ResourceArgs {
@@ -45,18 +48,48 @@ public final class SecretArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * The value; it may be empty.
+     * The value; it may be empty. Kept in the state, encrypted. Required, unless there is a `valueWo`.
      * 
      */
-    @Import(name="value", required=true)
-    private Output<String> value;
+    @Import(name="value")
+    private @Nullable Output<String> value;
 
     /**
-     * @return The value; it may be empty.
+     * @return The value; it may be empty. Kept in the state, encrypted. Required, unless there is a `valueWo`.
      * 
      */
-    public Output<String> value() {
-        return this.value;
+    public Optional<Output<String>> value() {
+        return Optional.ofNullable(this.value);
+    }
+
+    /**
+     * Version of `valueWo`; a change writes `valueWo` again. Only with `valueWo`; 0 when left out.
+     * 
+     */
+    @Import(name="valueVersion")
+    private @Nullable Output<Integer> valueVersion;
+
+    /**
+     * @return Version of `valueWo`; a change writes `valueWo` again. Only with `valueWo`; 0 when left out.
+     * 
+     */
+    public Optional<Output<Integer>> valueVersion() {
+        return Optional.ofNullable(this.valueVersion);
+    }
+
+    /**
+     * Write-only form of `value`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valueVersion` to write it.
+     * 
+     */
+    @Import(name="valueWo")
+    private @Nullable Output<String> valueWo;
+
+    /**
+     * @return Write-only form of `value`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valueVersion` to write it.
+     * 
+     */
+    public Optional<Output<String>> valueWo() {
+        return Optional.ofNullable(this.valueWo);
     }
 
     private SecretArgs() {}
@@ -65,6 +98,8 @@ public final class SecretArgs extends com.pulumi.resources.ResourceArgs {
         this.app = $.app;
         this.name = $.name;
         this.value = $.value;
+        this.valueVersion = $.valueVersion;
+        this.valueWo = $.valueWo;
     }
 
     public static Builder builder() {
@@ -128,18 +163,18 @@ public final class SecretArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param value The value; it may be empty.
+         * @param value The value; it may be empty. Kept in the state, encrypted. Required, unless there is a `valueWo`.
          * 
          * @return builder
          * 
          */
-        public Builder value(Output<String> value) {
+        public Builder value(@Nullable Output<String> value) {
             $.value = value;
             return this;
         }
 
         /**
-         * @param value The value; it may be empty.
+         * @param value The value; it may be empty. Kept in the state, encrypted. Required, unless there is a `valueWo`.
          * 
          * @return builder
          * 
@@ -148,15 +183,54 @@ public final class SecretArgs extends com.pulumi.resources.ResourceArgs {
             return value(Output.of(value));
         }
 
+        /**
+         * @param valueVersion Version of `valueWo`; a change writes `valueWo` again. Only with `valueWo`; 0 when left out.
+         * 
+         * @return builder
+         * 
+         */
+        public Builder valueVersion(@Nullable Output<Integer> valueVersion) {
+            $.valueVersion = valueVersion;
+            return this;
+        }
+
+        /**
+         * @param valueVersion Version of `valueWo`; a change writes `valueWo` again. Only with `valueWo`; 0 when left out.
+         * 
+         * @return builder
+         * 
+         */
+        public Builder valueVersion(Integer valueVersion) {
+            return valueVersion(Output.of(valueVersion));
+        }
+
+        /**
+         * @param valueWo Write-only form of `value`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valueVersion` to write it.
+         * 
+         * @return builder
+         * 
+         */
+        public Builder valueWo(@Nullable Output<String> valueWo) {
+            $.valueWo = valueWo;
+            return this;
+        }
+
+        /**
+         * @param valueWo Write-only form of `value`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valueVersion` to write it.
+         * 
+         * @return builder
+         * 
+         */
+        public Builder valueWo(String valueWo) {
+            return valueWo(Output.of(valueWo));
+        }
+
         public SecretArgs build() {
             if ($.app == null) {
                 throw new MissingRequiredPropertyException("SecretArgs", "app");
             }
             if ($.name == null) {
                 throw new MissingRequiredPropertyException("SecretArgs", "name");
-            }
-            if ($.value == null) {
-                throw new MissingRequiredPropertyException("SecretArgs", "value");
             }
             return $;
         }
