@@ -10,6 +10,7 @@ import { create, destroy, sweep, type CreateOptions } from "./promotion/environm
 import { listEnvironments, type ListOptions } from "./promotion/environmentList.ts";
 import { promote, rollback, type PromoteOptions } from "./promotion/promote.ts";
 import { status, type StatusOptions } from "./promotion/status.ts";
+import { drift, type DriftOptions } from "./drift/drift.ts";
 import { undoReplacement, type UndoOptions } from "./orphans/undoReplacement.ts";
 import { printablePainted } from "./style.ts";
 import { version } from "./version.ts";
@@ -51,6 +52,7 @@ function declare(around: Surroundings): Command {
     .showHelpAfterError("(add --help for the options)")
     // 1 says that something was found.
     .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : 2));
+  addDrift(program, around);
   addOrphans(program, around);
   addImport(program, around);
   addConvert(program, around);
@@ -59,6 +61,18 @@ function declare(around: Surroundings): Command {
   addEnvironment(program, around);
   addStatus(program, around);
   return program;
+}
+
+function addDrift(program: Command, { streams, end }: Surroundings): void {
+  add(program, "drift", "show how the service differs from the state of a stack; changes neither")
+    .option("-s, --stack <name>", "stack of the project (default: the selected one)")
+    .option("--only <type>", "check this type only, for example Machine; may be repeated", collect)
+    .option("--app <name>", "check only the resources in this App; may be repeated", collect)
+    .option("--unmanaged", "look for objects that no stack manages, too")
+    .option("--json", "print a JSON object")
+    .action(async (options: DriftOptions & Anywhere) => {
+      end(await drift(enter(options), streams));
+    });
 }
 
 function addOrphans(program: Command, { streams, end }: Surroundings): void {

@@ -20,6 +20,10 @@ export interface StateResource {
   readonly isExternal: boolean;
   /** Whether Pulumi refuses to delete it (`protect`). */
   readonly isProtected: boolean;
+  /** Whether a replacement has taken its place, and the next `up` deletes it. */
+  readonly isReplaced: boolean;
+  /** Property paths whose changes the program ignores (`ignoreChanges`). */
+  readonly ignoredPaths: readonly string[];
   readonly inputs: Values;
   readonly outputs: Values;
   /** URN of its parent resource or component; undefined if that is the stack itself. */
@@ -116,7 +120,8 @@ export const listIn = (deployment: Values, key: string): readonly Values[] => {
   return Array.isArray(list) ? list.filter(isObject) : [];
 };
 
-const isDynamic = (urn: string): boolean => tokenIn(urn).startsWith("pulumi-nodejs:dynamic/");
+/** Whether a URN is that of a dynamic resource. */
+export const isDynamic = (urn: string): boolean => tokenIn(urn).startsWith("pulumi-nodejs:dynamic/");
 
 function tokenIn(urn: string): string {
   const types = urn.split("::")[2] ?? "";
@@ -127,7 +132,7 @@ const isDefaultProvider = (urn: string): boolean => /^default(_|$)/.test(nameIn(
 
 /** A resource of a deployment; undefined if it is not ours, or a component such as a Release, which has no object. */
 export function heldIn(found: Values, isPending = false): StateResource | undefined {
-  const { urn, id, inputs, outputs, parent, provider, external, protect, custom } = found;
+  const { urn, id, inputs, outputs, parent, provider, external, protect, custom, ignoreChanges } = found;
   if (typeof urn !== "string" || custom === false) return undefined;
   const type = /^(?:pulumi-nodejs:dynamic\/machines:|machines:index:)(\w+)$/.exec(tokenIn(urn))?.[1];
   if (type === undefined) return undefined;
@@ -140,6 +145,8 @@ export function heldIn(found: Values, isPending = false): StateResource | undefi
     isPending,
     isExternal: external === true,
     isProtected: protect === true,
+    isReplaced: found["delete"] === true || found["pendingReplacement"] === true,
+    ignoredPaths: Array.isArray(ignoreChanges) ? ignoreChanges.filter((path) => typeof path === "string") : [],
     inputs: isObject(inputs) ? inputs : {},
     outputs: isObject(outputs) ? outputs : {},
     parent: typeof parent === "string" && !parent.includes("::pulumi:pulumi:Stack::") ? parent : undefined,

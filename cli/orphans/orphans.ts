@@ -65,37 +65,69 @@ export async function orphans(options: Options, streams: Streams, cwd?: string):
   const state = await stateOf(options);
   if (options.import !== undefined && state.isDynamic) throw new MachinesError("refused", dynamicRefusal);
   const besides = (options.also ?? []).flatMap((file) => readState(textIn(file), file).resources);
+  const compared = await findOrphans(options, { state, besides, wanted }, err);
+  const { findings, refused, unread } = compared;
+  try {
+    if (options.delete === undefined) return report({ state, findings, refused }, { ...options, cwd }, streams);
+    for (const failure of refused) err(`Not compared: ${failure}`);
+    return await deleteOrphans(options.delete, { state, besides, findings, unread }, options, streams);
+  } finally {
+    await compared.close();
+  }
+}
+
+/** The findings for every endpoint, and what could not be compared. */
+interface Compared {
+  readonly findings: readonly PlaceReport[];
+  readonly refused: readonly string[];
+  /** Names of other stacks of the project that could not be read. */
+  readonly unread: readonly string[];
+  /** Closes the connections of the findings. */
+  readonly close: () => Promise<unknown>;
+}
+
+interface Compare {
+  readonly state: StackState;
+  /** Resources of stacks that the user gave. */
+  readonly besides: readonly StateResource[];
+  readonly wanted: ScopeSelection;
+}
+
+/** Compares a state with every endpoint that it uses. A failure there does not keep the others from being compared. */
+export async function findOrphans(
+  options: Pick<Options, "stack" | "state" | "provider">,
+  { state, besides, wanted }: Compare,
+  warn: (message: string) => void,
+): Promise<Compared> {
   const { places, failures } = await placesFor(options, state, wanted);
   const others = options.state === undefined ? await readOtherStacks(options.stack ?? state.stack) : noOtherStacks;
   const findings: PlaceReport[] = [];
   const refused = [...failures, ...others.failures];
   const clients = new Set<Api>();
+  const close = () => Promise.all([...clients].map((api) => api.close()));
   const names = new Names(state.resources);
   try {
     for (const place of places) {
       const own = state.resources.filter(({ provider }) => provider === place.provider?.urn);
       try {
         requireSomething(own, wanted, whatIs(state, place));
-        const api = clientFor(place.config, err);
+        const api = clientFor(place.config, warn);
         clients.add(api);
         // Its Apps could be read nevertheless, and nothing would belong to it.
         const problem = await configuredOrganizationProblem(api);
         if (problem !== undefined) throw new MachinesError("configuration", problem);
-        findings.push(await lookInto(place, { api, state, places, own, besides, others, wanted, names, warn: err }));
+        findings.push(await lookInto(place, { api, state, places, own, besides, others, wanted, names, warn }));
       } catch (error) {
         if (!(error instanceof MachinesError)) throw error;
         refused.push(error.message);
       }
     }
-    refused.push(...findings.flatMap((finding) => finding.failures));
-    if (options.delete !== undefined) {
-      for (const failure of refused) err(`Not compared: ${failure}`);
-      return await deleteOrphans(options.delete, { state, besides, findings, unread: others.unread }, options, streams);
-    }
-  } finally {
-    await Promise.all([...clients].map((api) => api.close()));
+  } catch (error) {
+    await close();
+    throw error;
   }
-  return report({ state, findings, refused }, { ...options, cwd }, streams);
+  refused.push(...findings.flatMap((finding) => finding.failures));
+  return { findings, refused, unread: others.unread, close };
 }
 
 interface Found {

@@ -75,11 +75,19 @@ function appOf({ type, id, inputs }: StateResource): string | undefined {
   return typeof named === "string" ? bareId(named) : undefined;
 }
 
+/** The Apps that a resource is, is in, or is attached to, as far as its id or its inputs show. */
+export function appsOfResource(held: StateResource): readonly string[] {
+  if (held.type !== "App")
+    return [appOf(held) ?? [], held.type === "PostgresAttachment" ? attachedTo(held) : []].flat();
+  const named = held.id === "" ? held.inputs["name"] : held.id;
+  return typeof named === "string" ? [named] : [];
+}
+
 /** Apps and clusters that contain resources, as `App shop`: they must not be deleted. */
 export function usedBy(all: readonly StateResource[]): ReadonlySet<string> {
-  const apps = all.flatMap((held) => [appOf(held) ?? [], held.type === "PostgresAttachment" ? attachedTo(held) : []]);
+  const apps = all.filter(({ type }) => type !== "App").flatMap(appsOfResource);
   const clusters = all.flatMap((held) => clusterOf(held) ?? []);
-  return new Set([...apps.flat().map((app) => `App ${app}`), ...clusters.map((id) => `PostgresCluster ${id}`)]);
+  return new Set([...apps.map((app) => `App ${app}`), ...clusters.map((id) => `PostgresCluster ${id}`)]);
 }
 
 /** The App to which an attachment connects its cluster. */
