@@ -1,21 +1,31 @@
-// Pulumi's converter protocol: the process that `pulumi convert --from machines-toml` starts.
+// Pulumi's converter protocol: the process that `pulumi convert --from machines-toml` and `pulumi import --from machines`
+// start.
 import { writeFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { basename, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import grpc from "@grpc/grpc-js";
 import proto from "@pulumi/pulumi/proto/converter_pb.js";
 import type * as rpc from "@pulumi/pulumi/proto/converter_pb.js";
 import converterGrpc from "@pulumi/pulumi/proto/converter_grpc_pb.js";
 import hcl from "@pulumi/pulumi/proto/codegen/hcl_pb.js";
-import type { Diagnostic } from "@pulumi/pulumi/proto/codegen/hcl_pb.js";
 import { MachinesError, messageOf } from "../../provider/client/errors.ts";
 import { pcl } from "../organization/languages/pcl.ts";
+import { convertState } from "../organization/stateConverter.ts";
 import { contentsBeside, reminder, textIn } from "./command.ts";
 import { convert } from "./conversion.ts";
+import { diagnostic } from "./diagnostic.ts";
 
-/** Serves until Pulumi ends the process. */
-export async function serveConverter(): Promise<void> {
-  const { port } = await startConverter();
+/** Names of the converter: one executable converts files and lists organizations, each under a name of its own. */
+export type ConverterName = "machines" | "machines-toml";
+
+/**
+ * Serves until Pulumi ends the process.
+ * @param executable the path that Pulumi started, by which it is known what the user named
+ */
+export async function serveConverter(executable: string): Promise<void> {
+  // Where a shim starts the file itself, it has no name of its own and serves both.
+  const [, name] = /^pulumi-converter-(machines|machines-toml)(?:\.\w+)?$/.exec(basename(executable)) ?? [];
+  const { port } = await startConverter(name as ConverterName | undefined);
   process.stdout.write(`${port}\n`);
   const parent = process.ppid;
   // A killed CLI cannot end it.
@@ -25,17 +35,19 @@ export async function serveConverter(): Promise<void> {
 }
 
 /** Starts the server on a port of its own. */
-export async function startConverter(): Promise<{ readonly port: number; readonly close: () => void }> {
+export async function startConverter(
+  name: ConverterName | undefined,
+): Promise<{ readonly port: number; readonly close: () => void }> {
   const server = new grpc.Server();
   server.addService(converterGrpc.ConverterService, {
-    convertProgram: (call: Call<rpc.ConvertProgramRequest>, answer: Answer) => {
-      try {
-        answer(null, convertProgram(call.request));
-      } catch (error) {
-        answer({ code: grpc.status.INTERNAL, details: messageOf(error) });
-      }
-    },
-    convertState: refuse("machines-toml converts programs. To import what exists, run `npx pulumi-machines import`."),
+    convertProgram:
+      name === "machines"
+        ? refuse("machines imports what exists. To convert a deployment file, add --from machines-toml.")
+        : answering(convertProgram),
+    convertState:
+      name === "machines-toml"
+        ? refuse("machines-toml converts programs. To import what exists, run `pulumi import --from machines`.")
+        : answering(convertState),
     convertSnippet: refuse("machines-toml converts whole files. Run `pulumi convert --from machines-toml`."),
   });
   const port = await new Promise<number>((done, fail) => {
@@ -48,6 +60,18 @@ export async function startConverter(): Promise<{ readonly port: number; readonl
 
 type Call<T> = grpc.ServerUnaryCall<T, unknown>;
 type Answer = grpc.sendUnaryData<unknown>;
+
+const answering =
+  <Q, A>(work: (request: Q) => A | Promise<A>) =>
+  (call: Call<Q>, answer: Answer): void => {
+    const fail = (error: unknown): void => {
+      const code = error instanceof MachinesError ? grpc.status.INVALID_ARGUMENT : grpc.status.INTERNAL;
+      answer({ code, details: messageOf(error) });
+    };
+    void Promise.resolve(call.request)
+      .then(work)
+      .then((done) => answer(null, done), fail);
+  };
 
 const refuse =
   (details: string) =>
@@ -81,17 +105,6 @@ export function convertProgram(request: rpc.ConvertProgramRequest): rpc.ConvertP
       }),
     );
   }
-}
-
-function diagnostic(
-  severity: hcl.DiagnosticSeverity,
-  [name, line, column = 1]: readonly [name: string, line: number, column?: number],
-  summary: string,
-  detail: string,
-): Diagnostic {
-  const at = new hcl.Pos().setLine(line).setColumn(column);
-  const range = new hcl.Range().setFilename(name).setStart(at).setEnd(at);
-  return new hcl.Diagnostic().setSeverity(severity).setSummary(summary).setDetail(detail).setSubject(range);
 }
 
 /** The words after `--`. */

@@ -53,8 +53,12 @@ export async function discover(
   const known = { own: [], held: [], others: [], origins };
   const compared = await compare(api, known, { apps, isAll: apps.length === 0, hasSnapshots, only: [] });
   // A program without a part that could not be read would look complete.
-  if (compared.failures.length > 0)
-    throw new MachinesError("invalid-input", `not everything could be read:\n${compared.failures.join("\n")}`);
+  const { failures } = compared;
+  if (failures.length > 0)
+    throw new MachinesError(
+      "invalid-input",
+      `not everything could be read:${failures.length === 1 ? " " : "\n"}${failures.join("\n")}`,
+    );
   const holders = new Map(
     state.resources.flatMap((held) =>
       held.isPending || held.isExternal

@@ -5,6 +5,7 @@ import { kindOf, type Values } from "../../provider/core/resource.ts";
 import { fieldAt } from "../../provider/core/values.ts";
 import { resources } from "../../provider/registry.ts";
 import { secretIn } from "../../policy/core/secretText.ts";
+import type { Import } from "../orphans/importFile.ts";
 import { isSealed } from "../stackState.ts";
 import type { Discovery, Found } from "./discovery.ts";
 import { grouped } from "./grouped.ts";
@@ -29,7 +30,7 @@ const order = [
 ];
 
 /** Required inputs that the service never shows. They come from the configuration, and their changes are ignored. */
-const unreadable: Readonly<Record<string, readonly string[]>> = {
+export const unreadable: Readonly<Record<string, readonly string[]>> = {
   Secret: ["value"],
   CustomCertificate: ["fullchain", "privateKey"],
 };
@@ -64,6 +65,18 @@ const placeIn = (id: string): string => id.split("/")[0] ?? "";
 
 const byType = (a: Declaration, b: Declaration): number =>
   order.indexOf(a.type) - order.indexOf(b.type) || (a.key < b.key ? -1 : 1);
+
+/** The imports of objects under their names, in an order in which a resource comes after its App or cluster. */
+export const importsOf = (found: readonly Found[], names: ReadonlyMap<string, string>): readonly Import[] =>
+  found
+    .toSorted((a, b) => order.indexOf(a.type) - order.indexOf(b.type) || (a.key < b.key ? -1 : 1))
+    .map(({ key, type, id, held }) => ({
+      type: `machines:index:${type}`,
+      name: names.get(key) ?? id,
+      id: held?.id ?? id,
+      parent: undefined,
+      provider: undefined,
+    }));
 
 /**
  * Names of all resources. Apps and clusters choose first, so that their names stay what people know. With several Apps, the

@@ -1,18 +1,15 @@
 // `pulumi-machines import`: writes a program for everything that an organization has, and the file to import it.
-import { existsSync, readFileSync } from "node:fs";
-import { clientFor } from "../../provider/client/connect.ts";
-import { readConfig, type Config } from "../../provider/client/config.ts";
+import { readFileSync } from "node:fs";
+import type { Config } from "../../provider/client/config.ts";
 import { MachinesError, messageOf } from "../../provider/client/errors.ts";
-import { configuredOrganizationProblem } from "../../provider/core/organization.ts";
 import { importFile, quoted } from "../orphans/importFile.ts";
 import type { Streams } from "../orphans/orphans.ts";
-import { exportStack, listStacks, stackConfig } from "../pulumi.ts";
-import { readState, type StackState } from "../stackState.ts";
-import { discover, type Discovery, type Found } from "./discovery.ts";
-import { choiceOf, enterFolder, languageFor, languageOf, projectName } from "./folder.ts";
+import type { Discovery, Found } from "./discovery.ts";
+import { choiceOf, enterFolder, languageFor, projectName } from "./folder.ts";
 import { writeFiles, type ToWrite } from "./files.ts";
 import { languages, type Binding, type LanguageName } from "./languages.ts";
-import { namesOf, programOf } from "./model.ts";
+import { importsOf, namesOf, programOf } from "./model.ts";
+import { projectHere, readOrganization, type Project } from "./reading.ts";
 import { readTerraform, type TerraformState } from "./terraform.ts";
 
 /** Options of the command. */
@@ -29,9 +26,6 @@ export interface ImportOptions {
   readonly force?: true;
 }
 
-/** Milliseconds that reading the organization may take. */
-const longestLook = 1_800_000;
-
 /** Name of the file for `pulumi import --file`. */
 const importName = "import.json";
 
@@ -45,37 +39,18 @@ export async function importOrganization(options: ImportOptions, streams: Stream
   const project = await projectHere(options.stack);
   const { binding } = choice;
   const language = languageFor(choice, project.language);
-  const config = readConfig(
-    (key) => (key === "organization" ? options.org : undefined) ?? project.config.get(key),
-    process.env,
-  );
-  const api = clientFor(config, streams.err);
-  try {
-    const problem = await configuredOrganizationProblem(api);
-    if (problem !== undefined) throw new MachinesError("invalid-input", `--org ${config.organization}: ${problem}`);
-    const at = api.clock.now() + longestLook;
-    const apps = options.app ?? (terraform?.hasClusters ? [] : terraform?.apps) ?? [];
-    const wanted = { apps, hasSnapshots: options.snapshots === true || terraform !== undefined, terraform };
-    const discovery = await discover(api.within({ at, allowed: "30m" }), project.state, wanted, streams.err);
-    const { found } = discovery;
-    if (found.length === 0)
-      throw new MachinesError(
-        "invalid-input",
-        `organization ${config.organization} at ${config.endpoint} has nothing that could be imported`,
-      );
-    const program = programOf(discovery);
-    const text = languages[language].program(program, binding);
-    const toImport = found.filter(({ held }) => held === undefined);
-    const files: ToWrite[] = [{ name: languages[language].main, text }];
-    if (toImport.length > 0)
-      files.push({ name: importName, text: importFile(importsOf(toImport, namesOf(found))), isResumed });
-    // Pulumi.yaml comes last: a folder with it has a project, whose other files are the user's.
-    if (!project.exists) files.push(...languages[language].project(projectName(), binding).toReversed());
-    const written = writeFiles(files, options.force === true);
-    report({ discovery, toImport, written, program, project, config, language, binding }, streams);
-  } finally {
-    await api.close();
-  }
+  const { discovery, config } = await readOrganization(project, { ...options, terraform }, streams.err);
+  const { found } = discovery;
+  const program = programOf(discovery);
+  const text = languages[language].program(program, binding);
+  const toImport = found.filter(({ held }) => held === undefined);
+  const files: ToWrite[] = [{ name: languages[language].main, text }];
+  if (toImport.length > 0)
+    files.push({ name: importName, text: importFile(importsOf(toImport, namesOf(found))), isResumed });
+  // Pulumi.yaml comes last: a folder with it has a project, whose other files are the user's.
+  if (!project.exists) files.push(...languages[language].project(projectName(), binding).toReversed());
+  const written = writeFiles(files, options.force === true);
+  report({ discovery, toImport, written, program, project, config, language, binding }, streams);
 }
 
 /** @throws MachinesError `invalid-input` if the file cannot be read */
@@ -101,37 +76,6 @@ function isResumed(before: string, next: string): boolean {
   const known = new Set(linesIn(before));
   return linesIn(next).every((line) => known.has(line));
 }
-
-interface Project {
-  /** The language of the project in this folder; undefined if there is none, or in another language. */
-  readonly language: LanguageName | undefined;
-  readonly exists: boolean;
-  readonly state: StackState;
-  readonly config: ReadonlyMap<string, string>;
-}
-
-const nothing: StackState = { stack: undefined, project: undefined, resources: [], providers: [], isDynamic: false };
-
-/** The project in this folder, with the state of its stack, if there are any. */
-async function projectHere(stack: string | undefined): Promise<Project> {
-  const exists = existsSync("Pulumi.yaml");
-  const language = exists ? languageOf(readFileSync("Pulumi.yaml", "utf8")) : undefined;
-  if (!exists && stack !== undefined)
-    throw new MachinesError("invalid-input", `--stack ${stack}: there is no Pulumi project in ${process.cwd()}`);
-  if (!exists || (stack === undefined && !(await listStacks()).some(({ isSelected }) => isSelected)))
-    return { exists, language, state: nothing, config: new Map() };
-  const state = readState(await exportStack(stack), "the output of `pulumi stack export`");
-  return { exists, language, state, config: await stackConfig(stack) };
-}
-
-const importsOf = (found: readonly Found[], names: ReadonlyMap<string, string>) =>
-  found.map(({ key, type, id }) => ({
-    type: `machines:index:${type}`,
-    name: names.get(key) ?? id,
-    id,
-    parent: undefined,
-    provider: undefined,
-  }));
 
 interface Result {
   readonly discovery: Discovery;

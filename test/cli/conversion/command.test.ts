@@ -90,7 +90,7 @@ describe("the converter", () => {
   });
 
   test("answers over gRPC, and refuses what it does not convert", async () => {
-    const { port, close } = await startConverter();
+    const { port, close } = await startConverter("machines-toml");
     const client = new converterGrpc.ConverterClient(`127.0.0.1:${port}`, grpc.credentials.createInsecure());
     try {
       const converted = await new Promise<InstanceType<typeof proto.ConvertProgramResponse>>((done, fail) => {
@@ -102,7 +102,7 @@ describe("the converter", () => {
       });
       expect(refused).toMatchObject({
         code: grpc.status.UNIMPLEMENTED,
-        details: "machines-toml converts programs. To import what exists, run `npx pulumi-machines import`.",
+        details: "machines-toml converts programs. To import what exists, run `pulumi import --from machines`.",
       });
     } finally {
       client.close();
