@@ -1,7 +1,8 @@
 // `pulumi package add` in each form that the docs name, with the real CLI: from an installed plugin, an executable, a folder and
 // a Git repository. The last two are started by the language host for Node.js, which some installations have too old.
-import { spawn } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { execFile, spawn } from "node:child_process";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, inject, test } from "vitest";
 import { leaveOut } from "../../tools/lib/leftOut.mjs";
@@ -141,8 +142,14 @@ thoroughDescribe("pulumi package add", async () => {
   test("adds a Git repository, whose installation builds the plugin", async () => {
     const server = await serveClone(process.cwd(), `v${version}`);
     const stack = await project("add-git", nodejs);
-    const env = { SSL_CERT_FILE: server.certificate };
-    const { output } = await stack.run(["package", "get-schema", `${server.url}@${version}`], { env });
+    // Elsewhere, because Pulumi also installs the plugins that npm packages above the folder name.
+    const outside = mkdtempSync(join(tmpdir(), "pulumi-machines-add-"));
+    const env = { ...stack.env, SSL_CERT_FILE: server.certificate };
+    const args = ["package", "get-schema", `${server.url}@${version}`, "--non-interactive"];
+    const output = await new Promise<string>((resolve) => {
+      execFile("pulumi", args, { cwd: outside, env, maxBuffer: 2 ** 26 }, (_, out, err) => resolve(out + err));
+    });
+    rmSync(outside, { recursive: true });
     const plugins = join(stack.dir, ".pulumi-home/plugins");
     const [name = ""] = readdirSync(plugins).filter((entry) => entry.endsWith(`pulumi-machines.git-v${version}`));
     const folder = join(plugins, name);
