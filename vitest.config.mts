@@ -17,6 +17,12 @@ const rankOf = ({ moduleId }: TestSpecification): number => {
   return rank < 0 ? longest.length : rank;
 };
 
+/** Stories with the CLI that `npm test` leaves out. Other files prove the same in process, or by other commands. */
+const onlyInAll = [
+  ...["drift", "engineOptions", "hooks", "importFrom", "packageAdd", "promotionBack", "promotionWorkflows"],
+  ...["refreshBeforeUpdate", "release", "releaseLanguages", "together", "tracing", "writeOnly"],
+];
+
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files);
@@ -118,8 +124,7 @@ export default defineConfig({
         test: {
           name: "e2e",
           include: ["test/{e2e,upgrade}/**/*.test.ts"],
-          // promotion.test.ts tells the same stories by the commands, which the workflows run and which use a Release.
-          exclude: isThorough ? [] : ["test/e2e/{promotionWorkflows,release}.test.ts"],
+          exclude: isThorough ? [] : [`test/e2e/{${onlyInAll.join(",")}}.test.ts`],
           globalSetup: ["test/e2e/globalSetup.ts"],
           maxWorkers,
           // After everything else: a run of the CLI keeps a core busy.

@@ -8,7 +8,6 @@ import { makeMachine, send } from "../support/around.ts";
 import { leaks } from "../support/canaries.ts";
 import { bindings, Stack } from "../support/stack.ts";
 import { isWrite, startService, type TestService } from "../support/startService.ts";
-import { thoroughDescribe } from "../support/thorough.ts";
 
 const secrets = {
   token: "canary-env-token-81",
@@ -64,7 +63,7 @@ interface Live {
 
 describe("drift", () => {
   for (const binding of bindings)
-    thoroughDescribe(`of a stack on ${binding}`, () => {
+    describe(`of a stack on ${binding}`, () => {
       let service: TestService;
       let stack: Stack;
 

@@ -5,7 +5,6 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
 import { makeApp, makeCluster, makeMachine, makeVolume, send } from "../support/around.ts";
-import { isThorough } from "../support/extent.mts";
 import { errorsOf, held, onService, word, type Held } from "../support/optionMatrix.ts";
 import * as matrix from "../support/optionRows.ts";
 import { foreign, kinds, laterName, nameOf, rows, type Kind, type Row, type Run } from "../support/optionRows.ts";
@@ -138,7 +137,7 @@ test("every option has the documented effect on every resource, and nothing is l
     await stack.ok("state", "rename", "--yes", urn("move", kind), laterName(matrix.byKey("move"), kind));
   const replaced = [...urns("replace", "retain"), urn("before", "Machine"), urn("before", "Secret")];
   await play("changes", [...up, ...each("--replace", replaced)]);
-  if (isThorough) await playRest(up);
+  await playRest(up);
 
   const there = await onService(service);
   const refused = [...words].filter(([, text]) => text.startsWith("refused"));
@@ -149,7 +148,7 @@ test("every option has the documented effect on every resource, and nothing is l
   expect(readFileSync(page, "utf8"), "UPDATE_DOCS=1 writes the page").toBe(now);
 });
 
-/** The runs that `npm test` omits. */
+/** The runs after the first changes. */
 async function playRest(up: readonly string[]): Promise<void> {
   await play("target", [...up, ...each("--target", urns("target", "target-gone"))]);
   await deleteOutside("program-lost");

@@ -5,14 +5,13 @@ import { send } from "../support/around.ts";
 import { runInline } from "../support/inline.ts";
 import { bindings, counts, Stack } from "../support/stack.ts";
 import { startService, type TestService } from "../support/startService.ts";
-import { thoroughDescribe } from "../support/thorough.ts";
 
 const [drainAndTest = "", repeat = ""] = [
   ...readFileSync("docs/hooks.md", "utf8").matchAll(/^```ts\n(.*?)^```/gms),
 ].map(([, code = ""]) => code);
 const image = (tag: string) => `registry.example.com/shop:${tag}`;
 
-thoroughDescribe("hooks", () => {
+describe("hooks", () => {
   describe.each(bindings)("that drain and test, on %s", (binding) => {
     let service: TestService;
     let stack: Stack;

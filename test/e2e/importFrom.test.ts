@@ -6,7 +6,6 @@ import { makeOrganization } from "../support/organizations.ts";
 import { family, kill } from "../support/processes.ts";
 import { Stack, type Ran, type Running } from "../support/stack.ts";
 import { isWrite, startService, type TestService } from "../support/startService.ts";
-import { thoroughTest } from "../support/thorough.ts";
 
 /** A stack for the service, and its imports. */
 class Importing {
@@ -94,7 +93,7 @@ test("everything of an App is imported, a refresh finds no change, and a second 
   await service.close();
 });
 
-thoroughTest("an import of an organization that was killed is completed by the same command", async () => {
+test("an import of an organization that was killed is completed by the same command", async () => {
   const service = await startService();
   const importing = new Importing(service, "import-killed");
   await importing.init();
@@ -117,7 +116,7 @@ thoroughTest("an import of an organization that was killed is completed by the s
   await service.close();
 });
 
-thoroughTest("wrong arguments, a wrong token and an unknown organization give one sentence", async () => {
+test("wrong arguments, a wrong token and an unknown organization give one sentence", async () => {
   const service = await startService();
   const importing = new Importing(service, "import-wrong");
   await importing.init();

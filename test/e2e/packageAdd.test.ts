@@ -4,14 +4,13 @@ import { execFile, spawn } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, inject, test } from "vitest";
+import { describe, expect, inject, test } from "vitest";
 import { leaveOut } from "../../tools/lib/leftOut.mjs";
 import { send } from "../support/around.ts";
 import { serveClone } from "../support/gitServer.ts";
 import { elsewhere, findRuntime, nodejs, type Runtime } from "../support/runtimes.ts";
 import { Stack } from "../support/stack.ts";
 import { startService } from "../support/startService.ts";
-import { thoroughDescribe } from "../support/thorough.ts";
 
 const { version } = JSON.parse(readFileSync("sdk/nodejs/package.json", "utf8")) as { version: string };
 const platform = `${process.platform}-${process.arch === "arm64" ? "arm64" : "amd64"}`;
@@ -86,7 +85,7 @@ async function worksAsRun(folder: string): Promise<void> {
   }
 }
 
-thoroughDescribe("pulumi package add", async () => {
+describe("pulumi package add", async () => {
   const java = await findRuntime("runtime: java", inject("installed"));
   const yaml = await findRuntime("runtime: yaml", inject("installed"));
 

@@ -1,9 +1,8 @@
 // A fleet that the engine reads before each diff: `up` sees and repairs what others have changed, without a refresh.
-import { afterAll, beforeAll, expect, inject, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { send } from "../support/around.ts";
 import { counts, Stack } from "../support/stack.ts";
 import { startService, type TestService } from "../support/startService.ts";
-import { thoroughDescribe } from "../support/thorough.ts";
 
 const program = `
 import * as machines from "pulumi-machines";
@@ -25,7 +24,7 @@ interface Live {
   readonly config: { readonly image: string };
 }
 
-thoroughDescribe("a fleet with the plugin", () => {
+describe("a fleet with the plugin", () => {
   let service: TestService;
   let stack: Stack;
   beforeAll(async () => {

@@ -2,14 +2,13 @@
 // Go program adopts it from there.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, inject, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { startAdmin, type Admin } from "../../service/index.ts";
 import { send } from "../support/around.ts";
 import { digest, done, image, listImage, refused } from "../support/promotion.ts";
 import { findRuntime, type Runtime } from "../support/runtimes.ts";
 import { counts, Stack } from "../support/stack.ts";
 import { startService, type TestService } from "../support/startService.ts";
-import { thoroughDescribe } from "../support/thorough.ts";
 
 const python = `
 import pulumi
@@ -109,7 +108,7 @@ interface Released {
   readonly promotedBy?: string;
 }
 
-thoroughDescribe("a release in Python and Go", () => {
+describe("a release in Python and Go", () => {
   let service: TestService;
   let admin: Admin;
   let shop: Stack;

@@ -7,7 +7,6 @@ import { makeApp, send } from "../support/around.ts";
 import { leaks } from "../support/canaries.ts";
 import { bindings, counts, Stack } from "../support/stack.ts";
 import { startService, type TestService } from "../support/startService.ts";
-import { thoroughDescribe } from "../support/thorough.ts";
 
 /** Names of everything in a plan or a state that has a value. The engine also notes which resources an input depends on. */
 const inputsIn = (at: unknown): string[] =>
@@ -16,7 +15,7 @@ const inputsIn = (at: unknown): string[] =>
   );
 
 // The lifecycle suite and test/secrets/writeOnly.test.ts have the provider's part of this in process.
-thoroughDescribe("write-only secrets", () => {
+describe("write-only secrets", () => {
   describe.each(bindings)("on %s", (binding) => {
     let service: TestService;
     let stack: Stack;

@@ -84,8 +84,12 @@ test("machines:endpoint local without Node.js says in one sentence that the serv
 });
 
 test("machines:endpoint local starts the service of the project's packages on the Node.js on PATH", async () => {
-  const project = folder();
-  symlinkSync(join(root, "node_modules"), join(project, "node_modules"));
+  const [project, main] = [folder(), join(root, "service/dist/service/main.js")];
+  // As npm installs it.
+  mkdirSync(join(project, "node_modules/.bin"), { recursive: true });
+  symlinkSync(join(root, "service"), join(project, "node_modules/machines-service"));
+  symlinkSync(main, join(project, "node_modules/.bin/machines-service"));
+  chmodSync(main, 0o755);
   const data = join(project, "data");
   mkdirSync(data);
   const bin = pathWith("/usr/bin/env", process.execPath);
@@ -97,6 +101,6 @@ test("machines:endpoint local starts the service of the project's packages on th
   try {
     expect(await createApp(plugin.client, { endpoint: "local" })).toBe("shop");
   } finally {
-    execFileSync(process.execPath, [join(root, "service/dist/service/main.js"), "stop", "--data", data]);
+    execFileSync(process.execPath, [main, "stop", "--data", data]);
   }
 });

@@ -227,7 +227,7 @@ export class Stack {
     return this.ok("destroy", "--yes", "--skip-preview");
   }
 
-  /** The steps of `pulumi preview` by resource name, without the stack itself. */
+  /** The steps of `pulumi preview` by resource name, without the stack itself, and without reads before an update. */
   async preview(env: Readonly<Record<string, string>> = {}): Promise<Record<string, Step>> {
     const { code, output, stdout } = await this.run(["preview", "--json"], { env });
     if (code !== 0) throw new Error(`pulumi preview failed:\n${output}`);
@@ -242,7 +242,7 @@ export class Stack {
       }[];
     };
     const found = steps
-      .filter(({ urn }) => !urn.includes("pulumi:pulumi:Stack") && !urn.includes("pulumi:providers:"))
+      .filter(({ urn, op }) => !/pulumi:(pulumi:Stack|providers:)/.test(urn) && op !== "refresh")
       .map(({ op, urn, oldState, newState, detailedDiff, diffReasons }): [string, Step] => {
         const name = urn.slice(urn.lastIndexOf("::") + 2);
         return [

@@ -6,6 +6,4 @@ import { isThorough } from "./extent.mts";
 export const thoroughTest: (name: string, body: TestFunction) => void = isThorough ? test : () => undefined;
 
 /** The same for several tests with what they share. */
-export const thoroughDescribe: (name: string, body: () => void | Promise<void>) => void = isThorough
-  ? describe
-  : () => undefined;
+export const thoroughDescribe: (name: string, body: () => void) => void = isThorough ? describe : () => undefined;
