@@ -19,8 +19,9 @@ const rankOf = ({ moduleId }: TestSpecification): number => {
 
 /** Stories with the CLI that `npm test` leaves out. Other files prove the same in process, or by other commands. */
 const onlyInAll = [
-  ...["drift", "engineOptions", "hooks", "importFrom", "packageAdd", "promotionBack", "promotionWorkflows"],
-  ...["refreshBeforeUpdate", "release", "releaseLanguages", "together", "tracing", "writeOnly"],
+  ...["drift", "engineOptions", "functions", "hooks", "importFrom", "interruptions", "packageAdd", "promotionBack"],
+  ...["promotionWorkflows", "refreshBeforeUpdate", "release", "releaseLanguages", "repairs", "together", "tracing"],
+  "writeOnly",
 ];
 
 class LongestFirst extends BaseSequencer {

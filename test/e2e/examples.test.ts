@@ -2,20 +2,21 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { send } from "../support/around.ts";
-import { isThorough } from "../support/extent.mts";
+import { allOr, isThorough } from "../support/extent.mts";
 import { exampleStack } from "../support/example.ts";
 import { expectUnchanged } from "../support/invariants.ts";
 import { findRuntime } from "../support/runtimes.ts";
 import { counts, type Stack } from "../support/stack.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
-// The first have tests of their own, which show the same besides their own steps. The last need language hosts that are
-// built in minutes.
+// The first have tests of their own, which show the same besides their own steps. The last are compiled, or need language
+// hosts that are built in minutes.
 const elsewhere: readonly string[] = [
   "volumes",
   "database",
   "policy",
   "promotion",
+  "quickstart-go",
   "quickstart-java",
   "quickstart-yaml",
 ];
@@ -24,7 +25,7 @@ const names = readdirSync("examples").filter((name) => isThorough || !elsewhere.
 // One of them runs with both bindings, because it has every resource and every function.
 describe.each([
   ...names.map((name) => [name, "pulumi-machines"] as const),
-  ["everything", "pulumi-machines-plugin"] as const,
+  ...allOr([["everything", "pulumi-machines-plugin"] as const], []),
 ])("example %s with %s", async (name, binding) => {
   const { runtime, reason } = await findRuntime(
     readFileSync(`examples/${name}/Pulumi.yaml`, "utf8"),

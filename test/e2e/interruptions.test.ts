@@ -2,7 +2,6 @@
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { send } from "../support/around.ts";
 import { bindingsOr, counts, Stack } from "../support/stack.ts";
-import { thoroughTest } from "../support/thorough.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
 const image = (tag: string): string => `registry.example.com/shop:${tag}`;
@@ -84,14 +83,14 @@ describe.each(bindingsOr("pulumi-machines"))("an update of ten Machines on %s", 
   });
 
   // The tests of interruptions have these two in process.
-  thoroughTest("the same image again takes down no more", async () => {
+  test("the same image again takes down no more", async () => {
     const { code, least } = await observed();
     expect(code).not.toBe(0);
     expect(least).toBe(7);
     expect(await onImage("2")).toBe(7);
   });
 
-  thoroughTest("a good image repairs all of them, those that are down first", async () => {
+  test("a good image repairs all of them, those that are down first", async () => {
     await stack.set({ image: image("4"), simulate: "", patience: "10m" });
     const { code, output, least } = await observed("--parallel", "200");
     expect(code, output).toBe(0);
@@ -99,14 +98,14 @@ describe.each(bindingsOr("pulumi-machines"))("an update of ten Machines on %s", 
     expect([await passing(), await onImage("4")]).toEqual([10, 10]);
   });
 
-  thoroughTest("one after the other, each is down alone", async () => {
+  test("one after the other, each is down alone", async () => {
     await stack.set({ image: image("5") });
     const { code, output, least } = await observed("--parallel", "1");
     expect(code, output).toBe(0);
     expect(least).toBe(9);
   });
 
-  thoroughTest("replacements that delete first are interruptions too", async () => {
+  test("replacements that delete first are interruptions too", async () => {
     await stack.set({ region: "fra" });
     const { code, output, least } = await observed();
     expect(code, output).toBe(0);
@@ -114,14 +113,14 @@ describe.each(bindingsOr("pulumi-machines"))("an update of ten Machines on %s", 
     expect(await passing()).toBe(10);
   });
 
-  thoroughTest("with machines:maxUnavailable of 100%, all are updated at once", async () => {
+  test("with machines:maxUnavailable of 100%, all are updated at once", async () => {
     await stack.set({ image: image("6"), "machines:maxUnavailable": "100%" });
     const { code, output, least } = await observed("--parallel", "200");
     expect(code, output).toBe(0);
     expect(least).toBeLessThan(7);
   });
 
-  thoroughTest("Machines that depend on one another are updated and replaced in their order", async () => {
+  test("Machines that depend on one another are updated and replaced in their order", async () => {
     await stack.set({ image: image("7"), region: "ams", chain: "true", "machines:maxUnavailable": "1" });
     for (const parallel of ["8", "1"]) {
       const { code, output, least } = await observed("--parallel", parallel);

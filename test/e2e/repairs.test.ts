@@ -3,7 +3,6 @@ import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { send } from "../support/around.ts";
 import { bindingsOr, counts, Stack } from "../support/stack.ts";
 import { startService, type TestService } from "../support/startService.ts";
-import { thoroughTest } from "../support/thorough.ts";
 
 describe.each(bindingsOr("pulumi-machines"))("repairs on %s", (binding) => {
   let service: TestService;
@@ -48,7 +47,7 @@ ${web}
   });
 
   // The tests of secrets have this in process, and nothingLost.test.ts for names in the program.
-  thoroughTest("secrets that other resources take over stay set", async () => {
+  test("secrets that other resources take over stay set", async () => {
     const values = async () => {
       const path = "/v1/apps/repairs-shop/secrets?show_secrets=true";
       const { secrets } = await send<{ secrets: { name: string; value: string }[] }>(service, "GET", path);
@@ -68,7 +67,7 @@ new machines.AppSecrets("all", { app: app.id, values: { C: "1" } });`);
   });
 
   // story.test.ts moves one without a preview.
-  thoroughTest("a Machine with a fixed name is replaced after a preview, and by force", async () => {
+  test("a Machine with a fixed name is replaced after a preview, and by force", async () => {
     fixed("ams");
     await stack.up();
     fixed("fra");

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { seededRandom } from "../../service/index.ts";
 import { startPlugin } from "../support/plugin.ts";
-import { bindings, counts, Stack, type Binding } from "../support/stack.ts";
+import { bindingsOr, counts, Stack, type Binding } from "../support/stack.ts";
 import { startService, type TestService } from "../support/startService.ts";
 import { conversationOf, folder, placedAt, withoutResource } from "./records.ts";
 import { replay } from "./replay.ts";
@@ -49,7 +49,7 @@ describe.each(versions)("the record of version %s", (version) => {
     expect(read(version, "grpc.json")).not.toMatch(/mcs_/);
   });
 
-  describe.each(bindings)("on %s", (binding) => {
+  describe.each(bindingsOr("pulumi-machines-plugin"))("on %s", (binding) => {
     let stack: Stack;
     beforeAll(async () => {
       stack = new Stack(inject("installed"), "upgrade", binding);
