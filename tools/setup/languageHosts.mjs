@@ -3,6 +3,7 @@
 // with: with those of our CLI they do not compile.
 import fs from "node:fs";
 import path from "node:path";
+import { isExecutable } from "../lib/paths.mjs";
 import { goProgram } from "./goProgram.mjs";
 
 const PACKAGES = {
@@ -39,13 +40,4 @@ export function findHost(language, env) {
   const pulumi = find("pulumi", dirs);
   const beside = pulumi === undefined ? [] : [path.dirname(fs.realpathSync(path.join(pulumi, "pulumi")))];
   return find(`pulumi-language-${language}`, [...dirs, ...beside]);
-}
-
-function isExecutable(file) {
-  try {
-    fs.accessSync(file, fs.constants.X_OK);
-    return fs.statSync(file).isFile();
-  } catch {
-    return false;
-  }
 }

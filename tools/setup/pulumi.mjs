@@ -5,7 +5,7 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { withLock } from "../lib/lock.mjs";
-import { bin, inRoot } from "../lib/paths.mjs";
+import { bin, inRoot, isExecutable } from "../lib/paths.mjs";
 import { quiet, say, Stop, tail } from "../lib/process.mjs";
 import { userCache } from "./userCache.mjs";
 
@@ -221,15 +221,6 @@ function readSource() {
 
 function findOnPath(name, env) {
   return env.PATH.split(path.delimiter).find((dir) => dir !== bin && isExecutable(path.join(dir, name)));
-}
-
-function isExecutable(file) {
-  try {
-    fs.accessSync(file, fs.constants.X_OK);
-    return fs.statSync(file).isFile();
-  } catch {
-    return false;
-  }
 }
 
 const remove = (dir) => fs.rmSync(dir, { recursive: true, force: true, maxRetries: 3 });
