@@ -12,7 +12,7 @@ await main(async () => {
   const project = first === "unit" || first === "e2e" || first === "engine" ? first : undefined;
   const isThorough = first === "all";
   const args = isThorough ? rest : project === undefined ? process.argv.slice(2) : ["--project", project, ...rest];
-  const found = await setup({ pulumi: project === undefined || project === "e2e" });
+  const found = await setup({ pulumi: project !== "unit" });
   const env = isThorough ? { ...found.env, PULUMI_MACHINES_TEST_ALL: "1" } : found.env;
 
   const checks =

@@ -24,7 +24,8 @@ const machine = (name: string, broken: object, right: object = {}, create = "10m
   );
 const behaving = (how: string) => ({ env: { MACHINES_SIMULATE: how } });
 machine("crashing", { ...behaving("crash"), checks }, { checks });
-machine("deaf", { init: { exec: ["sleep", "1000"] }, checks }, { checks }, "3s");
+// Long enough for a container and its first check on a busy computer.
+machine("deaf", { init: { exec: ["sleep", "1000"] }, checks }, { checks }, "30s");
 machine("large", { guest: { cpuKind: "performance", cpus: 16, memoryMb: 131072 } });
 // It is killed before its check is asked for the first time.
 const late = { alive: { ...checks.alive, gracePeriod: "1m" } };
@@ -44,7 +45,7 @@ describe.runIf(hasEngine)("Machines that cannot run", () => {
     expect(errors).toMatchObject({
       crashing: expect.stringMatching(/Machine \w+ is \w+ and not started: its main process exited \(code 1\)/),
       deaf: expect.stringMatching(
-        /checks of Machine \w+ did not pass within 3s: alive is critical \(connection refused\)\. The next up goes on from here\./,
+        /checks of Machine \w+ did not pass within 30s: alive is critical \(connection refused\)\. The next up goes on from here\./,
       ),
       large: expect.stringMatching(
         /invalid config\.guest\.memory_mb, the docker runtime runs on a computer with \d+ MB of memory, and 131072 MB are asked for/,
