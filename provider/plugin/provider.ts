@@ -148,8 +148,9 @@ export function createProvider({ engine, schema, wording, run }: Host): Provider
     engine.warn("", problem.message);
   };
   /**
-   * Whether the engine is told to read a resource before each diff. It reads with the configuration of the last `up`, and of
-   * an explicit provider no other is known. An `up` that brings a new token would then fail before it could store it.
+   * Whether to ask the engine to read a resource before each diff. The engine reads with the configuration of the last `up`.
+   * Only the default provider knows a newer one: with an explicit provider, an `up` with a new token would fail before it
+   * stores the token.
    */
   const isRefreshedFirst = ({ refreshBeforeUpdate }: Resource): boolean =>
     refreshBeforeUpdate && canRefreshFirst && isDefault;

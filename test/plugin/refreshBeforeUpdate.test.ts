@@ -30,7 +30,7 @@ async function started({ canRefreshFirst = true, provider = defaultProvider }: E
   return plugin;
 }
 
-describe("an engine is told to read a fleet before each diff", () => {
+describe("the engine is asked to read a fleet before each diff", () => {
   const urn = urnOf("Fleet", "web");
 
   /** The answers about a fleet to a create, to a refresh, an update, an update that fails, and a `get`. */
