@@ -1,7 +1,7 @@
 // Estimates the cost of resources per month.
 import { machineOf, machinesIn } from "./core/fleet.ts";
 import { guestOf } from "./core/machine.ts";
-import type { Prices } from "./prices.ts";
+import type { Prices } from "../api/prices.ts";
 import type {
   FleetInputs,
   IpAssignmentInputs,

@@ -14,5 +14,5 @@ export {
 export { guestOf, isJob, serves } from "./core/machine.ts";
 export { policyPack } from "./pack.ts";
 export { machinesPolicies } from "./policies/index.ts";
-export { prices, type Prices } from "./prices.ts";
+export { prices, type Prices } from "../api/prices.ts";
 export * from "./resources.ts";

@@ -16,6 +16,9 @@ import { checked, exited, findMachine, runtimeEvent, subjectOf, unprepared } fro
 import * as volumes from "./lifecycle/volumes.ts";
 import { Waits } from "./time/waits.ts";
 import { Metrics } from "./http/metrics.ts";
+import type { Changes } from "./console/changes.ts";
+import { sendPage } from "./console/page.ts";
+import { addConsole } from "./console/routes.ts";
 import { addLocalRoutes } from "./http/localRoutes.ts";
 import { addMetaRoutes } from "./http/metaRoutes.ts";
 import { Proxy } from "./proxy/proxy.ts";
@@ -118,7 +121,7 @@ export function createService(options: ServiceOptions = {}): Service {
     const app = createServer({ log: options.log, requestId, tls: options.tls, limits });
     const waits = new Waits(clock, mostHeld(limits), () => store.unsettled);
     const mark = folder === undefined ? undefined : new Mark(store, storeFile(folder));
-    const context = createContext(store, folder, clock, random, delays, options, app.log, waits, mark, () => proxy);
+    const context = createContext(store, folder, clock, random, delays, options, app.log, waits, mark, () => proxy, () => changes);
     const { reach } = context.runtime;
     const proxy: Proxy | undefined = reach && new Proxy(context, reach, folder);
     const token = firstToken(store, folder, context.ids, clock.now());
@@ -139,8 +142,13 @@ export function createService(options: ServiceOptions = {}): Service {
       allowedHosts: allowHosts === "any" ? undefined : new Set(allowHosts.map((host) => host.toLowerCase())),
       seen: options.onRequest ?? (() => {}),
     });
-    addMetaRoutes(app, { context, metrics, folder, strict, closing: () => closing !== undefined });
+    addMetaRoutes(app, { context, metrics, folder, strict, closing: () => closing !== undefined, console: sendPage });
     addLocalRoutes(app, context, proxy);
+    const changes: Changes = addConsole(app, {
+      ...{ context, audit, faults, proxy, run: boot },
+      mayFault: () => true,
+      isValid: () => true,
+    });
     context.timers.arm();
     volumes.keepAll(context);
     context.runtime.recover?.();
@@ -187,6 +195,7 @@ function createContext(
   waits: Waits,
   mark: Mark | undefined,
   proxy: () => Proxy | undefined,
+  changes: () => Changes,
 ): Context {
   const lastEvent = store.get<{ id: string | null }>("SELECT max(id) AS id FROM events")?.id ?? undefined;
   const lastVersion =
@@ -297,6 +306,7 @@ function createContext(
       mark?.write();
       timers.arm();
       waits.wake(touched);
+      changes().committed(touched);
       proxy()?.changed(touched);
     },
   };

@@ -20,6 +20,7 @@ const fixes = {
 
 const checks = {
   types: { command: "node", args: [tsc, "--noEmit", "-p", "tsconfig.json"] },
+  "types of the console": { command: "node", args: [tsc, "--noEmit", "-p", "service/console/app/tsconfig.json"] },
   ...examples(),
   lint: { command: "oxlint", args: ["--type-aware", "--deny-warnings"] },
   format: { command: "oxfmt", args: ["--check"] },

@@ -1,7 +1,7 @@
 // The steps of a preview, and those that a promotion must refuse.
 import type * as automation from "@pulumi/pulumi/automation/index.js";
 import { addressCost, clusterCost, fleetCost, machineCost, volumeCost } from "../../policy/cost.ts";
-import { prices } from "../../policy/prices.ts";
+import { prices } from "../../api/prices.ts";
 import { resourceName } from "../../policy/core/validate.ts";
 import { isParent } from "../../provider/core/resource.ts";
 import { resources } from "../../provider/registry.ts";

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { addressCost, clusterCost, fleetCost, machineCost, volumeCost } from "../cost.ts";
 import { defineSettings } from "../core/settings.ts";
 import { resourceName, type CheckArgs } from "../core/validate.ts";
-import { prices as defaults, type Prices } from "../prices.ts";
+import { prices as defaults, type Prices } from "../../api/prices.ts";
 import {
   validateFleet,
   validateIpAssignment,

@@ -4,7 +4,8 @@ import type { Api } from "../client/api.ts";
 import { MachinesError } from "../client/errors.ts";
 import { orUndefined } from "../client/existence.ts";
 import { hasCrashed, isDestroyed, versionOf, type Machine, type MachineKey } from "../client/wait.ts";
-import { fleetTag, ownerTag, stackTag } from "../machines/create.ts";
+import { fleetTag, phaseTag } from "../../api/fleetTags.ts";
+import { ownerTag, stackTag } from "../machines/create.ts";
 import { fleetOf } from "../machines/live.ts";
 import { differingFields, fromService, sameMetadata, sameVersion, type Config } from "../machines/settings.ts";
 import type { Call } from "../core/resource.ts";
@@ -14,8 +15,6 @@ import { memberName, standbyName, type Member } from "./planner.ts";
 
 /** Tag with the region that a Machine counts for, which is not where it runs if that had no room. */
 const regionTag = "pulumi-fleet-region";
-/** Tag with the phase of a Machine. */
-export const phaseTag = "pulumi-fleet-phase";
 /** Tag with the name of the Machine that a Machine is moved to, with a copy of its volume. */
 export const moveTag = "pulumi-fleet-move";
 /** Tag with the name of the Machine of whose volume a Machine has a copy, until it gets traffic. */

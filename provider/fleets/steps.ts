@@ -19,7 +19,6 @@ import {
   memoryTags,
   moveTag,
   ownConfig,
-  phaseTag,
   regionOf,
   secretsTag,
   volumeOf,
@@ -27,6 +26,7 @@ import {
   type Phase,
   type Rollout,
 } from "./members.ts";
+import { phaseTag } from "../../api/fleetTags.ts";
 import type { Step } from "./planner.ts";
 import { runRelease } from "./release.ts";
 import { lookEvery } from "./view.ts";

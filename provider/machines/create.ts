@@ -21,8 +21,6 @@ export const opTag = "pulumi-op";
 export const ownerTag = "pulumi-owner";
 /** Tag with the state that the Machine was created for: two backends, or two organizations, can have the same owners. */
 export const stackTag = "pulumi-stack";
-/** Tag with the name of the fleet that a Machine belongs to. */
-export const fleetTag = "pulumi-fleet";
 
 /** The wanted properties besides the request body. */
 export interface CreateArgs {

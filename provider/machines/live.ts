@@ -1,7 +1,7 @@
 // The Machines of an App, as lists of several types need them.
 import { isDestroyed, type Machine } from "../client/wait.ts";
 import type { Pass } from "../core/listing.ts";
-import { fleetTag } from "./create.ts";
+import { fleetTag } from "../../api/fleetTags.ts";
 
 /** The Machines of an App that are not destroyed. */
 export const liveMachines = ({ api, once }: Pass, appName: string): Promise<readonly Machine[]> =>

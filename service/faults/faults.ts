@@ -203,6 +203,12 @@ export class Faults {
   #plans: PlannedFault[] = [];
   #planned = 0;
   #met = 0;
+  #changed = (): void => {};
+
+  /** Calls back after a fault was planned or removed. */
+  onChange(changed: () => void): void {
+    this.#changed = changed;
+  }
 
   /** True when no fault is planned; checked for every request. */
   get none(): boolean {
@@ -223,6 +229,7 @@ export class Faults {
   add(...faults: Fault[]): string[] {
     const plans = faults.map((fault) => ({ id: `fault-${++this.#planned}`, fault, seen: 0 }));
     this.#plans.push(...plans);
+    this.#changed();
     return plans.map(({ id }) => id);
   }
 
@@ -230,11 +237,13 @@ export class Faults {
   remove(id: string): boolean {
     const before = this.#plans.length;
     this.#plans = this.#plans.filter((plan) => plan.id !== id);
+    this.#changed();
     return this.#plans.length < before;
   }
 
   clear(): void {
     this.#plans = [];
+    this.#changed();
   }
 
   /** The fault for this request at this moment, if any; counts the request. */

@@ -59,6 +59,8 @@ declare module "fastify" {
     operation?: string;
     /** True for routes that need no token. */
     open?: true;
+    /** True for routes of the console, which the log, the audit and the metrics leave out: watching must not change what is seen. */
+    unrecorded?: true;
   }
 }
 
@@ -165,6 +167,7 @@ export function addRoutes(app: FastifyInstance, options: AppOptions): void {
   app.addHook("onRequest", authenticate(options));
   app.addHook("onRequest", (request, _reply, done) => done(request.is404 ? noSuchRoute(request) : undefined));
   app.addHook("onResponse", (request, reply, done) => {
+    if (request.routeOptions.config.unrecorded) return done();
     const ms = Math.round(reply.elapsedTime * 100) / 100;
     const { id, method, routeOptions } = request;
     const status = reply.statusCode;

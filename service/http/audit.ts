@@ -86,6 +86,7 @@ export class Audit {
   /** New entries go into the last one. */
   readonly #packs: Pack[] = [];
   #keeps = false;
+  #added = (): void => {};
   #last = 0;
 
   constructor(most = auditKept) {
@@ -95,6 +96,11 @@ export class Audit {
   /** Starts to keep entries. Without a reader they would waste memory. */
   keep(): void {
     this.#keeps = true;
+  }
+
+  /** Calls back after each new entry. */
+  onAdd(added: () => void): void {
+    this.#added = added;
   }
 
   /** Number of the newest entry; 0 before the first. */
@@ -110,13 +116,28 @@ export class Audit {
   add(entry: Omit<Audited, "seq">): void {
     const seq = ++this.#last;
     if (!this.#keeps) return;
-    const whole: Audited = { seq, ...entry };
+    this.#keepEntry({ seq, ...entry });
+    this.#added();
+  }
+
+  #keepEntry(whole: Audited): void {
+    const { seq } = whole;
     const line = `${JSON.stringify(fields.map((field) => whole[field]))}\n`;
     if (this.#packs.at(-1)?.add(line)) return;
     const next = new Pack(seq, Math.max(packBytes, Buffer.byteLength(line)));
     next.add(line);
     this.#packs.push(next);
     while ((this.#packs[1]?.first ?? Number.POSITIVE_INFINITY) <= this.first) this.#packs.shift();
+  }
+
+  /** The kept entries, newest first. */
+  *newestFirst(): Generator<Audited> {
+    const { first } = this;
+    for (const pack of this.#packs.toReversed())
+      for (const entry of pack.entries().reverse()) {
+        if (entry.seq < first) return;
+        yield entry;
+      }
   }
 
   /** Entries after that number, at most `limit`. */

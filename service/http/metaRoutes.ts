@@ -1,6 +1,6 @@
 // Routes outside of the interface: first page, description, documentation, health and metrics. Only the metrics need a token, because
 // only they reveal something about resources.
-import type { FastifyInstance, FastifyRequest } from "fastify";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { docsPage } from "../openapi/docsPage.ts";
 import { contentPolicy } from "../openapi/html.ts";
 import { rootJson, rootPage } from "../openapi/rootPage.ts";
@@ -21,6 +21,8 @@ export interface MetaRoutes {
   readonly strict: boolean;
   /** Whether the service is closing. */
   readonly closing: () => boolean;
+  /** Sends the console to a browser; undefined if it is off. */
+  readonly console: ((reply: FastifyReply) => FastifyReply) | undefined;
 }
 
 // Requests without a token must not keep the disk busy.
@@ -77,7 +79,8 @@ function addressOf({ protocol, headers: { host = "" } }: FastifyRequest): string
 const isHere = ({ ip }: FastifyRequest): boolean => /^(?:::ffff:)?127\.|^::1$/.test(ip);
 
 /** Adds the routes. The description and the page are built on their first request. */
-export function addMetaRoutes(app: FastifyInstance, { context, metrics, folder, strict, closing }: MetaRoutes): void {
+export function addMetaRoutes(app: FastifyInstance, options: MetaRoutes): void {
+  const { context, metrics, folder, strict, closing } = options;
   const storeWritable = writable(context);
   const open = { config: { open: true as const } };
   let description: string | undefined;
@@ -89,6 +92,7 @@ export function addMetaRoutes(app: FastifyInstance, { context, metrics, folder, 
   app.get("/", open, (request, reply) => {
     reply.header("vary", "accept");
     if (!wantsHtml(request)) return reply.send(rootJson);
+    if (options.console) return options.console(reply);
     const [token, list] = [commandFor("token", request), commandFor("ls", request)];
     const page = rootPage(token === undefined || list === undefined ? undefined : { token, list });
     return reply.type(html).header("content-security-policy", contentPolicy()).send(page);

@@ -8,6 +8,8 @@ import { Refusal } from "../refusal.ts";
 export interface Hold<T> {
   /** Identifier of the object whose changes wake it. */
   readonly subject: string;
+  /** What it waits for, for people; such holds are listed. */
+  readonly wanted?: string;
   /** The answer, or undefined to keep waiting; throws a refusal. */
   readonly look: () => T | undefined;
   readonly timeoutMs: number;
@@ -60,6 +62,13 @@ export class Waits {
   /** Number of requests held now. */
   get size(): number {
     return this.#size;
+  }
+
+  /** What the requests wait for that are held for an object, and until when in milliseconds since 1970. */
+  heldOn(subject: string): readonly { readonly wanted: string; readonly until: number }[] {
+    return [...(this.#waiters.get(subject) ?? [])].flatMap(({ due, hold: { wanted } }) =>
+      wanted === undefined ? [] : [{ wanted, until: due }],
+    );
   }
 
   hold<T>(hold: Hold<T>): Promise<T> {

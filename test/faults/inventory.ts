@@ -1,7 +1,7 @@
 // The objects of the service and the objects of a state, both as sorted lines that can be compared.
 import type { Kept, Stack } from "../support/modelStack.ts";
 import { firstDatabase, firstUser } from "../../provider/postgres/credentials.ts";
-import { fleetTag } from "../../provider/machines/create.ts";
+import { fleetTag } from "../../api/fleetTags.ts";
 import type { Service } from "../../service/index.ts";
 
 const gone =

@@ -1,6 +1,6 @@
 // Another client, which changes the same objects without the program: it interferes with Machines, and deletes leftovers.
 import { addToken } from "../../service/store/tokens.ts";
-import { fleetTag } from "../../provider/machines/create.ts";
+import { fleetTag } from "../../api/fleetTags.ts";
 import type { Kept } from "../support/modelStack.ts";
 import type { Simulation } from "../support/simulation.ts";
 import type { Interference } from "./faultPlans.ts";

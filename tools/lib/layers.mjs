@@ -30,6 +30,7 @@ export const layers = {
     ["faults", "validation"],
     ["openapi"],
     ["http"],
+    ["console"],
     ["service"],
     ["local"],
     ["commands"],

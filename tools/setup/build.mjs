@@ -60,6 +60,7 @@ function fingerprint() {
     "pulumi-resource-machines",
     "tools/setup/bundle.mjs",
     "tools/setup/bundlePlugin.mjs",
+    "tools/setup/bundleConsole.mjs",
     ...fs.readdirSync(inRoot(".")).filter((name) => /^tsconfig.*\.json$/.test(name)),
   ])
     add(file);
@@ -70,7 +71,7 @@ function fingerprint() {
       .toSorted((a, b) => (a.name < b.name ? -1 : 1))) {
       const at = path.join(dir, entry.name);
       if (entry.isDirectory() && !OUTPUTS.has(entry.name) && at !== "sdk/nodejs-plugin/plugin") walk(at);
-      if (entry.isFile() && /\.(ts|json)$/.test(entry.name)) add(at);
+      if (entry.isFile() && /\.(tsx?|css|svg|json)$/.test(entry.name)) add(at);
     }
   };
   for (const dir of SOURCES) walk(dir);

@@ -6,6 +6,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import { inRoot } from "../lib/paths.mjs";
+import { bundleConsole } from "./bundleConsole.mjs";
 import { bundle, bundlePlugin } from "./bundlePlugin.mjs";
 
 const sdk = inRoot("sdk/nodejs/dist");
@@ -63,6 +64,7 @@ for (const entry of fs.readdirSync(policy, { recursive: true, withFileTypes: tru
 for (const folder of ["api", "provider"]) fs.rmSync(path.join(policy, folder), { recursive: true, force: true });
 
 await bundlePlugin();
+await bundleConsole();
 
 // All that a computer with only Node.js needs: published in pulumi-machines-plugin, and packed for `pulumi plugin install`.
 const plugin = inRoot("sdk/nodejs-plugin/plugin");

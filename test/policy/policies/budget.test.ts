@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { budget } from "../../../policy/policies/budget.ts";
-import { prices } from "../../../policy/prices.ts";
+import { prices } from "../../../api/prices.ts";
 import type { MachineGuest } from "../../../policy/resources.ts";
 import { check, unknownText } from "../../support/policies.ts";
 

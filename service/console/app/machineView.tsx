@@ -1,0 +1,191 @@
+// One Machine.
+import type { JSX } from "preact";
+import { lazy, Suspense } from "preact/compat";
+import type { InsideView, MachineView as View } from "../machine.ts";
+import { queryOf, to } from "./address.ts";
+import { Actions } from "./actions.tsx";
+import { AsCode } from "./code.tsx";
+import { useLive, who } from "./live.ts";
+import { Logs } from "./logs.tsx";
+import { Empty, Facts, Id, Problem, Section, State, Table, Tabs, Time } from "./parts.tsx";
+import { Versions } from "./versions.tsx";
+import { bytes, clock, count } from "./words.ts";
+
+// Few open it, and it is larger than all else.
+const Terminal = lazy(() => import("./terminal.tsx").then(({ Terminal }) => Terminal));
+
+/** The view of a Machine. */
+export function MachinePage({ app, id }: { readonly app: string; readonly id: string }): JSX.Element {
+  const at = `/console/api/apps/${encodeURIComponent(app)}/machines/${encodeURIComponent(id)}`;
+  const { data, error } = useLive<View>(at, [`machine:${app}/${id}`]);
+  if (!data) return error ? <Problem error={error} /> : <p class="faint">Reading …</p>;
+  const { machine, lease, waits, volumes, canLog } = data;
+  const name = machine.name ?? id;
+  const state = machine.state ?? "unknown";
+  const view = queryOf("view") || "events";
+  const checks = machine.checks ?? [];
+  return (
+    <main>
+      <nav class="crumbs" aria-label="Where this is">
+        <a href={to.overview}>Overview</a> / <a href={to.app(app)}>{app}</a>
+      </nav>
+      <header class="title">
+        <h1>{name}</h1>
+        <State of={state} />
+        {machine.cordoned && <State of="cordoned" />}
+        <span class="actions">
+          <AsCode type="Machine" id={`${app}/${id}`} />
+          <Actions app={app} id={id} name={name} state={state} isCordoned={machine.cordoned === true} />
+        </span>
+      </header>
+      {error && <Problem error={error} />}
+      <Facts
+        of={[
+          ["Id", <Id key="id">{id}</Id>],
+          ["Region", machine.region ?? ""],
+          [
+            "Image",
+            <span key="image" class="mono">
+              {machine.config?.image ?? machine.incomplete_config?.image ?? ""}
+            </span>,
+          ],
+          ["Version", <Id key="version">{machine.version ?? ""}</Id>],
+          ["Private IP", <Id key="ip">{machine.private_ip ?? ""}</Id>],
+          ["Created", <Time key="created" at={machine.created_at} />],
+          ["Changed", <Time key="changed" at={machine.updated_at} />],
+          [
+            "Lease",
+            lease ? (
+              <span key="lease">
+                {lease.owner} {lease.description ? `(${lease.description}), ` : ""}ends{" "}
+                <Time at={(lease.expires_at ?? 0) * 1000} />
+              </span>
+            ) : (
+              "none"
+            ),
+          ],
+          [
+            "Waits held",
+            waits.length === 0
+              ? "none"
+              : waits.map(({ wanted, until }, i) => (
+                  <span key={i} class="wait">
+                    for {wanted}, ends <Time at={until} />
+                  </span>
+                )),
+          ],
+          [
+            "Volumes",
+            volumes.length === 0
+              ? "none"
+              : volumes.map((volume) => (
+                  <span key={volume.id}>
+                    {volume.name} ({volume.size_gb} GB){" "}
+                  </span>
+                )),
+          ],
+        ]}
+      />
+      {checks.length > 0 && (
+        <Table label="Checks" columns={["Check", "Result", "Output", "Changed"]}>
+          {checks.map((check) => (
+            <tr key={check.name}>
+              <th scope="row">{check.name}</th>
+              <td>
+                <State of={check.status ?? "unknown"} />
+              </td>
+              <td class="wrap">{check.output}</td>
+              <td>
+                <Time at={check.updated_at} />
+              </td>
+            </tr>
+          ))}
+        </Table>
+      )}
+      <Tabs
+        name="view"
+        tabs={[
+          ["events", "Events"],
+          ["versions", `Versions ${count(data.versions.length)}`],
+          ["logs", "Logs"],
+          ["inside", "Processes and memory"],
+          ...(who.value?.canWrite ? ([["terminal", "Terminal"]] as const) : []),
+        ]}
+      />
+      {view === "events" && <Events view={data} />}
+      {view === "versions" && <Versions at={at} versions={data.versions} current={machine.version ?? ""} />}
+      {view === "logs" && <Logs app={app} machine={id} isReal={canLog} />}
+      {view === "inside" && <Inside at={at} app={app} id={id} state={state} />}
+      {view === "terminal" && (
+        <Suspense fallback={<p class="faint">Loading …</p>}>
+          <Terminal app={app} id={id} state={state} />
+        </Suspense>
+      )}
+    </main>
+  );
+}
+
+function Events({ view: { events } }: { readonly view: View }): JSX.Element {
+  if (events.length === 0) return <Empty>This Machine has no events.</Empty>;
+  return (
+    <ol class="timeline">
+      {events.map((event) => (
+        <li key={event.id}>
+          <span class="mono faint">{clock(event.timestamp ?? 0)}</span> <State of={event.status ?? "unknown"} />{" "}
+          <b>{event.type}</b>{" "}
+          <span class="faint">
+            by {event.source === "user" ? "a request" : "the service"}, <Time at={event.timestamp} />
+          </span>
+          {event.request != null && Object.keys(event.request).length > 0 && (
+            <pre>{JSON.stringify(event.request, null, 1)}</pre>
+          )}
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+function Inside({
+  at,
+  app,
+  id,
+  state,
+}: {
+  readonly at: string;
+  readonly app: string;
+  readonly id: string;
+  readonly state: string;
+}): JSX.Element {
+  const { data, error } = useLive<InsideView>(`${at}/inside`, [`machine:${app}/${id}`]);
+  if (error) return <Problem error={error} />;
+  if (!data) return <p class="faint">Reading …</p>;
+  const { processes, memory } = data;
+  if (!processes && !memory) return <Empty>Nothing runs in this Machine: it is {state}.</Empty>;
+  const limit = memory?.limit_mb ?? 0;
+  const free = memory?.available_mb ?? 0;
+  return (
+    <>
+      {memory && (
+        <Section title="Memory">
+          <p>
+            <meter min={0} max={Math.max(1, limit)} value={limit - free} aria-label="Memory in use" />{" "}
+            {count(limit - free)} MB of {count(limit)} MB in use
+          </p>
+        </Section>
+      )}
+      <Section title="Processes">
+        <Table label="Processes" columns={["PID#", "Command", "CPU#", "Memory#", "Listens at"]}>
+          {(processes ?? []).map((one) => (
+            <tr key={one.pid}>
+              <td class="number">{one.pid}</td>
+              <td class="mono wrap">{one.command}</td>
+              <td class="number">{one.cpu} %</td>
+              <td class="number">{bytes(one.rss ?? 0)}</td>
+              <td class="mono">{one.listen_sockets?.map(({ proto, address }) => `${proto} ${address}`).join(", ")}</td>
+            </tr>
+          ))}
+        </Table>
+      </Section>
+    </>
+  );
+}

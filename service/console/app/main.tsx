@@ -1,0 +1,125 @@
+// The page: its head, and the view that the address names.
+import { render, type JSX } from "preact";
+import { useEffect } from "preact/hooks";
+import { address, followLinks, to } from "./address.ts";
+import { AppPage } from "./appView.tsx";
+import { ClusterPage } from "./clusterView.tsx";
+import { FaultsPage } from "./faults.tsx";
+import { checkSession, isLive, send, who } from "./live.ts";
+import { MachinePage } from "./machineView.tsx";
+import { OverviewView } from "./overview.tsx";
+import { Empty, spoken } from "./parts.tsx";
+import { RequestsPage } from "./requests.tsx";
+import { SignIn, useCode } from "./signIn.tsx";
+
+function View(): JSX.Element {
+  const parts = address.value.path.split("/").filter(Boolean).map(decodeURIComponent);
+  const [, kind, one, of, other] = parts;
+  if (parts.length === 0 || (parts.length === 1 && parts[0] === "console")) return <OverviewView />;
+  if (kind === "requests" && one === undefined) return <RequestsPage />;
+  if (kind === "faults" && one === undefined) return <FaultsPage />;
+  if (kind === "clusters" && one !== undefined) return <ClusterPage key={one} id={one} />;
+  if (kind === "apps" && one !== undefined && of === undefined) return <AppPage key={one} name={one} />;
+  if (kind === "apps" && one !== undefined && of === "machines" && other !== undefined)
+    return <MachinePage key={other} app={one} id={other} />;
+  return (
+    <main>
+      <Empty>
+        There is no such page. <a href={to.overview}>The overview</a> has all.
+      </Empty>
+    </main>
+  );
+}
+
+const themes = ["auto", "light", "dark"] as const;
+
+function Theme(): JSX.Element {
+  const chosen = localStorage.getItem("theme") ?? "auto";
+  return (
+    <select
+      aria-label="Theme"
+      value={chosen}
+      onChange={(event) => {
+        localStorage.setItem("theme", event.currentTarget.value);
+        applyTheme();
+      }}
+    >
+      {themes.map((theme) => (
+        <option key={theme}>{theme}</option>
+      ))}
+    </select>
+  );
+}
+
+function applyTheme(): void {
+  const chosen = localStorage.getItem("theme");
+  document.documentElement.dataset["theme"] = themes.find((theme) => theme === chosen) ?? "auto";
+}
+
+const Tab = ({ href, children }: { readonly href: string; readonly children: string }): JSX.Element => (
+  <a href={href} aria-current={address.value.path === href ? "page" : undefined}>
+    {children}
+  </a>
+);
+
+function Page({ problem }: { readonly problem: string | undefined }): JSX.Element {
+  const { path } = address.value;
+  useEffect(() => {
+    const last = path.split("/").filter(Boolean).at(-1);
+    document.title =
+      last === undefined ? "Machines Control Service" : `${decodeURIComponent(last)} · Machines Control Service`;
+  }, [path]);
+  if (who.value === undefined) return <p class="faint">Connecting …</p>;
+  if (who.value === null) return <SignIn problem={problem} />;
+  const { organization, canWrite, runtime, isOperator } = who.value;
+  return (
+    <>
+      <a
+        class="skip"
+        href="#content"
+        onClick={(event) => (event.preventDefault(), document.querySelector("main")?.focus())}
+      >
+        To the content
+      </a>
+      <header class="page">
+        <a href={to.overview} class="brand">
+          <img src="/console/assets/icon.svg" width="20" height="20" alt="" /> {organization}
+        </a>
+        <nav aria-label="Views">
+          <Tab href={to.overview}>Overview</Tab>
+          <Tab href={to.requests}>Requests</Tab>
+          {isOperator && <Tab href={to.faults}>Faults</Tab>}
+          <a href="/docs">Operations</a>
+        </nav>
+        <span class="spring" />
+        <span class={`state ${isLive.value ? "good" : "odd"}`} role="status">
+          <span aria-hidden="true">{isLive.value ? "●" : "◌"}</span>
+          {isLive.value ? "live" : "connecting …"}
+        </span>
+        <span class="faint">{runtime}</span>
+        <span class="faint">{canWrite ? "may change Machines" : "read-only"}</span>
+        <Theme />
+        <button
+          type="button"
+          class="plain"
+          onClick={() => void send("DELETE", "/console/session").finally(() => (who.value = null))}
+        >
+          Sign out
+        </button>
+      </header>
+      <div id="content">
+        <View />
+      </div>
+      <div class="toast" role="status" hidden={spoken.value === ""}>
+        {spoken.value}
+      </div>
+    </>
+  );
+}
+
+applyTheme();
+document.addEventListener("click", followLinks);
+const problem = await useCode();
+const root = document.getElementById("app");
+if (root) render(<Page problem={problem} />, root);
+await checkSession();

@@ -1,0 +1,147 @@
+// What an organization has.
+import type { JSX } from "preact";
+import type { Fresh, Overview } from "../types.ts";
+import { queryOf, to } from "./address.ts";
+import { useLive, who } from "./live.ts";
+import { Bar, Code, Empty, Filter, Problem, Section, State, StateCounts, Table, Time } from "./parts.tsx";
+import { AsCode } from "./code.tsx";
+import { bytes, count, money, some } from "./words.ts";
+
+const add = (numbers: readonly number[]): number => numbers.reduce((sum, one) => sum + one, 0);
+
+/** The overview. */
+export function OverviewView(): JSX.Element {
+  const { data, error } = useLive<Overview & Fresh>("/console/api/overview", ["org"]);
+  if (!data) return error ? <Problem error={error} /> : <p class="faint">Reading …</p>;
+  const { apps, clusters, regions, cost } = data;
+  const wanted = queryOf("q").toLowerCase();
+  const shown = apps.filter(({ name }) => name.toLowerCase().includes(wanted));
+  const used = regions.filter(({ machines, used }) => machines > 0 || used > 0);
+  const total = cost.machines + cost.volumes + cost.addresses + cost.clusters;
+  return (
+    <main>
+      <h1>{data.organization.name}</h1>
+      <ul class="figures">
+        <Figure value={count(apps.length)} name="Apps" />
+        <Figure value={count(add(apps.map(({ machines }) => machines)))} name="Machines" />
+        <Figure value={count(add(apps.map(({ states }) => states.started ?? 0)))} name="started" />
+        <Figure value={count(add(apps.map(({ critical }) => critical)))} name="with critical checks" />
+        <Figure value={count(add(apps.map(({ volumes }) => volumes)))} name="volumes" />
+        <Figure value={count(clusters.length)} name="clusters" />
+        <Figure
+          value={money(total, cost.currency)}
+          name="a month, estimated"
+          title={`Machines ${money(cost.machines, cost.currency)}, volumes ${money(cost.volumes, cost.currency)}, addresses ${money(cost.addresses, cost.currency)}, clusters ${money(cost.clusters, cost.currency)}. The prices are those of the policy pack's budget.`}
+        />
+      </ul>
+      <Section title="Apps" aside={apps.length > 8 && <Filter name="q" label="Name of an App" />}>
+        {apps.length === 0 ? (
+          <NoApps />
+        ) : shown.length === 0 ? (
+          <Empty>No App has a name with “{queryOf("q")}”.</Empty>
+        ) : (
+          <Table
+            label="Apps"
+            columns={["App", "Machines", "Checks", "Regions", "Volumes#", "Hostnames#", "Cost a month#", "Created"]}
+          >
+            {shown.map((app) => (
+              <tr key={app.name}>
+                <th scope="row">
+                  <a href={to.app(app.name)}>{app.name}</a>
+                  {app.deleting && <State of="destroying" />}
+                </th>
+                <td>{app.machines === 0 ? <span class="faint">none</span> : <StateCounts states={app.states} />}</td>
+                <td>
+                  {app.critical > 0 && <State of="critical" n={app.critical} />}
+                  {app.critical === 0 && (app.states.started ?? 0) > 0 && <span class="faint">none critical</span>}
+                </td>
+                <td>{app.regions.join(", ")}</td>
+                <td class="number">{count(app.volumes)}</td>
+                <td class="number">{count(app.hostnames)}</td>
+                <td class="number">{money(app.cost, cost.currency)}</td>
+                <td>
+                  <Time at={app.created} />
+                </td>
+              </tr>
+            ))}
+          </Table>
+        )}
+      </Section>
+      {clusters.length > 0 && (
+        <Section title="Postgres clusters">
+          <Table
+            label="Postgres clusters"
+            columns={["Cluster", "Status", "Region", "Plan", "Postgres", "Disk", "Attached to", ""]}
+          >
+            {clusters.map((cluster) => (
+              <tr key={cluster.id}>
+                <th scope="row">
+                  <a href={to.cluster(cluster.id)}>{cluster.name}</a>
+                </th>
+                <td>
+                  <State of={cluster.status} />
+                </td>
+                <td>{cluster.region}</td>
+                <td>{cluster.plan}</td>
+                <td>{cluster.version}</td>
+                <td>
+                  {cluster.usedBytes === null ? "" : `${bytes(cluster.usedBytes)} of `}
+                  {cluster.diskGb} GB
+                </td>
+                <td>{cluster.attachments.join(", ")}</td>
+                <td>
+                  <AsCode type="PostgresCluster" id={cluster.id} />
+                </td>
+              </tr>
+            ))}
+          </Table>
+        </Section>
+      )}
+      <Section
+        title="Regions"
+        aside={<span class="faint">{some(regions.length, "region")}; those with Machines are shown</span>}
+      >
+        {used.length === 0 ? (
+          <Empty>No region has a Machine.</Empty>
+        ) : (
+          <Table label="Regions" columns={["Region", "Name", "Machines#", "Capacity"]}>
+            {used.map((region) => (
+              <tr key={region.code}>
+                <th scope="row">{region.code}</th>
+                <td>{region.name}</td>
+                <td class="number">{count(region.machines)}</td>
+                <td>
+                  <Bar part={region.used} whole={region.capacity} label={`Machines in ${region.code}`} />
+                </td>
+              </tr>
+            ))}
+          </Table>
+        )}
+      </Section>
+    </main>
+  );
+}
+
+const Figure = ({
+  value,
+  name,
+  title,
+}: {
+  readonly value: string;
+  readonly name: string;
+  readonly title?: string;
+}): JSX.Element => (
+  <li title={title}>
+    <b>{value}</b> {name}
+  </li>
+);
+
+const NoApps = (): JSX.Element => (
+  <>
+    <Empty>No App yet. A program creates Apps with pulumi up; so does a request:</Empty>
+    <Code label="the request that creates an App">
+      {`curl -X POST ${location.origin}/v1/apps -H "Authorization: Bearer $(machines-service token)" \\
+  -H "Content-Type: application/json" -d '{"name":"web","org_slug":"${who.value?.organization ?? "personal"}"}'`}
+    </Code>
+  </>
+);

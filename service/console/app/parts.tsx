@@ -1,0 +1,283 @@
+// Small parts that the views share.
+import { signal } from "@preact/signals";
+import type { ComponentChildren, JSX } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { States } from "../types.ts";
+import { queryOf, setQuery } from "./address.ts";
+import { now, type Failure } from "./live.ts";
+import { count, exact, relative } from "./words.ts";
+
+/** A shape for each kind of state: nobody has to know the colours. */
+const shapes: Readonly<Record<string, readonly [shape: string, tone: string]>> = {
+  started: ["●", "good"],
+  passing: ["●", "good"],
+  ready: ["●", "good"],
+  completed: ["●", "good"],
+  stopped: ["○", "calm"],
+  suspended: ["◐", "calm"],
+  destroyed: ["✕", "calm"],
+  deleted: ["✕", "calm"],
+  failed: ["▲", "bad"],
+  critical: ["▲", "bad"],
+  warning: ["◆", "odd"],
+  cordoned: ["■", "odd"],
+};
+
+/** A state as a shape, a colour and a word. Any other one is on its way to another. */
+export function State({ of, n }: { readonly of: string; readonly n?: number }): JSX.Element {
+  const [shape, tone] = shapes[of] ?? ["◌", "busy"];
+  return (
+    <span class={`state ${tone}`}>
+      <span aria-hidden="true">{shape}</span>
+      {n === undefined ? "" : `${count(n)} `}
+      {of}
+    </span>
+  );
+}
+
+/** The states of several Machines. */
+export const StateCounts = ({ states }: { readonly states: States }): JSX.Element => (
+  <span class="states">
+    {Object.entries(states)
+      .sort(([, a], [, b]) => b - a)
+      .map(([state, n]) => (
+        <State key={state} of={state} n={n} />
+      ))}
+  </span>
+);
+
+/** A time relative to now; the exact one shows on hover. */
+export function Time({ at }: { readonly at: number | string | null | undefined }): JSX.Element {
+  const time = typeof at === "string" ? Date.parse(at) : at;
+  if (time == null || Number.isNaN(time)) return <span class="faint">–</span>;
+  return (
+    <time dateTime={new Date(time).toISOString()} title={exact(time)}>
+      {relative(time, now.value)}
+    </time>
+  );
+}
+
+/** Says what was done, for everyone. */
+export const spoken = signal("");
+
+/** Copies a text, and says so. */
+export async function copy(text: string): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(text);
+    spoken.value = "Copied";
+  } catch {
+    spoken.value = "The browser does not allow copying here";
+  }
+  window.setTimeout(() => {
+    spoken.value = "";
+  }, 1500);
+}
+
+/** An identifier that copies itself on a click. */
+export const Id = ({ children: text }: { readonly children: string }): JSX.Element => (
+  <button type="button" class="id" title={`Copy ${text}`} onClick={() => void copy(text)}>
+    {text}
+  </button>
+);
+
+/** Text that is a command or a configuration, with a button that copies it. */
+export const Code = ({ children: text, label }: { readonly children: string; readonly label: string }): JSX.Element => (
+  <div class="code">
+    <pre tabIndex={0} aria-label={label}>
+      {text}
+    </pre>
+    <button type="button" onClick={() => void copy(text)} aria-label={`Copy ${label}`}>
+      Copy
+    </button>
+  </div>
+);
+
+/** A part of a view with a title. */
+export const Section = ({
+  title,
+  aside,
+  children,
+}: {
+  readonly title: string;
+  readonly aside?: ComponentChildren;
+  readonly children: ComponentChildren;
+}): JSX.Element => (
+  <section aria-label={title}>
+    <header>
+      <h2>{title}</h2>
+      {aside}
+    </header>
+    {children}
+  </section>
+);
+
+/** Where nothing is yet, it says what would be there, and what to run. */
+export const Empty = ({ children }: { readonly children: ComponentChildren }): JSX.Element => (
+  <p class="empty">{children}</p>
+);
+
+/** Why something cannot be shown. */
+export const Problem = ({ error }: { readonly error: Failure }): JSX.Element => (
+  <p class="problem" role="alert">
+    {error.status === 404 ? "It does not exist, or not any more." : error.message}
+  </p>
+);
+
+/** A table with titles of its columns. */
+export function Table({
+  label,
+  columns,
+  children,
+}: {
+  readonly label: string;
+  /** Columns whose title ends with `#` hold numbers. */
+  readonly columns: readonly string[];
+  readonly children: ComponentChildren;
+}): JSX.Element {
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label={label}>
+      <table>
+        <thead>
+          <tr>
+            {columns.map((column) => (
+              <th key={column} scope="col" class={column.endsWith("#") ? "number" : ""}>
+                {column.replace("#", "")}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>{children}</tbody>
+      </table>
+    </div>
+  );
+}
+
+/** Pairs of a name and a value. */
+export const Facts = ({ of }: { readonly of: readonly (readonly [string, ComponentChildren])[] }): JSX.Element => (
+  <dl>
+    {of.map(([name, value]) => (
+      <div key={name}>
+        <dt>{name}</dt>
+        <dd>{value}</dd>
+      </div>
+    ))}
+  </dl>
+);
+
+/** A field whose text is part of the address. */
+export function Filter({ name, label }: { readonly name: string; readonly label: string }): JSX.Element {
+  return (
+    <input
+      type="search"
+      value={queryOf(name)}
+      placeholder={label}
+      aria-label={label}
+      spellcheck={false}
+      onInput={(event) => setQuery({ [name]: event.currentTarget.value })}
+    />
+  );
+}
+
+/** A choice that is part of the address. */
+export function Choice({
+  name,
+  label,
+  from,
+}: {
+  readonly name: string;
+  readonly label: string;
+  readonly from: readonly (string | readonly [value: string, text: string])[];
+}): JSX.Element {
+  const options = from.map((one) => (typeof one === "string" ? ([one, one] as const) : one));
+  return (
+    <select
+      value={queryOf(name)}
+      aria-label={label}
+      onChange={(event) => setQuery({ [name]: event.currentTarget.value })}
+    >
+      <option value="">{label}</option>
+      {options.map(([value, text]) => (
+        <option key={value} value={value}>
+          {text}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+/** Tabs; the chosen one is part of the address. */
+export function Tabs({
+  name,
+  tabs,
+}: {
+  readonly name: string;
+  readonly tabs: readonly (readonly [id: string, text: string])[];
+}): JSX.Element {
+  const chosen = queryOf(name) || tabs[0]?.[0];
+  return (
+    <nav class="tabs" aria-label="Parts">
+      {tabs.map(([id, text]) => (
+        <button
+          key={id}
+          type="button"
+          aria-current={id === chosen ? "true" : undefined}
+          onClick={() => setQuery({ [name]: id === tabs[0]?.[0] ? undefined : id })}
+        >
+          {text}
+        </button>
+      ))}
+    </nav>
+  );
+}
+
+/** A share of a whole, as a bar with its numbers. */
+export const Bar = ({
+  part,
+  whole,
+  label,
+}: {
+  readonly part: number;
+  readonly whole: number;
+  readonly label: string;
+}): JSX.Element => (
+  <span class="bar">
+    <meter min={0} max={Math.max(1, whole)} value={part} aria-label={label} />
+    {`${count(part)} of ${count(whole)}`}
+  </span>
+);
+
+/** A dialog in front of the page. */
+export function Dialog({
+  title,
+  onClose,
+  children,
+}: {
+  readonly title: string;
+  readonly onClose: () => void;
+  readonly children: ComponentChildren;
+}): JSX.Element {
+  const element = useRef<HTMLDialogElement>(null);
+  useEffect(() => element.current?.showModal(), []);
+  return (
+    <dialog ref={element} aria-label={title} onClose={onClose}>
+      <header>
+        <h2>{title}</h2>
+        <button type="button" class="plain" aria-label="Close" onClick={() => element.current?.close()}>
+          ✕
+        </button>
+      </header>
+      {children}
+    </dialog>
+  );
+}
+
+/** A value that may be secret: it is hidden until somebody asks for it. */
+export function Hidden({ children: text }: { readonly children: string }): JSX.Element {
+  const [isShown, show] = useState(false);
+  if (isShown) return <span class="mono">{text}</span>;
+  return (
+    <button type="button" class="plain" onClick={() => show(true)}>
+      show
+    </button>
+  );
+}

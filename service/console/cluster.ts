@@ -1,0 +1,19 @@
+// One Postgres cluster with what is in it.
+import { ask, askFor, type Asker } from "./ask.ts";
+
+/** A cluster, its databases, users, backups and queries; null for what cannot be asked yet. */
+export async function clusterView(asker: Asker, id: string) {
+  const org = asker.caller.slug;
+  const params = { org_slug: org, cluster_id: id };
+  return {
+    cluster: (await ask(asker, "postgres", "get", params)).data,
+    databases: (await askFor(ask(asker, "postgres", "listDatabases", params)))?.data ?? null,
+    users: (await askFor(ask(asker, "postgres", "listUsers", params)))?.data ?? null,
+    backups: (await askFor(ask(asker, "postgres", "listBackups", params)))?.data ?? null,
+    active: (await askFor(ask(asker, "postgres", "activeQueries", params)))?.data ?? null,
+    slow: (await askFor(ask(asker, "postgres", "slowQueries", params)))?.data ?? null,
+  };
+}
+
+/** What the page gets of a cluster. */
+export type ClusterView = Awaited<ReturnType<typeof clusterView>>;

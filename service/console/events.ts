@@ -1,0 +1,98 @@
+// The stream of changes, as server-sent events.
+import { Readable } from "node:stream";
+import type { FastifyReply } from "fastify";
+import { z } from "zod";
+import { refuse, Refusal } from "../refusal.ts";
+import { appOf, machineOf } from "../rules/find.ts";
+import { version } from "../version.ts";
+import type { Asker } from "./ask.ts";
+import type { Changes, Subject } from "./changes.ts";
+import type { Topic } from "./types.ts";
+
+// ASSUMED: at most this many pages are open at a time; one more is 503.
+const mostPages = 200;
+/** A connection on which nothing comes is noticed after this many milliseconds. */
+const aliveEvery = 15_000;
+/** Topics of one page. */
+const mostTopics = 10;
+
+/** The query of the stream. */
+export const eventsQuery = z.strictObject({ topics: z.string().max(2000) });
+
+/** The subject of a topic, if the caller may see it. */
+function subjectOf({ context, caller }: Asker, topic: string): Subject {
+  const [kind, rest] = [topic.split(":", 1)[0], topic.slice(topic.indexOf(":") + 1)];
+  if (topic === "org" || topic === "requests" || topic === "faults") return { is: topic };
+  if (kind === "app") return { is: "app", id: appOf({ context, caller, params: { app_name: rest } }).id };
+  if (kind === "machine") {
+    const [app, machine] = rest.split("/");
+    return { is: "object", id: machineOf({ context, caller, params: { app_name: app, machine_id: machine } }).id };
+  }
+  if (kind === "cluster") {
+    const found = context.store.get<{ org: number }>("SELECT org FROM clusters WHERE id = ?", rest);
+    if (found?.org !== caller.org || caller.app !== null) throw refuse(404, "cluster not found");
+    return { is: "object", id: rest };
+  }
+  throw refuse(
+    400,
+    `invalid topics, got ${JSON.stringify(topic.slice(0, 80))}, must be org, requests, faults, app:NAME, machine:APP/ID or cluster:ID`,
+  );
+}
+
+/** A running stream. */
+export interface Stream {
+  readonly asker: Asker;
+  readonly topics: string;
+  readonly changes: Changes;
+  /** Identifies this run of the service. */
+  readonly run: string;
+  /** Whether the session of the page is still valid. */
+  readonly isValid: () => boolean;
+  readonly closing: AbortSignal;
+}
+
+/** Sends the changes of the topics until the page is closed, or its session ends. */
+export function sendChanges(reply: FastifyReply, stream: Stream): FastifyReply {
+  const { asker, changes, run, isValid, closing } = stream;
+  const names = stream.topics.split(",").filter((one) => one !== "");
+  if (names.length > mostTopics)
+    throw refuse(400, `invalid topics, got ${names.length}, must be at most ${mostTopics}`);
+  const topics = new Map(names.map((name) => [name as Topic, subjectOf(asker, name)]));
+  if (changes.size >= mostPages)
+    throw new Refusal(503, { error: `too many pages are open, at most ${mostPages} may be` }, { "retry-after": "5" });
+  const out = new Readable({ read() {} });
+  let behind: Set<Topic> | undefined;
+  const send = (event: string, data: unknown): void => {
+    out.push(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
+  };
+  const tell = (changed: readonly Topic[]): void => {
+    if (!isValid()) return end();
+    // A page that does not read must not fill the memory.
+    if (out.readableLength > 65_536) return void (behind = new Set([...(behind ?? []), ...changed]));
+    send("changed", [...new Set([...(behind ?? []), ...changed])]);
+    behind = undefined;
+  };
+  const unwatch = changes.watch({ org: asker.caller.org, topics, tell });
+  const alive = setInterval(() => {
+    if (!isValid()) return end();
+    if (behind) tell([]);
+    else out.push(":\n\n");
+  }, aliveEvery);
+  const end = (): void => {
+    clearInterval(alive);
+    unwatch();
+    out.push(null);
+  };
+  closing.addEventListener("abort", end, { once: true });
+  reply.raw.once("close", () => {
+    closing.removeEventListener("abort", end);
+    end();
+  });
+  out.push("retry: 500\n");
+  send("hello", { run, version });
+  return reply
+    .type("text/event-stream; charset=utf-8")
+    .header("cache-control", "no-store")
+    .header("x-accel-buffering", "no")
+    .send(out);
+}

@@ -1,0 +1,108 @@
+// The page of the console and its files, as the build has written them.
+import { hash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { gzipSync } from "node:zlib";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { refuse } from "../refusal.ts";
+
+const types: Readonly<Record<string, string>> = {
+  js: "text/javascript; charset=utf-8",
+  css: "text/css; charset=utf-8",
+  svg: "image/svg+xml",
+};
+
+interface File {
+  readonly whole: Buffer;
+  readonly compressed: Buffer;
+  readonly tag: string;
+}
+
+/** Where the build writes them. The sources and the build are at different depths; `node main.ts` has no `__dirname`. */
+const folders =
+  typeof __dirname === "string"
+    ? [join(__dirname, "../../console"), join(__dirname, "../dist/console")]
+    : [join(dirname(process.argv[1] ?? ""), "dist/console")];
+
+/** The content of a file that the build wrote; undefined if there is none. */
+function built(name: string): Buffer | undefined {
+  for (const folder of folders)
+    try {
+      return readFileSync(join(folder, name));
+    } catch {
+      // It may be in the other one.
+    }
+  return undefined;
+}
+
+const files = new Map<string, File>();
+
+function fileFor(name: string): File | undefined {
+  const known = files.get(name);
+  if (known) return known;
+  const whole = /^[\w-]+\.(?:js|css|svg)$/.test(name) ? built(name) : undefined;
+  if (!whole) return undefined;
+  const file = { whole, compressed: gzipSync(whole, { level: 9 }), tag: `"${hash("sha256", whole).slice(0, 16)}"` };
+  files.set(name, file);
+  return file;
+}
+
+/** Nothing comes from another host, no script or style stands in the page, and no other page shows this one. */
+const policy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join("; ");
+
+const html = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>Machines Control Service</title>
+<link rel="icon" href="/console/assets/icon.svg" type="image/svg+xml">
+<link rel="stylesheet" href="/console/assets/app.css">
+<script type="module" src="/console/assets/app.js"></script>
+</head>
+<body><div id="app"></div><noscript>The console needs JavaScript. <a href="/docs">The operations</a> do not.</noscript></body>
+</html>
+`;
+
+/** Sends the page, whichever view its address names. */
+export const sendPage = (reply: FastifyReply): FastifyReply =>
+  reply
+    .type("text/html; charset=utf-8")
+    .header("content-security-policy", policy)
+    .header("referrer-policy", "no-referrer")
+    .header("x-content-type-options", "nosniff")
+    .header("cache-control", "no-cache")
+    .send(html);
+
+function sendFile(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const { file: name } = request.params as { file: string };
+  const file = fileFor(name);
+  if (!file) throw refuse(404, "no such file");
+  const isCompressed = /\bgzip\b/.test(String(request.headers["accept-encoding"] ?? ""));
+  reply
+    .type(types[name.split(".").at(-1) ?? ""] ?? "application/octet-stream")
+    .header("etag", file.tag)
+    .header("x-content-type-options", "nosniff")
+    .header("cache-control", "no-cache")
+    .header("vary", "accept-encoding");
+  if (request.headers["if-none-match"] === file.tag) return reply.status(304).send();
+  if (isCompressed) reply.header("content-encoding", "gzip");
+  return reply.send(isCompressed ? file.compressed : file.whole);
+}
+
+/** Adds the routes of the page. They need no session: what they show is the same for everyone. */
+export function addPage(app: FastifyInstance): void {
+  const open = { config: { open: true as const, unrecorded: true as const } };
+  for (const path of ["/console", "/console/*"]) app.get(path, open, (_request, reply) => sendPage(reply));
+  app.get("/console/assets/:file", open, sendFile);
+}

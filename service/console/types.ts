@@ -1,0 +1,170 @@
+// The answers of the console's own routes, as the page reads them. Everything else it gets is as in the contract.
+import type { MachineState } from "../states/machineStates.ts";
+
+/** A topic of changes: the organization, an App, a Machine, a cluster, the request log, or the faults. */
+export type Topic = "org" | `app:${string}` | `machine:${string}` | `cluster:${string}` | "requests" | "faults";
+
+/** Number of Machines by state. */
+export type States = Readonly<Partial<Record<MachineState, number>>>;
+
+/** Estimated cost per month. */
+export interface Cost {
+  readonly currency: string;
+  readonly machines: number;
+  readonly volumes: number;
+  readonly addresses: number;
+  readonly clusters: number;
+}
+
+/** An App in the overview. */
+export interface AppSummary {
+  readonly name: string;
+  readonly network: string;
+  readonly deleting: boolean;
+  /** Milliseconds since 1970. */
+  readonly created: number;
+  readonly machines: number;
+  readonly states: States;
+  /** Machines by the result of their checks, without those that pass. */
+  readonly critical: number;
+  readonly warning: number;
+  readonly regions: readonly string[];
+  readonly volumes: number;
+  readonly hostnames: number;
+  /** Estimated cost per month of Machines, volumes and addresses. */
+  readonly cost: number;
+}
+
+/** A region with the Machines of the organization and its capacity. */
+export interface RegionSummary {
+  readonly code: string;
+  readonly name: string;
+  readonly latitude: number;
+  readonly longitude: number;
+  /** Machines of the organization. */
+  readonly machines: number;
+  /** Machines of all organizations. */
+  readonly used: number;
+  readonly capacity: number;
+}
+
+/** A cluster in the overview. */
+export interface ClusterSummary {
+  readonly id: string;
+  readonly name: string;
+  readonly status: string;
+  readonly region: string;
+  readonly plan: string;
+  readonly diskGb: number;
+  readonly usedBytes: number | null;
+  readonly version: string;
+  readonly attachments: readonly string[];
+}
+
+/** The overview of an organization. */
+export interface Overview {
+  readonly organization: { readonly slug: string; readonly name: string };
+  readonly runtime: string;
+  readonly version: string;
+  readonly apps: readonly AppSummary[];
+  readonly regions: readonly RegionSummary[];
+  readonly clusters: readonly ClusterSummary[];
+  readonly cost: Cost;
+}
+
+/** Machines of an App with the same region, image and phase. */
+export interface Group {
+  readonly region: string;
+  readonly image: string;
+  readonly fleet: string | null;
+  readonly phase: string | null;
+  readonly states: States;
+  readonly cordoned: number;
+  readonly critical: number;
+}
+
+/** A request that changed a Machine of an App. */
+export interface Step extends LoggedRequest {
+  /** Id and name of the Machine; null for a create, whose path has none, and once the Machine is forgotten. */
+  readonly machine: { readonly id: string; readonly name: string } | null;
+}
+
+/** Part of an App that may be long: its first members, and how many there are. */
+export interface Some<T> {
+  readonly total: number;
+  readonly first: readonly T[];
+}
+
+/** A Machine in a list. */
+export interface MachineItem {
+  readonly id: string;
+  readonly name: string;
+  readonly region: string;
+  readonly state: MachineState;
+  readonly image: string;
+  readonly version: string;
+  readonly cordoned: boolean;
+  readonly checks: "passing" | "warning" | "critical" | null;
+  readonly fleet: string | null;
+  readonly size: string;
+  readonly updated: number;
+}
+
+/** A window of the Machines of an App. */
+export interface MachineWindow {
+  /** Number of Machines that the filters leave. */
+  readonly total: number;
+  readonly offset: number;
+  readonly rows: readonly MachineItem[];
+}
+
+/** A request that is held until a Machine reaches a state. */
+export interface HeldWait {
+  readonly wanted: string;
+  /** Milliseconds since 1970. */
+  readonly until: number;
+}
+
+/** An answered request. */
+export interface LoggedRequest {
+  readonly seq: number;
+  readonly at: number;
+  readonly id: string;
+  readonly operation: string | null;
+  readonly method: string;
+  readonly path: string;
+  /** Null when the connection was closed before the whole answer was sent. */
+  readonly status: number | null;
+  readonly ms: number | null;
+  readonly owner: string | null;
+  readonly urn: string | null;
+  readonly faults: readonly string[];
+}
+
+/** The request log after an entry. */
+export interface RequestLog {
+  readonly last: number;
+  readonly entries: readonly LoggedRequest[];
+}
+
+/** A fault that is switched on. */
+export interface ActiveFault {
+  readonly id: string;
+  /** Number of requests that it concerned. */
+  readonly seen: number;
+  readonly fault: Readonly<Record<string, unknown>>;
+  /** The latest requests that it hit. */
+  readonly hits: readonly LoggedRequest[];
+}
+
+/** The faults. Those of the browser's session may be changed only by the operator while the admin listener is on. */
+export interface FaultList {
+  readonly isOn: boolean;
+  readonly faults: readonly ActiveFault[];
+  readonly operations: readonly string[];
+}
+
+/** An answer that was expensive: the same question has a fresh one only after that many milliseconds. */
+export interface Fresh {
+  readonly freshIn?: number;
+}
