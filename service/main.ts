@@ -2,6 +2,7 @@
 // The machines-service command.
 import "./requireNode.ts";
 import { Command, Option } from "commander";
+import { addConsole } from "./commands/console.ts";
 import { addData } from "./commands/data.ts";
 import { fromEnvironment, tidyEnvironment } from "./commands/environment.ts";
 import { addList } from "./commands/list.ts";
@@ -42,6 +43,7 @@ async function main(): Promise<void> {
     .showHelpAfterError("(add --help for the options)")
     .configureOutput({ outputError: (text, write) => write(withListen(withNamesThatBegin(text, program))) });
   addStart(program);
+  addConsole(program);
   addList(program);
   addLogs(program);
   addTokens(program);

@@ -3,8 +3,11 @@ import { chmodSync, mkdirSync } from "node:fs";
 import { resolve } from "node:path";
 import type { FastifyBaseLogger, FastifyInstance } from "fastify";
 import { addRoutes, createServer, type LogStream, type Seen } from "./http/app.ts";
+import { senderOf } from "./http/authenticate.ts";
 import { Audit } from "./http/audit.ts";
 import { connectionLimits, mostHeld, type ConnectionLimits, type Tls } from "./http/connections.ts";
+import { addSessionRoutes } from "./console/sessionRoutes.ts";
+import { Sessions, type ConsoleMode } from "./console/sessions.ts";
 import { Faults } from "./faults/faults.ts";
 import { createIds, systemRandom, type RandomBytes } from "./ids.ts";
 import { MovableClock, systemClock, type Clock } from "./time/clock.ts";
@@ -72,6 +75,8 @@ export interface ServiceOptions {
   readonly log?: LogStream;
   /** Records every request from the start. Default: recording starts with an admin listener. */
   readonly audit?: boolean;
+  /** Whether there is a console at `/`, and whether it may also operate Machines. Default: `read`. */
+  readonly console?: ConsoleMode;
   /** Called after every answered request. */
   readonly onRequest?: (request: Seen) => void;
 }
@@ -92,6 +97,10 @@ export interface Service {
   readonly proxy: Proxy | undefined;
   /** Folder of the data; undefined in memory. */
   readonly folder: string | undefined;
+  /** Identifies this run of the service. */
+  readonly run: string;
+  /** A one-time code that opens the console, as in `/#code=…`, within five minutes. Throws if there is no console. */
+  consoleCode(): string;
   /** Ends held requests, gives the others three seconds to finish, and releases the data folder. */
   close(): Promise<void>;
 }
@@ -121,7 +130,19 @@ export function createService(options: ServiceOptions = {}): Service {
     const app = createServer({ log: options.log, requestId, tls: options.tls, limits });
     const waits = new Waits(clock, mostHeld(limits), () => store.unsettled);
     const mark = folder === undefined ? undefined : new Mark(store, storeFile(folder));
-    const context = createContext(store, folder, clock, random, delays, options, app.log, waits, mark, () => proxy, () => changes);
+    const context = createContext(
+      store,
+      folder,
+      clock,
+      random,
+      delays,
+      options,
+      app.log,
+      waits,
+      mark,
+      () => proxy,
+      () => changes,
+    );
     const { reach } = context.runtime;
     const proxy: Proxy | undefined = reach && new Proxy(context, reach, folder);
     const token = firstToken(store, folder, context.ids, clock.now());
@@ -131,9 +152,24 @@ export function createService(options: ServiceOptions = {}): Service {
     const rateLimits = new RateLimits(clock, options.rateLimits ?? "off");
     const metrics = new Metrics(context, { faults: () => faults.met, limited: () => rateLimits.limited });
     const strict = options.strict ?? false;
+    const tokens = new Tokens(store);
+    const mode = options.console ?? "read";
+    const now = (): number => clock.now();
+    const signing = {
+      vault: context.vault,
+      tokens,
+      clock: baseClock,
+      now,
+      random,
+      folder,
+      run: boot,
+      firstToken: token,
+    };
+    const sessions = mode === "off" ? undefined : new Sessions({ ...signing, mode });
     addRoutes(app, {
       context,
-      tokens: new Tokens(store),
+      tokens,
+      sessions,
       faults,
       rateLimits,
       audit,
@@ -142,13 +178,23 @@ export function createService(options: ServiceOptions = {}): Service {
       allowedHosts: allowHosts === "any" ? undefined : new Set(allowHosts.map((host) => host.toLowerCase())),
       seen: options.onRequest ?? (() => {}),
     });
-    addMetaRoutes(app, { context, metrics, folder, strict, closing: () => closing !== undefined, console: sendPage });
-    addLocalRoutes(app, context, proxy);
-    const changes: Changes = addConsole(app, {
-      ...{ context, audit, faults, proxy, run: boot },
-      mayFault: () => true,
-      isValid: () => true,
+    addMetaRoutes(app, {
+      context,
+      metrics,
+      folder,
+      strict,
+      closing: () => closing !== undefined,
+      console: sessions && sendPage,
     });
+    addLocalRoutes(app, context, proxy);
+    const changes: Changes | undefined =
+      sessions &&
+      addConsole(app, {
+        ...{ context, audit, faults, proxy, run: boot },
+        mayFault: ({ session }) => session?.isOperator === true && faults.isOpen,
+        isValid: (request) => senderOf({ context, tokens, sessions }, request) !== undefined,
+      });
+    if (sessions) addSessionRoutes(app, context, sessions, baseClock);
     context.timers.arm();
     volumes.keepAll(context);
     context.runtime.recover?.();
@@ -165,7 +211,14 @@ export function createService(options: ServiceOptions = {}): Service {
       mark?.close();
       lock?.release();
     };
-    return { app, token, faults, rateLimits, audit, context, proxy, folder, close: () => (closing ??= end()) };
+    const consoleCode = (): string => {
+      if (!sessions) throw new Error("the service has no console: its option `console` is off");
+      return sessions.code();
+    };
+    return {
+      ...{ app, token, faults, rateLimits, audit, context, proxy, folder, run: boot, consoleCode },
+      close: () => (closing ??= end()),
+    };
   } catch (error) {
     lock?.release();
     throw error;
@@ -195,7 +248,7 @@ function createContext(
   waits: Waits,
   mark: Mark | undefined,
   proxy: () => Proxy | undefined,
-  changes: () => Changes,
+  changes: () => Changes | undefined,
 ): Context {
   const lastEvent = store.get<{ id: string | null }>("SELECT max(id) AS id FROM events")?.id ?? undefined;
   const lastVersion =
@@ -306,7 +359,7 @@ function createContext(
       mark?.write();
       timers.arm();
       waits.wake(touched);
-      changes().committed(touched);
+      changes()?.committed(touched);
       proxy()?.changed(touched);
     },
   };

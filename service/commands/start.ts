@@ -1,6 +1,9 @@
 // The commands start, status and stop.
 import { closeSync } from "node:fs";
 import { Option, type Command } from "commander";
+import { consoleModes } from "../console/sessions.ts";
+import { consoleUrl } from "../local/console.ts";
+import { ownCommand } from "../ownCommand.ts";
 import { delayProfiles } from "../time/delays.ts";
 import { findRunning, startLocal, stopLocal } from "../local/daemon.ts";
 import { parseListen } from "../local/listen.ts";
@@ -28,14 +31,18 @@ interface Flags {
   readonly json?: true;
 }
 
-function printReady({ url, pid, data, runtime = "simulated", proxy, admin }: Running, json: boolean): void {
+function printReady(running: Running, json: boolean): void {
+  const { url, pid, data, runtime = "simulated", proxy, admin } = running;
   const docs = `${url}/docs`;
+  const page = consoleUrl(running);
   const others = { ...(proxy === undefined ? {} : { proxy }), ...(admin === undefined ? {} : { admin }) };
-  if (json) return printJson({ url, pid, data, runtime, ...others, docs });
+  if (json)
+    return printJson({ url, pid, data, runtime, ...others, docs, ...(page === undefined ? {} : { console: page }) });
   const listener = admin === undefined ? "" : `, admin listener ${admin}`;
   print(`machines-service is ready at ${url} (pid ${pid}, data ${data}, runtime ${runtime}${listener})`);
   if (proxy) print(`an App's service: http://<app>.localhost:${proxy.http}, https://<app>.localhost:${proxy.https}`);
   print(`every operation, with examples: ${docs}`);
+  if (page !== undefined) print(`console: ${page} (to sign in: ${ownCommand("console", data)})`);
 }
 
 async function start(_: StartFlags, command: Command): Promise<void> {
@@ -125,6 +132,10 @@ export function addStart(program: Command): void {
     new Option("--allow-host <names...>", "host names to accept in addition to localhost").argParser(names),
     new Option("--allow-remote", "serve plain HTTP at an address other computers can reach"),
     new Option("--admin <address>", "address of the admin listener, for tests; none when left out"),
+    new Option(
+      "--console <mode>",
+      "the console at /: off, only to read, or also to operate Machines (default: read)",
+    ).choices(consoleModes),
     new Option(
       "--otlp-endpoint <url>",
       "URL of an OpenTelemetry collector that gets the spans; none are recorded when left out",

@@ -204,6 +204,8 @@ export class Faults {
   #planned = 0;
   #met = 0;
   #changed = (): void => {};
+  /** Whether people may change them: an admin listener is on. */
+  isOpen = false;
 
   /** Calls back after a fault was planned or removed. */
   onChange(changed: () => void): void {

@@ -172,6 +172,7 @@ export async function startAdmin({ service, listen, token: given }: AdminOptions
 
   await app.listen({ host, port });
   if (host === "localhost") await listenOnLocalhost(app.server);
+  faults.isOpen = true;
   const file = folder === undefined ? undefined : adminTokenFile(folder);
   if (file !== undefined) writePrivately(file, `${token}\n`);
   const bound = app.server.address() as AddressInfo;
@@ -179,6 +180,7 @@ export async function startAdmin({ service, listen, token: given }: AdminOptions
     url: `http://${host.includes(":") ? `[${host}]` : host}:${bound.port}`,
     token,
     async close() {
+      faults.isOpen = false;
       if (file !== undefined) rmSync(file, { force: true });
       await app.close();
     },

@@ -15,7 +15,7 @@ import { below, inSpan, startSpan, traceIdOf, type Span } from "../../api/tracin
 import type { Audit } from "./audit.ts";
 import { connectionLimits, endWith, inSlices, limitedServer, type ConnectionLimits, type Tls } from "./connections.ts";
 import type { Fault, Faults, Moment } from "../faults/faults.ts";
-import { authenticate } from "./authenticate.ts";
+import { authenticate, mayRead, type Session, type SessionFinder } from "./authenticate.ts";
 import { injectAfter, injectBefore, type Outgoing, type FaultedRequest } from "../faults/faultInjection.ts";
 import { namesOf, readBody } from "../validation/bodyLimits.ts";
 import type { Metrics } from "./metrics.ts";
@@ -47,6 +47,8 @@ declare module "fastify" {
   interface FastifyRequest {
     /** Undefined until the token is checked. */
     caller: Caller;
+    /** The session of the console that sent it; null for every other client. */
+    session: Session | null;
     /** Whether a guarded request holds the lease of its Machine. */
     lease: LeaseStanding | null;
     /** Ids of the faults injected into it; null if there are none. */
@@ -80,6 +82,8 @@ export interface Seen {
 export interface AppOptions {
   readonly context: Context;
   readonly tokens: Tokens;
+  /** Undefined if the service has no console. */
+  readonly sessions: SessionFinder | undefined;
   readonly faults: Faults;
   readonly rateLimits: RateLimits;
   readonly audit: Audit;
@@ -157,6 +161,7 @@ export function createServer({ log, requestId, tls, limits = connectionLimits() 
 /** Adds the routes to a server. It can then listen, or answer `inject`. */
 export function addRoutes(app: FastifyInstance, options: AppOptions): void {
   app.decorateRequest("caller", null as unknown as Caller);
+  app.decorateRequest("session", null);
   app.decorateRequest("lease", null);
   app.decorateRequest("faults", null);
   app.decorateRequest("span", null);
@@ -342,9 +347,6 @@ async function withImages(
     return withImages({ runtime }, images, change);
   }
 }
-
-/** Operations that use POST but only read. */
-const mayRead: ReadonlySet<string> = new Set(["platform.placements"]);
 
 const json = "application/json; charset=utf-8";
 

@@ -3,7 +3,28 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { Refusal, refuse } from "../refusal.ts";
 import type { Clock } from "../time/clock.ts";
-import type { Tokens } from "../store/tokens.ts";
+import type { Bearer, Tokens } from "../store/tokens.ts";
+
+/** The session of a browser that uses the console. */
+export interface Session {
+  /** Whether it was opened with a code of this computer, not with a token. */
+  readonly isOperator: boolean;
+  /** Whether its token itself may only read. */
+  readonly isTokenReadOnly: boolean;
+  /** Milliseconds since 1970. */
+  readonly expiresAt: number;
+}
+
+/** A session, and the rights that it gives now. */
+export interface FoundSession {
+  readonly bearer: Bearer;
+  readonly session: Session;
+}
+
+/** Finds the session of the header `Cookie`; undefined if it has none that is valid. */
+export interface SessionFinder {
+  find(cookies: string): FoundSession | undefined;
+}
 
 const localNames = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
@@ -11,16 +32,21 @@ const localNames = new Set(["localhost", "127.0.0.1", "[::1]"]);
 export interface AuthenticateOptions {
   readonly context: { readonly clock: Clock };
   readonly tokens: Pick<Tokens, "find">;
+  /** Undefined if the service has no console. */
+  readonly sessions?: SessionFinder | undefined;
   readonly allowedHosts: ReadonlySet<string> | undefined;
 }
+
+/** Operations that use POST but only read. */
+export const mayRead: ReadonlySet<string> = new Set(["platform.placements"]);
 
 const nameOf = (host: string): string => host.replace(/:\d*$/, "").toLowerCase();
 
 /**
  * A foreign web page can make a browser send requests here, under a DNS name that it points at this computer. ASSUMED: a host
- * name other than this computer's, and a request from a page of another origin, are 403.
+ * name other than this computer's is 403.
  */
-function refuseForeign({ headers }: FastifyRequest, allowed: ReadonlySet<string>): void {
+function refuseForeignHost({ headers }: FastifyRequest, allowed: ReadonlySet<string>): void {
   const host = headers.host ?? "";
   if (!localNames.has(nameOf(host)) && !allowed.has(nameOf(host))) {
     throw refuse(
@@ -28,11 +54,54 @@ function refuseForeign({ headers }: FastifyRequest, allowed: ReadonlySet<string>
       `host ${JSON.stringify(host.slice(0, 80))} is not allowed; start the service with --allow-host to allow it`,
     );
   }
-  const { origin } = headers;
+}
+
+/** Refuses other pages. ASSUMED: a request that a page of another origin sends is 403. */
+export function refuseForeignPage({ headers }: FastifyRequest): void {
+  const { host = "", origin } = headers;
   const site = headers["sec-fetch-site"];
   const sameOrigin = origin === undefined || origin === `http://${host}` || origin === `https://${host}`;
   if (!sameOrigin || (site !== undefined && site !== "same-origin" && site !== "none"))
     throw refuse(403, "requests from other origins are not allowed");
+}
+
+/** ASSUMED: the console may operate Machines and destroy them; every other change needs a token. */
+const sessionOperations: ReadonlySet<string> = new Set([
+  "machines.start",
+  "machines.stop",
+  "machines.restart",
+  "machines.suspend",
+  "machines.cordon",
+  "machines.uncordon",
+  "machines.destroy",
+  "machines.exec",
+  "machines.signal",
+]);
+
+/**
+ * A browser adds the cookie to every request, whichever page sends it. So a change must come from a page of this service, and a
+ * session may only operate Machines.
+ */
+function limitSession(request: FastifyRequest, { readOnly }: Bearer): void {
+  refuseForeignPage(request);
+  const { method, headers, routeOptions } = request;
+  if (method === "GET") return;
+  if (headers.origin === undefined && headers["sec-fetch-site"] !== "same-origin")
+    throw refuse(403, "a change with the cookie of the console needs the header sec-fetch-site or origin of its page");
+  const { operation } = routeOptions.config;
+  if (!readOnly && operation !== undefined && !sessionOperations.has(operation) && !mayRead.has(operation))
+    throw refuse(403, `the console may not use ${operation}; send that request with a token`);
+}
+
+/** The sender of a request by its token, or else by its session; undefined if it has neither. */
+export function senderOf(
+  { context, tokens, sessions }: Pick<AuthenticateOptions, "context" | "tokens" | "sessions">,
+  { headers: { authorization, cookie } }: FastifyRequest,
+): { readonly bearer: Bearer; readonly session: Session | null } | undefined {
+  if (authorization === undefined && cookie !== undefined) return sessions?.find(cookie);
+  const token = /^bearer +(\S+)$/i.exec(authorization ?? "")?.[1];
+  const bearer = token === undefined ? undefined : tokens.find(token, context.clock.now());
+  return bearer && { bearer, session: null };
 }
 
 /**
@@ -47,17 +116,24 @@ function requireOneHost({ raw: { rawHeaders } }: FastifyRequest): void {
 }
 
 /** The hook that runs before every request. */
-export function authenticate({ context, tokens, allowedHosts }: AuthenticateOptions) {
+export function authenticate(options: AuthenticateOptions) {
+  const { allowedHosts } = options;
   return (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void => {
     reply.header("svc-request-id", request.id).header("fly-request-id", request.id);
     try {
       requireOneHost(request);
-      if (allowedHosts) refuseForeign(request, allowedHosts);
+      if (allowedHosts) {
+        refuseForeignHost(request, allowedHosts);
+        refuseForeignPage(request);
+      }
       if (request.routeOptions.config.open) return done();
-      const token = /^bearer +(\S+)$/i.exec(request.headers.authorization ?? "")?.[1];
-      const bearer = token === undefined ? undefined : tokens.find(token, context.clock.now());
-      if (!bearer) throw refuse(401, "Authenticate: token validation error");
-      request.caller = bearer;
+      const sender = senderOf(options, request);
+      if (!sender) throw refuse(401, "Authenticate: token validation error");
+      request.caller = sender.bearer;
+      if (sender.session) {
+        limitSession(request, sender.bearer);
+        request.session = sender.session;
+      }
       done();
     } catch (error) {
       done(error instanceof Error ? error : new Refusal(500, { error: "internal error" }));

@@ -1,5 +1,6 @@
 // Options of a service, and the same as arguments of `start`.
 import { resolve } from "node:path";
+import type { ConsoleMode } from "../console/sessions.ts";
 import { dataVariable, usualFolder } from "../ownCommand.ts";
 import type { DelayProfile } from "../time/delays.ts";
 import type { RateLimitProfile } from "../http/rateLimits.ts";
@@ -37,6 +38,8 @@ export interface LocalOptions {
   readonly allowRemote?: boolean;
   /** Address of the admin listener, `host:port`. Default: none. */
   readonly admin?: string;
+  /** Whether there is a console at `/`, and whether it may also operate Machines. Default: `read`. */
+  readonly console?: ConsoleMode;
   /** URL of an OpenTelemetry collector that gets the spans. Default: none are recorded. */
   readonly otlpEndpoint?: string;
 }
@@ -56,6 +59,7 @@ const flags: { readonly [K in keyof Required<LocalOptions>]: string } = {
   allowHosts: "--allow-host",
   allowRemote: "--allow-remote",
   admin: "--admin",
+  console: "--console",
   otlpEndpoint: "--otlp-endpoint",
 };
 

@@ -44,12 +44,14 @@ export async function serve(options: LocalOptions & { readonly listen: string })
     service.app.log.warn({ reason: message }, "spans could not be sent"),
   );
   const log = new Log(folder);
+  const consoleMode = options.console ?? "read";
   const service = createService({
     data: folder,
     log,
     delays: options.delays ?? "believable",
     rateLimits: options.rateLimits ?? "off",
     strict: options.strict ?? false,
+    console: consoleMode,
     ...(runtime ? { runtime } : {}),
     ...(options.regions === undefined ? {} : readRegions(options.regions)),
     ...(tls ? { tls } : {}),
@@ -92,7 +94,11 @@ export async function serve(options: LocalOptions & { readonly listen: string })
     ...(proxy ? { proxy } : {}),
     ...(admin ? { admin: admin.url } : {}),
   };
-  const running: Running = { ...who, ...(tls ? { certificate: tls.cert } : {}) };
+  const running: Running = {
+    ...who,
+    ...(consoleMode === "off" ? {} : { console: { mode: consoleMode, run: service.run } }),
+    ...(tls ? { certificate: tls.cert } : {}),
+  };
   writeRunning(folder, running);
   service.app.log.info(who, "ready");
   return running;

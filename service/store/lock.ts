@@ -6,6 +6,13 @@ import { DatabaseSync } from "node:sqlite";
 import { sqliteCode, StoreError } from "./database.ts";
 import { writePrivately } from "./privateFile.ts";
 
+/** The console of a running service. */
+export interface RunningConsole {
+  readonly mode: "read" | "write";
+  /** Identifies this run of the service, for which a code is made. */
+  readonly run: string;
+}
+
 /** The running service of a data folder, as in `service.json`. */
 export interface Running {
   readonly url: string;
@@ -17,6 +24,8 @@ export interface Running {
   readonly proxy?: { readonly http: number; readonly https: number };
   /** URL of its admin listener, if it has one. */
   readonly admin?: string;
+  /** What is needed to open its console; undefined without one. */
+  readonly console?: RunningConsole;
   /** Its certificate in PEM; only with HTTPS. */
   readonly certificate?: string;
 }

@@ -104,10 +104,17 @@ interface TokenRow extends Omit<Bearer, "id" | "readOnly"> {
 // Another process may revoke a token, so a cached token is looked up again this often.
 const rememberedMs = 1000;
 
+interface Known {
+  readonly bearer: Bearer;
+  readonly at: number;
+}
+
 /** Looks up tokens. Known ones are cached for a moment, because every request needs its token. */
 export class Tokens {
   readonly #store: Store;
-  readonly #known = new Map<string, { readonly bearer: Bearer; readonly at: number }>();
+  readonly #known = new Map<string, Known>();
+  /** By id: apart from the others, because an id is no secret. */
+  readonly #knownById = new Map<string, Known>();
 
   constructor(store: Store) {
     this.#store = store;
@@ -116,14 +123,30 @@ export class Tokens {
   /** The bearer of a token, unless it is unknown or has expired. */
   find(token: string, now: number): Bearer | undefined {
     // The key is the token itself: hashing it for every request would take longer than finding its App.
-    const known = this.#known.get(token);
+    return this.#cached(this.#known, token, now, () => this.#look(hashOf(token)));
+  }
+
+  /** The bearer of the token with an id, unless there is none or it has expired. */
+  findById(id: string, now: number): Bearer | undefined {
+    return this.#cached(this.#knownById, id, now, () => {
+      const found = this.#store.get<{ hash: string }>(
+        "SELECT hash FROM tokens WHERE hash >= ? AND hash < ?",
+        id,
+        `${id}g`,
+      );
+      return found && this.#look(found.hash);
+    });
+  }
+
+  #cached(all: Map<string, Known>, key: string, now: number, look: () => Bearer | undefined): Bearer | undefined {
+    const known = all.get(key);
     let bearer = known && now - known.at < rememberedMs && now >= known.at ? known.bearer : undefined;
     if (!bearer) {
-      this.#known.delete(token);
-      bearer = this.#look(hashOf(token));
+      all.delete(key);
+      bearer = look();
       if (!bearer) return undefined;
-      if (this.#known.size >= 1000) this.#known.clear();
-      this.#known.set(token, { bearer, at: now });
+      if (all.size >= 1000) all.clear();
+      all.set(key, { bearer, at: now });
     }
     return bearer.expiresAt === null || bearer.expiresAt > now ? bearer : undefined;
   }

@@ -35,13 +35,13 @@ test("start, status, token, logs, stop", async () => {
   });
   const started = await start(data);
   const ready =
-    /^machines-service is ready at (http:\/\/127\.0\.0\.1:\d+) \(pid (\d+), data .+, runtime simulated\)\nevery operation, with examples: (\S+)\n$/;
+    /^machines-service is ready at (http:\/\/127\.0\.0\.1:\d+) \(pid (\d+), data .+, runtime simulated\)\nevery operation, with examples: (\S+)\nconsole: \S+ \(to sign in: .+\)\n$/;
   const [, url = "", pid, docs = ""] = ready.exec(started.out) ?? [];
   expect((await fetch(docs)).headers.get("content-type")).toBe("text/html; charset=utf-8");
   expect(isAlive(Number(pid))).toBe(true);
   expect(await command(["status", "--json", "--data", data])).toMatchObject({
     code: 0,
-    out: `${JSON.stringify({ url, pid: Number(pid), data, runtime: "simulated", docs })}\n`,
+    out: `${JSON.stringify({ url, pid: Number(pid), data, runtime: "simulated", docs, console: `${url}/` })}\n`,
   });
   expect((await start(data)).out).toBe(started.out);
 

@@ -32,6 +32,7 @@ const everyOption = {
   allowHosts: ["one", "two"],
   allowRemote: true,
   admin: "127.0.0.1:0",
+  console: "write",
   otlpEndpoint: "http://127.0.0.1:1",
 } as const satisfies Required<LocalOptions>;
 
@@ -50,12 +51,13 @@ test("in the foreground it prints its address, logs to stderr, and exits with 0 
   const data = folder();
   const { url, pid, token, end } = await foreground(data);
   expect((await caller(url, token)("GET", "/platform/regions")).status).toBe(200);
+  const printed = { url, pid, data, runtime: "simulated", docs: `${url}/docs`, console: `${url}/` };
   expect(await command(["status", "--json", "--data", data])).toMatchObject({
-    out: `${JSON.stringify({ url, pid, data, runtime: "simulated", docs: `${url}/docs` })}\n`,
+    out: `${JSON.stringify(printed)}\n`,
   });
   process.kill(pid, "SIGINT");
   const { code, out, err } = await end;
-  expect([code, JSON.parse(out)]).toEqual([0, { url, pid, data, runtime: "simulated", docs: `${url}/docs` }]);
+  expect([code, JSON.parse(out)]).toEqual([0, printed]);
   expect(err.split("\n").map((line) => /"msg":"(\w+)"/.exec(line)?.[1])).toEqual(
     expect.arrayContaining(["ready", "request", "closing"]),
   );

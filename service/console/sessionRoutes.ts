@@ -1,0 +1,97 @@
+// The routes that open, show and end the session of a browser.
+import type { FastifyInstance, FastifyRequest } from "fastify";
+import type { Context } from "../context.ts";
+import { refuseForeignPage } from "../http/authenticate.ts";
+import { Refusal, refuse } from "../refusal.ts";
+import type { Clock } from "../time/clock.ts";
+import { LockOut } from "./lockOut.ts";
+import type { Credential, Sessions } from "./sessions.ts";
+
+/** The session of a request, as `GET /console/session` answers it. */
+export interface SessionView {
+  /** Slug of the organization. */
+  readonly organization: string;
+  /** The App that the token is restricted to; null for the whole organization. */
+  readonly app: string | null;
+  /** Owner of the leases that the token takes. */
+  readonly owner: string;
+  /** Whether the token itself may only read. */
+  readonly readOnly: boolean;
+  /** Whether the session was opened with a code of this computer, not with a token. */
+  readonly isOperator: boolean;
+  /** Whether the session may operate Machines. */
+  readonly canWrite: boolean;
+  /** Name of what runs the Machines. */
+  readonly runtime: string;
+  /** Milliseconds since 1970; null for a token that never expires. */
+  readonly expiresAt: number | null;
+}
+
+const kindOf = (value: unknown): string =>
+  value === undefined ? "nothing" : value === null ? "null" : Array.isArray(value) ? "a list" : `a ${typeof value}`;
+
+/** The code or the token in a body. An error never quotes a value: it may be a secret. */
+function credentialOf(body: unknown): Credential {
+  const shape = 'must be {"code": "…"} or {"token": "…"}';
+  if (typeof body !== "object" || body === null || Array.isArray(body))
+    throw refuse(400, `invalid body, got ${kindOf(body)}, ${shape}`);
+  const [[name, value] = ["", undefined], ...others] = Object.entries(body);
+  if ((name !== "code" && name !== "token") || others.length > 0)
+    throw refuse(400, `invalid body, got an object with other properties, ${shape}`);
+  if (typeof value !== "string") throw refuse(400, `invalid ${name}, got ${kindOf(value)}, must be a string`);
+  return name === "code" ? { code: value } : { token: value };
+}
+
+const isSecure = ({ protocol }: FastifyRequest): boolean => protocol === "https";
+
+function viewOf({ store, runtime }: Context, { caller, session }: FastifyRequest): SessionView {
+  const { slug, owner, app, readOnly, expiresAt } = caller;
+  const name = store.get<{ name: string }>("SELECT name FROM apps WHERE id = ?", app)?.name ?? null;
+  return {
+    organization: slug,
+    app: name,
+    owner,
+    readOnly: session?.isTokenReadOnly ?? readOnly,
+    isOperator: session?.isOperator ?? false,
+    canWrite: !readOnly,
+    runtime: runtime.name,
+    expiresAt: session ? Math.min(session.expiresAt, expiresAt ?? Infinity) : expiresAt,
+  };
+}
+
+/** Adds the routes. The clock is that of the computer. */
+export function addSessionRoutes(app: FastifyInstance, context: Context, sessions: Sessions, clock: Clock): void {
+  const lockOut = new LockOut();
+  const open = { config: { open: true as const } };
+
+  app.post("/console/session", open, (request, reply) => {
+    // Another page must not replace the session of a browser with one of its own.
+    refuseForeignPage(request);
+    const credential = credentialOf(request.body);
+    const wait = lockOut.waitFor(request.ip, clock.now());
+    if (wait > 0) {
+      const seconds = Math.ceil(wait / 1000);
+      const error = `too many failed attempts to sign in; try again in ${seconds} s`;
+      throw new Refusal(429, { error }, { "retry-after": String(seconds) });
+    }
+    try {
+      reply.header("set-cookie", sessions.open(credential, isSecure(request)));
+    } catch (error) {
+      lockOut.failed(request.ip, clock.now());
+      throw error;
+    }
+    return reply.status(204).send();
+  });
+
+  app.get("/console/session", (request, reply) =>
+    reply.header("cache-control", "no-store").send(viewOf(context, request)),
+  );
+
+  app.delete("/console/session", open, (request, reply) => {
+    refuseForeignPage(request);
+    return reply
+      .header("set-cookie", sessions.end(isSecure(request)))
+      .status(204)
+      .send();
+  });
+}

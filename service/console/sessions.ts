@@ -1,0 +1,112 @@
+// Sessions of the console. The browser has a signed cookie instead of a token. The service keeps no list of sessions, so they
+// outlive its restart. Each request looks the token up again, so a session ends with its token.
+import type { FoundSession, SessionFinder } from "../http/authenticate.ts";
+import type { RandomBytes } from "../ids.ts";
+import { ownCommand } from "../ownCommand.ts";
+import { refuse } from "../refusal.ts";
+import type { Tokens } from "../store/tokens.ts";
+import type { Vault } from "../store/vault.ts";
+import type { Clock } from "../time/clock.ts";
+import { Codes, isSame, makeCode } from "./codes.ts";
+
+/** What the console may do: nothing, only read, or also operate Machines. */
+export const consoleModes = ["off", "read", "write"] as const;
+
+/** What the console may do. */
+export type ConsoleMode = (typeof consoleModes)[number];
+
+/** The secret that opens a session. */
+export type Credential = { readonly code: string } | { readonly token: string };
+
+// ASSUMED: a session of the console lasts for 12 hours, a working day.
+const lifetimeMs = 12 * 3600_000;
+
+/** Dependencies of the sessions. */
+export interface SessionOptions {
+  readonly vault: Vault;
+  readonly tokens: Tokens;
+  /** The clock that commands and browsers share; that of the service may have been moved. */
+  readonly clock: Clock;
+  /** The time by which tokens expire, in milliseconds since 1970. */
+  readonly now: () => number;
+  readonly random: RandomBytes;
+  /** Folder of the data; undefined in memory. */
+  readonly folder: string | undefined;
+  /** Identifies this run of the service. */
+  readonly run: string;
+  readonly mode: Exclude<ConsoleMode, "off">;
+  /** The first token of organization `personal`, whose rights a code gives. */
+  readonly firstToken: string;
+}
+
+/** Opens sessions and finds them by their cookies. */
+export class Sessions implements SessionFinder {
+  readonly #options: SessionOptions;
+  readonly #codes: Codes;
+  #name: string | undefined;
+
+  constructor(options: SessionOptions) {
+    this.#options = options;
+    this.#codes = new Codes(options.vault, options.run);
+  }
+
+  /** Name of the cookie. Browsers share cookies between the ports of a host, so each data folder has its own. */
+  get #cookie(): string {
+    const { vault, folder = "" } = this.#options;
+    return (this.#name ??= `machines_console_${vault.digest("console cookie name", folder).slice(0, 8)}`);
+  }
+
+  /** A one-time code for this run of the service. */
+  code(): string {
+    const { vault, run, random, clock } = this.#options;
+    return makeCode(vault, run, random, clock.now());
+  }
+
+  /** The cookie of a new session, as a header sets it. Refuses a code or a token that is not valid. */
+  open(credential: Credential, isSecure: boolean): string {
+    const { tokens, clock, now, firstToken, folder } = this.#options;
+    const isOperator = "code" in credential;
+    if (isOperator && !this.#codes.take(credential.code, clock.now())) {
+      const command = folder === undefined ? "machines-service console" : ownCommand("console", folder);
+      const why = "the code is wrong, was used, has expired, or is from before a restart of the service";
+      throw refuse(401, `${why}; get another with \`${command}\``);
+    }
+    const bearer = tokens.find(isOperator ? firstToken : credential.token, now());
+    if (!bearer && isOperator)
+      throw refuse(401, "the first token of organization personal was revoked; restart the service to get another");
+    if (!bearer) throw refuse(401, "the token is wrong, was revoked, or has expired");
+    const claims = [bearer.id, isOperator ? "operator" : "user", String(clock.now() + lifetimeMs)];
+    return this.#header([...claims, this.#sign(claims)].join("."), lifetimeMs / 1000, isSecure);
+  }
+
+  /** The header that removes the cookie. */
+  end(isSecure: boolean): string {
+    return this.#header("", 0, isSecure);
+  }
+
+  /** The session of a request's cookies, unless it or its token has expired or was revoked. */
+  find(cookies: string): FoundSession | undefined {
+    const { tokens, clock, now, mode } = this.#options;
+    const name = `${this.#cookie}=`;
+    const value = cookies.split(/; */).find((one) => one.startsWith(name));
+    if (value === undefined) return undefined;
+    const [id = "", role = "", expiry = "", signature = ""] = value.slice(name.length).split(".");
+    if (!isSame(signature, this.#sign([id, role, expiry]))) return undefined;
+    const expiresAt = Number(expiry);
+    const token = expiresAt > clock.now() ? tokens.findById(id, now()) : undefined;
+    if (!token) return undefined;
+    return {
+      bearer: { ...token, readOnly: token.readOnly || mode === "read" },
+      session: { isOperator: role === "operator", isTokenReadOnly: token.readOnly, expiresAt },
+    };
+  }
+
+  #sign(claims: readonly string[]): string {
+    return this.#options.vault.digest("console session", [this.#cookie, ...claims].join("\0"));
+  }
+
+  #header(value: string, maxAge: number, isSecure: boolean): string {
+    const attributes = `Path=/; Max-Age=${maxAge}; HttpOnly; SameSite=Strict${isSecure ? "; Secure" : ""}`;
+    return `${this.#cookie}=${value}; ${attributes}`;
+  }
+}

@@ -1,0 +1,24 @@
+// The address of the console of a running service.
+import { makeCode } from "../console/codes.ts";
+import { systemRandom } from "../ids.ts";
+import type { Running } from "../store/lock.ts";
+import { openVault } from "../store/vault.ts";
+
+/** The address of a service's console; undefined without one. A service at every address is opened at this computer's. */
+export function consoleUrl({ url, console: opened }: Pick<Running, "url" | "console">): string | undefined {
+  if (!opened) return undefined;
+  const page = new URL(url);
+  if (page.hostname === "0.0.0.0") page.hostname = "127.0.0.1";
+  if (page.hostname === "[::]") page.hostname = "[::1]";
+  return page.href;
+}
+
+/** The same with a one-time code, which signs a browser in. The service is not asked. */
+export function consoleLink(running: Running): string | undefined {
+  const page = consoleUrl(running);
+  if (page === undefined || !running.console) return undefined;
+  const random = systemRandom();
+  const code = makeCode(openVault(running.data, random, true), running.console.run, random, Date.now());
+  // Browsers do not send the part after `#` with a request, so no log has it.
+  return `${page}#code=${code}`;
+}
