@@ -83,7 +83,7 @@ export function addSessionRoutes(app: FastifyInstance, context: Context, session
     return reply.status(204).send();
   });
 
-  app.get("/console/session", (request, reply) =>
+  app.get("/console/session", { config: { unrecorded: true } }, (request, reply) =>
     reply.header("cache-control", "no-store").send(viewOf(context, request)),
   );
 
