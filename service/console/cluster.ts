@@ -3,8 +3,7 @@ import { ask, askFor, type Asker } from "./ask.ts";
 
 /** A cluster, its databases, users, backups and queries; null for what cannot be asked yet. */
 export async function clusterView(asker: Asker, id: string) {
-  const org = asker.caller.slug;
-  const params = { org_slug: org, cluster_id: id };
+  const params = { postgres_cluster_id: id };
   return {
     cluster: (await ask(asker, "postgres", "get", params)).data,
     databases: (await askFor(ask(asker, "postgres", "listDatabases", params)))?.data ?? null,

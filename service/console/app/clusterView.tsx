@@ -98,7 +98,7 @@ export function ClusterPage({ id }: { readonly id: string }): JSX.Element {
                     <Time at={backup.finished_at} />
                   </td>
                   <td>
-                    <AsCode type="PostgresBackup" id={`${id}/${backup.id}`} />
+                    <AsCode type="PostgresBackup" id={`${id}/backup/${backup.id}`} />
                   </td>
                 </tr>
               ))}

@@ -31,24 +31,30 @@ export function Terminal({
 
 const prompt = "\x1b[1m$\x1b[0m ";
 
-/** The style sheet of the terminal is part of the page; the page's policy forbids those that a script writes as text. */
-function styled(document: Document): Document {
-  return new Proxy(document, {
-    get(target, name) {
-      const value: unknown = Reflect.get(target, name, target);
-      if (name !== "createElement") return typeof value === "function" ? (value.bind(target) as unknown) : value;
-      return (tag: string) => (tag === "style" ? sheetElement(target) : target.createElement(tag));
-    },
-  });
+/**
+ * Runs a function of the terminal, which writes its style sheets as text. The policy of the page forbids such elements, but not
+ * style sheets that a script makes, so it gets those.
+ */
+function withSheets(run: () => void): void {
+  const create = document.createElement.bind(document);
+  document.createElement = ((tag: string) =>
+    tag === "style" ? sheetElement(create("span")) : create(tag)) as typeof create;
+  try {
+    run();
+  } finally {
+    document.createElement = create;
+  }
 }
 
-/** An element whose text becomes a style sheet of the document. */
-function sheetElement(document: Document): HTMLElement {
-  const element = document.createElement("span");
-  element.hidden = true;
+/** Makes an element act as a style element. */
+function sheetElement(element: HTMLElement): HTMLElement {
   const sheet = new CSSStyleSheet();
   document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet];
-  Object.defineProperty(element, "textContent", { set: (text: string) => sheet.replaceSync(text) });
+  element.hidden = true;
+  Object.defineProperties(element, {
+    sheet: { value: sheet },
+    textContent: { set: (text: string) => sheet.replaceSync(text) },
+  });
   return element;
 }
 
@@ -58,11 +64,10 @@ function open(place: HTMLElement, app: string, id: string): () => void {
     cursorBlink: false,
     fontSize: 13,
     screenReaderMode: true,
-    documentOverride: styled(document),
   });
   const fit = new FitAddon();
   screen.loadAddon(fit);
-  screen.open(place);
+  withSheets(() => screen.open(place));
   fit.fit();
   const resized = new ResizeObserver(() => fit.fit());
   resized.observe(place);
