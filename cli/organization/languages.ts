@@ -2,6 +2,7 @@
 import { version } from "../version.ts";
 import type { ToWrite } from "./files.ts";
 import { go } from "./languages/go.ts";
+import { formatted } from "./languages/gofmt.ts";
 import { python } from "./languages/python.ts";
 import { yaml } from "./languages/yaml.ts";
 import { npmPackage, typescript } from "./languages/typescript.ts";
@@ -86,7 +87,7 @@ export const languages = {
   go: {
     runtime: "go",
     main: "main.go",
-    program: go,
+    program: (program) => formatted(go(program)),
     install: "go mod tidy",
     project: (name) => [
       { name: "Pulumi.yaml", text: `name: ${name}\nruntime: go\n` },

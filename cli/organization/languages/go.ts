@@ -1,10 +1,10 @@
 // The program in Go.
-import { execFileSync } from "node:child_process";
 import { adviceOf, commented, remarksOf } from "../comments.ts";
 import { spaced } from "../layout.ts";
 import { camelCase } from "../names.ts";
 import type { Declaration, Entry, Expression, Loop, Program } from "../program.ts";
 import { Variables } from "../variables.ts";
+import { indented } from "./goIndent.ts";
 import { enums, properties } from "./goTypes.ts";
 
 const reserved =
@@ -12,7 +12,7 @@ const reserved =
     " ",
   );
 
-/** The text of `main.go`. */
+/** The text of `main.go`, indented; Go's own formatter (gofmt.ts) also aligns it. */
 export function go(program: Program): string {
   const variables = new Variables(program, { spell: camelCase, reserved });
   const writer = new Writer(variables);
@@ -35,19 +35,9 @@ export function go(program: Program): string {
     ...(hasSettings ? ['"github.com/pulumi/pulumi/sdk/v3/go/pulumi/config"'] : []),
   ];
   const body = [advice, head, ...sections, remarks, "return nil"].filter((part) => part !== undefined).join("\n\n");
-  return formatted(
+  return indented(
     `package main\n\nimport (\n${imports.join("\n")}\n)\n\nfunc main() {\npulumi.Run(func(ctx *pulumi.Context) error {\n${body}\n})\n}\n`,
   );
-}
-
-/** The text as Go's own formatter writes it. Who has no Go gets it unformatted, and cannot run it either. */
-function formatted(source: string): string {
-  try {
-    return execFileSync("gofmt", { input: source, encoding: "utf8", stdio: "pipe", maxBuffer: 2 ** 28 });
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return source;
-    throw error;
-  }
 }
 
 /** Escapes of JSON mean the same in Go. */
