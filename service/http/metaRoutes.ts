@@ -9,6 +9,7 @@ import type { Metrics } from "./metrics.ts";
 import { refuse } from "../refusal.ts";
 import { openapi } from "../openapi/openapi.ts";
 import { ownCommand } from "../ownCommand.ts";
+import { addressOf, isHere } from "../requestAddress.ts";
 import type { Context } from "../context.ts";
 
 /** Dependencies of these routes. */
@@ -69,14 +70,6 @@ function wantsHtml({ headers: { accept = "" } }: FastifyRequest): boolean {
   const weight = weightOf("text/html", accept);
   return weight > 0 && weight >= weightOf("application/json", accept);
 }
-
-/** The address that a client used. A name that no host has is not repeated. */
-function addressOf({ protocol, headers: { host = "" } }: FastifyRequest): string {
-  return `${protocol}://${/^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d+)?$/i.test(host) ? host : "localhost"}`;
-}
-
-/** Whether a client is on this computer, where it can run commands on the data. Others need not know the folder. */
-const isHere = ({ ip }: FastifyRequest): boolean => /^(?:::ffff:)?127\.|^::1$/.test(ip);
 
 /** Adds the routes. The description and the page are built on their first request. */
 export function addMetaRoutes(app: FastifyInstance, options: MetaRoutes): void {

@@ -19,7 +19,7 @@ export const layers = {
     ["main"],
   ],
   service: [
-    ["refusal", "ids", "ownCommand", "requireNode", "version"],
+    ["refusal", "ids", "ownCommand", "requestAddress", "requireNode", "version"],
     ["states", "crypto"],
     ["store"],
     ["time"],
@@ -29,6 +29,7 @@ export const layers = {
     ["rules", "proxy"],
     ["faults", "validation"],
     ["openapi"],
+    ["console"],
     ["http"],
     ["console"],
     ["service"],

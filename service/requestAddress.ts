@@ -1,0 +1,10 @@
+// Facts about the client of a request, for commands that it can copy.
+import type { FastifyRequest } from "fastify";
+
+/** The address that a client used. A name that no host has is not repeated. */
+export function addressOf({ protocol, headers: { host = "" } }: FastifyRequest): string {
+  return `${protocol}://${/^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d+)?$/i.test(host) ? host : "localhost"}`;
+}
+
+/** Whether a client is on this computer, where it can run commands on the data. Others need not know the folder. */
+export const isHere = ({ ip }: FastifyRequest): boolean => /^(?:::ffff:)?127\.|^::1$/.test(ip);
