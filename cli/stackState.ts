@@ -50,6 +50,12 @@ export interface StackState {
   readonly isDynamic: boolean;
 }
 
+/** The state of a stack that holds nothing. */
+export const emptyState: StackState = {
+  ...{ stack: undefined, project: undefined },
+  ...{ resources: [], providers: [], isDynamic: false },
+};
+
 const signature = "4dabf18193072939515e22adb298388d";
 
 /** Whether a value of an export is a secret, which only the stack's own key decrypts. */

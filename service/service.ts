@@ -8,6 +8,7 @@ import { Audit } from "./http/audit.ts";
 import { connectionLimits, mostHeld, type ConnectionLimits, type Tls } from "./http/connections.ts";
 import { addSessionRoutes } from "./console/sessionRoutes.ts";
 import { Sessions, type ConsoleMode } from "./console/sessions.ts";
+import { addCodeRoutes } from "./console/codeRoutes.ts";
 import { Faults } from "./faults/faults.ts";
 import { createIds, systemRandom, type RandomBytes } from "./ids.ts";
 import { MovableClock, systemClock, type Clock } from "./time/clock.ts";
@@ -195,6 +196,7 @@ export function createService(options: ServiceOptions = {}): Service {
         isValid: (request) => senderOf({ context, tokens, sessions }, request) !== undefined,
       });
     if (sessions) addSessionRoutes(app, context, sessions, baseClock);
+    if (sessions) addCodeRoutes(app, context, folder);
     context.timers.arm();
     volumes.keepAll(context);
     context.runtime.recover?.();

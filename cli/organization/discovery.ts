@@ -2,7 +2,7 @@
 import type { Api } from "../../provider/client/api.ts";
 import { MachinesError, messageOf } from "../../provider/client/errors.ts";
 import { fewAtATime } from "../../provider/client/fewAtATime.ts";
-import { processJournal } from "../../provider/core/journal.ts";
+import { processJournal, type Journal } from "../../provider/core/journal.ts";
 import { read } from "../../provider/core/lifecycle.ts";
 import type { Values } from "../../provider/core/resource.ts";
 import { Run } from "../../provider/core/run.ts";
@@ -11,7 +11,6 @@ import { compare } from "../orphans/compare.ts";
 import { provenancesOf } from "../orphans/provenance.ts";
 import { heldKeys, keysOf, secretsHeld } from "../stateIds.ts";
 import type { StackState, StateResource } from "../stackState.ts";
-import type { TerraformState } from "./terraform.ts";
 
 /** An object that a program can declare. */
 export interface Found {
@@ -37,19 +36,20 @@ export interface Discovery {
 export interface Wanted {
   readonly apps: readonly string[];
   readonly hasSnapshots: boolean;
-  /** What Terraform manages, if only that is wanted. */
-  readonly terraform?: TerraformState | undefined;
+  /** The creates that were started on this computer; by default those of its user. */
+  readonly journal?: Journal;
 }
 
 /** Reads everything. @throws MachinesError if an App that the user named does not exist, or a list cannot be read */
 export async function discover(
   api: Api,
   state: StackState,
-  { apps, hasSnapshots, terraform }: Wanted,
+  { apps, hasSnapshots, journal }: Wanted,
   warn: (message: string) => void,
 ): Promise<Discovery> {
   const around = { state, besides: [], others: [] };
-  const origins = provenancesOf(api.config.endpoint, [], around, processJournal(warn));
+  const openJournal = () => journal ?? processJournal(warn);
+  const origins = provenancesOf(api.config.endpoint, [], around, openJournal());
   const known = { own: [], held: [], others: [], origins };
   const compared = await compare(api, known, { apps, isAll: apps.length === 0, hasSnapshots, only: [] });
   // A program without a part that could not be read would look complete.
@@ -66,7 +66,7 @@ export async function discover(
         : keysOf(held.type, held.id).map((key) => [`${held.type} ${key}`, held] as const),
     ),
   );
-  const run = new Run(() => processJournal(warn));
+  const run = new Run(openJournal);
   const caller = { api, run, progress: () => undefined, warn };
   const [found, remarks, warnings]: [Found[], string[], string[]] = [[], [], []];
   const setElsewhere = heldKeys(state.resources).get("Secret");
@@ -87,31 +87,18 @@ export async function discover(
     try {
       const seen = await read(resource, id, undefined, caller);
       if (seen) found.push({ key, type, id, name: nameOf(name, seen.inputs), inputs: seen.inputs, held });
-      if (seen && held === undefined && object.createdBy === "pulumi")
-        warnings.push(`${key} was created for a resource of another stack. Two stacks must not own one object.`);
+      if (seen && held === undefined && object.createdBy === "pulumi") warnings.push(ofAnotherStack(key));
     } catch (error) {
       remarks.push(`${key}: it cannot be read (${messageOf(error)}).`);
     }
   });
   const byKey = (a: Found, b: Found): number => (a.key < b.key ? -1 : 1);
-  const all = { found: found.sort(byKey), remarks: [...remarks.sort(), ...compared.notes], warnings: warnings.sort() };
-  if (terraform !== undefined) return managedByTerraform(all, terraform);
-  return { ...all, remarks: [...all.remarks, ...leftOut(apps, hasSnapshots)] };
+  return { found: found.sort(byKey), remarks: [...remarks.sort(), ...compared.notes], warnings: warnings.sort() };
 }
 
-/** Only what Terraform manages, under the names that it has there. */
-function managedByTerraform(all: Discovery, { names, remarks }: TerraformState): Discovery {
-  const found = all.found.flatMap((one) => {
-    const terraformName = names.get(one.key);
-    return terraformName === undefined ? [] : [{ ...one, terraformName }];
-  });
-  const keys = new Set(all.found.map(({ key }) => key));
-  const others = all.found.flatMap(({ key }) => (names.has(key) ? [] : [`${key}: Terraform does not manage it.`]));
-  const missing = [...names.keys()]
-    .filter((key) => !keys.has(key))
-    .map((key) => `${key}: the service does not have it.`);
-  return { ...all, found, remarks: [...remarks, ...missing, ...others, ...all.remarks] };
-}
+/** The warning about an object that has the tags of a resource. */
+export const ofAnotherStack = (key: string): string =>
+  `${key} was created for a resource of another stack. Two stacks must not own one object.`;
 
 /** The resource that may set a secret: the state holds encrypted which ones it sets. */
 const sealedSetter = ({ resources }: StackState, id: string): string | undefined =>
@@ -123,7 +110,8 @@ function heldProblem(held: StateResource | undefined): string | undefined {
   return held?.provider === undefined ? undefined : `${held.urn} with a provider of its own has it.`;
 }
 
-const nameOf = (listed: string | undefined, inputs: Values): string | undefined => {
+/** The name of an object: the one of its list, else the one among its inputs; undefined if it has only an id. */
+export const nameOf = (listed: string | undefined, inputs: Values): string | undefined => {
   if (listed !== undefined) return listed;
   const { name, hostname, username, type } = inputs;
   return [name, username, hostname, type].find((one) => typeof one === "string");
@@ -133,15 +121,3 @@ const whyNot = (type: string): string =>
   type === "Hostname"
     ? "a hostname without a certificate is no resource; delete it, or add an AcmeCertificate."
     : `a ${type} cannot be imported (${resources[type]?.noImport ?? "no resource has it"}).`;
-
-function leftOut(apps: readonly string[], hasSnapshots: boolean): readonly string[] {
-  return [
-    ...(apps.length > 0
-      ? ["Postgres clusters and other Apps: --app limits the program to the Apps that it names."]
-      : []),
-    ...(hasSnapshots
-      ? []
-      : ["Snapshots of volumes and backups of clusters: the service creates most of them; --snapshots includes them."]),
-    "Deploy tokens: the service does not list them.",
-  ];
-}

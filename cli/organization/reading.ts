@@ -5,7 +5,7 @@ import { readConfig, type Config } from "../../provider/client/config.ts";
 import { MachinesError } from "../../provider/client/errors.ts";
 import { configuredOrganizationProblem } from "../../provider/core/organization.ts";
 import { exportStack, listStacks, stackConfig } from "../pulumi.ts";
-import { readState, type StackState } from "../stackState.ts";
+import { emptyState, readState, type StackState } from "../stackState.ts";
 import { discover, type Discovery } from "./discovery.ts";
 import { languageOf } from "./folder.ts";
 import type { LanguageName } from "./languages.ts";
@@ -33,8 +33,6 @@ export interface Project {
 /** Milliseconds that reading the organization may take. */
 const longestLook = 1_800_000;
 
-const nothing: StackState = { stack: undefined, project: undefined, resources: [], providers: [], isDynamic: false };
-
 /** The project in this folder, with the state of its stack, if there are any. */
 export async function projectHere(stack: string | undefined): Promise<Project> {
   const exists = existsSync("Pulumi.yaml");
@@ -42,7 +40,7 @@ export async function projectHere(stack: string | undefined): Promise<Project> {
   if (!exists && stack !== undefined)
     throw new MachinesError("invalid-input", `--stack ${stack}: there is no Pulumi project in ${process.cwd()}`);
   if (!exists || (stack === undefined && !(await listStacks()).some(({ isSelected }) => isSelected)))
-    return { exists, language, state: nothing, config: new Map() };
+    return { exists, language, state: emptyState, config: new Map() };
   const state = readState(await exportStack(stack), "the output of `pulumi stack export`");
   return { exists, language, state, config: await stackConfig(stack) };
 }
@@ -66,8 +64,12 @@ export async function readOrganization(
     if (problem !== undefined) throw new MachinesError("invalid-input", `--org ${config.organization}: ${problem}`);
     const at = api.clock.now() + longestLook;
     const apps = app ?? (terraform?.hasClusters ? [] : terraform?.apps) ?? [];
-    const wanted = { apps, hasSnapshots: snapshots === true || terraform !== undefined, terraform };
-    const discovery = await discover(api.within({ at, allowed: "30m" }), project.state, wanted, warn);
+    const hasSnapshots = snapshots === true || terraform !== undefined;
+    const all = await discover(api.within({ at, allowed: "30m" }), project.state, { apps, hasSnapshots }, warn);
+    const discovery =
+      terraform === undefined
+        ? { ...all, remarks: [...all.remarks, ...leftOut(apps, hasSnapshots)] }
+        : managedByTerraform(all, terraform);
     if (discovery.found.length === 0)
       throw new MachinesError(
         "invalid-input",
@@ -77,4 +79,31 @@ export async function readOrganization(
   } finally {
     await api.close();
   }
+}
+
+/** Only what Terraform manages, under the names that it has there. */
+function managedByTerraform(all: Discovery, { names, remarks }: TerraformState): Discovery {
+  const found = all.found.flatMap((one) => {
+    const terraformName = names.get(one.key);
+    return terraformName === undefined ? [] : [{ ...one, terraformName }];
+  });
+  const keys = new Set(all.found.map(({ key }) => key));
+  const others = all.found.flatMap(({ key }) => (names.has(key) ? [] : [`${key}: Terraform does not manage it.`]));
+  const missing = [...names.keys()]
+    .filter((key) => !keys.has(key))
+    .map((key) => `${key}: the service does not have it.`);
+  return { ...all, found, remarks: [...remarks, ...missing, ...others, ...all.remarks] };
+}
+
+/** What was not looked for. */
+function leftOut(apps: readonly string[], hasSnapshots: boolean): readonly string[] {
+  return [
+    ...(apps.length > 0
+      ? ["Postgres clusters and other Apps: --app limits the program to the Apps that it names."]
+      : []),
+    ...(hasSnapshots
+      ? []
+      : ["Snapshots of volumes and backups of clusters: the service creates most of them; --snapshots includes them."]),
+    "Deploy tokens: the service does not list them.",
+  ];
 }

@@ -25,6 +25,11 @@ function typesWhere(applies: (resource: Resource) => boolean): readonly ListedTy
   return listed.filter(({ resource }) => applies(resource)).map(({ as }) => as);
 }
 
+/** Every type whose objects a program can adopt, by name. */
+export const importableTypes: ReadonlyMap<string, ListedType> = new Map(
+  listed.flatMap(({ as }) => (as.isImportable ? [[as.type, as] as const] : [])),
+);
+
 const typeNamed = (type: string): ListedType => {
   const [found] = typesWhere(({ name }) => name === type);
   if (!found) throw new Error(`there is no listed type ${type}`);

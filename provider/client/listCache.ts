@@ -31,6 +31,13 @@ const fromList = async <T extends { id: string }>(
   id: string,
 ): Promise<T | undefined> => (await orUndefined(ask))?.find((item) => item.id === id);
 
+/** Reads Machines and volumes of an App by requests of their own. For one of them, a list of a large App would be too much. */
+export function readOneByOne({ session, clock }: Api, appName: string): void {
+  const now = clock.now();
+  for (const kind of ["machines", "volumes"])
+    session.lists.set(`${kind}/${appName}`, { asked: now, served: now, list: Promise.resolve([]) });
+}
+
 /** The App's Machines; concurrent calls share one list. */
 export const listMachines = (api: Api, appName: string): Promise<readonly Machine[]> =>
   listed(api, `machines/${appName}`, () => api.machines.list({ appName }));

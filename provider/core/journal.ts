@@ -121,6 +121,17 @@ export function openJournal(
   };
 }
 
+/** The journal of a process that only reads: it is empty, keeps nothing, and is not on the disk. */
+export const emptyJournal: Journal = {
+  find: () => undefined,
+  write: () => Promise.resolve(),
+  openIn: () => [],
+  excludeKeys: () => undefined,
+  settle: () => undefined,
+  delivered: () => [],
+  forget: () => undefined,
+};
+
 let ofProcess: Journal | undefined;
 
 /** The journal of this process. It is read from the disk at the first call. `warn` gets the reason when that fails. */

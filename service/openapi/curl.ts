@@ -1,9 +1,23 @@
-// Commands that send the requests of operations, for the page with the operations.
+// Commands that send requests, for the page with the operations and for the console.
 import { parameterExamples, requestExamples, smallestRequests } from "./examples.ts";
 import { quoted } from "../ownCommand.ts";
 import type { DescribedOperation } from "./types.ts";
 
+const nextLine = " \\\n  ";
+
 const exampleOf = (name: string): string => encodeURIComponent(parameterExamples[name] ?? name);
+
+const authorization = (token: string): string => `-H "Authorization: Bearer ${token}"`;
+
+/**
+ * The command that shows an object.
+ * @param path of the request, encoded
+ * @param tokenCommand prints the access token; without it, the variable `$TOKEN` of the shell has it
+ */
+export const curlOfObject = (address: string, path: string, tokenCommand: string | undefined): string =>
+  [`curl ${quoted(address + path)}`, authorization(tokenCommand === undefined ? "$TOKEN" : `$(${tokenCommand})`)].join(
+    nextLine,
+  );
 
 /** The command for an operation: its address, and a small body if one is required. `$TOKEN` stands for the access token. */
 export function curlOf(address: string, path: string, method: string, operation: DescribedOperation): string {
@@ -16,10 +30,10 @@ export function curlOf(address: string, path: string, method: string, operation:
   const url = `${address}${named}${query.length > 0 ? `?${query.join("&")}` : ""}`;
   const body = requestBody?.required ? (smallestRequests[operationId] ?? requestExamples[operationId]) : undefined;
   const options = [
-    ...(security?.length === 0 ? [] : ['-H "Authorization: Bearer $TOKEN"']),
+    ...(security?.length === 0 ? [] : [authorization("$TOKEN")]),
     ...required.filter((parameter) => parameter.in === "header").map(({ name }) => `-H "${name}: $NONCE"`),
     ...(body === undefined ? [] : ["-H 'Content-Type: application/json'", `-d ${quoted(JSON.stringify(body))}`]),
   ];
   const verb = method === "get" ? "" : `-X ${method.toUpperCase()} `;
-  return [`curl ${verb}${quoted(url)}`, ...options].join(" \\\n  ");
+  return [`curl ${verb}${quoted(url)}`, ...options].join(nextLine);
 }
