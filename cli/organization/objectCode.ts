@@ -1,4 +1,5 @@
 // One object of a service, or an App with all in it, as a program and as the command that imports it.
+import { setImmediate } from "node:timers/promises";
 import type { Api } from "../../provider/client/api.ts";
 import { orUndefined } from "../../provider/client/existence.ts";
 import { readOneByOne } from "../../provider/client/listCache.ts";
@@ -19,13 +20,14 @@ import { python } from "./languages/python.ts";
 import { typescript } from "./languages/typescript.ts";
 import { yaml } from "./languages/yaml.ts";
 import { importsOf, namesOf, programOf } from "./model.ts";
+import type { Program } from "./program.ts";
 
 /** An object as code, without the request that shows it. */
 type Code = Omit<ObjectCode, "path">;
 
 // ASSUMED: the program of an App with more Machines and volumes is not copied from a page. Reading them all would keep the
 // service busy, so only the command does that.
-const mostInApp = 1000;
+const mostInApp = 500;
 
 /** Pulumi would print a program of its own. */
 const withoutProgram = "--generate-code=false";
@@ -81,14 +83,19 @@ const leftOut: readonly string[] = [
   "Deploy tokens: the service does not list them.",
 ];
 
-function codeOf(discovery: Discovery, importCommand: string): Code {
+async function codeOf(discovery: Discovery, importCommand: string): Promise<Code> {
   const program = programOf(discovery);
+  // A large program takes a while. Other requests are served between the languages.
+  const written = async (write: (one: Program) => string): Promise<string> => {
+    await setImmediate();
+    return write(program);
+  };
   return {
     programs: {
-      typescript: typescript(program, "plugin"),
-      python: python(program),
-      go: go(program),
-      yaml: yaml(program),
+      typescript: await written((one) => typescript(one, "plugin")),
+      python: await written(python),
+      go: await written(go),
+      yaml: await written(yaml),
     },
     settings: program.settings.flatMap(({ key, isSecret }) => (isSecret ? [`pulumi config set --secret ${key}`] : [])),
     importCommand,

@@ -292,12 +292,12 @@ describe("an App with all in it", () => {
     expect(JSON.stringify(code)).not.toContain("hush-hush");
   });
 
-  test("with more than 1000 Machines and volumes is left to the command, and its fleets are too", async () => {
+  test("with more than 500 Machines and volumes is left to the command, and its fleets are too", async () => {
     const service = await started();
     await makeApp(service, "large");
     const metadata = { "pulumi-fleet": "crew", "pulumi-fleet-region": "ams", "pulumi-fleet-phase": "serving" };
     await makeMachine(service, "large", { name: "crew-ams-1", region: "ams", config: { image, metadata } });
-    for (let begun = 0; begun < 1000; begun += 50)
+    for (let begun = 0; begun < 500; begun += 50)
       await Promise.all(Array.from({ length: 50 }, () => makeVolume(service, "large", "ams")));
     service.requests.length = 0;
     const none = { typescript: null, python: null, go: null, yaml: null };
@@ -305,7 +305,7 @@ describe("an App with all in it", () => {
       ...none,
       import: "npx pulumi-machines import --app large --out large",
       remarks: [
-        "App large has more than 1000 Machines and volumes, so this page writes no program. Run: npx pulumi-machines import --app large",
+        "App large has more than 500 Machines and volumes, so this page writes no program. Run: npx pulumi-machines import --app large",
       ],
     });
     expect(await codeOf(service, "Fleet", "large/crew")).toMatchObject({
