@@ -41,7 +41,7 @@ export default defineConfig({
         test: {
           name: "unit",
           include: ["test/**/*.test.ts"],
-          exclude: ["test/{e2e,upgrade,runtime}/**", "test/plugin/standalone.test.ts"],
+          exclude: ["test/{e2e,upgrade,runtime,console}/**", "test/plugin/standalone.test.ts"],
           maxWorkers,
           setupFiles: ["test/support/newRun.ts"],
           // What a file imports is loaded once for all of them, which saves a third of the time.
@@ -100,6 +100,20 @@ export default defineConfig({
               },
             },
           ]),
+      {
+        // The console in a browser, which is found or installed for the run.
+        test: {
+          name: "console",
+          include: ["test/console/**/*.test.ts"],
+          globalSetup: ["test/console/globalSetup.ts"],
+          setupFiles: ["test/support/newRun.ts"],
+          maxWorkers: 2,
+          isolate: false,
+          testTimeout: wholeTest,
+          hookTimeout: wholeTest,
+          expect: { poll: { timeout: hang } },
+        },
+      },
       {
         // Real containers, on an engine that is found or started for the run. The specification tests run on them too: with
         // another client, which has the Docker runtime.

@@ -1,9 +1,8 @@
 // The generator of `pulumi-machines import`, for objects that the console shows. It is a bundle of its own, because the code of
 // the provider is above the service, and most services never show a program.
-import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
-import { dirname, join } from "node:path";
 import { refuse } from "../refusal.ts";
+import { builtFile } from "./built.ts";
 
 /** A read of the interface, in the name of the user of the console. */
 export interface Read {
@@ -58,18 +57,14 @@ export interface CodeBundle {
   codeOf(query: CodeQuery): Promise<ObjectCode>;
 }
 
-/** The bundle beside the code of this package: the folder of the code is `service/`, or `dist/service/` when built. */
+/** The bundle. */
 function bundleFile(): string {
-  // When run from its sources there is no __filename, but then this process is the command, which is in that folder.
-  const own = typeof __filename === "string" ? join(dirname(__filename), "..") : dirname(process.argv[1] ?? "");
-  const files = ["dist/console/code.js", "../console/code.js"].map((file) => join(own, file));
-  const found = files.find((file) => existsSync(file));
-  if (found === undefined)
-    throw refuse(
-      500,
-      "dist/console/code.js is missing: install the package machines-service again, or run `npm run build` in a clone",
-    );
-  return found;
+  const found = builtFile("code.js");
+  if (found !== undefined) return found;
+  throw refuse(
+    500,
+    "dist/console/code.js is missing: install the package machines-service again, or run `npm run build` in a clone",
+  );
 }
 
 let loaded: CodeBundle | undefined;

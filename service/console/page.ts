@@ -1,10 +1,11 @@
 // The page of the console and its files, as the build has written them.
 import { hash } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { refuse } from "../refusal.ts";
+import { builtFile } from "./built.ts";
 
 const types: Readonly<Record<string, string>> = {
   js: "text/javascript; charset=utf-8",
@@ -18,30 +19,14 @@ interface File {
   readonly tag: string;
 }
 
-/** Where the build writes them. The sources and the build are at different depths; `node main.ts` has no `__dirname`. */
-const folders =
-  typeof __dirname === "string"
-    ? [join(__dirname, "../../console"), join(__dirname, "../dist/console")]
-    : [join(dirname(process.argv[1] ?? ""), "dist/console")];
-
-/** The content of a file that the build wrote; undefined if there is none. */
-function built(name: string): Buffer | undefined {
-  for (const folder of folders)
-    try {
-      return readFileSync(join(folder, name));
-    } catch {
-      // It may be in the other one.
-    }
-  return undefined;
-}
-
 const files = new Map<string, File>();
 
 function fileFor(name: string): File | undefined {
   const known = files.get(name);
   if (known) return known;
-  const whole = /^[\w-]+\.(?:js|css|svg)$/.test(name) ? built(name) : undefined;
-  if (!whole) return undefined;
+  const path = /^[\w-]+\.(?:js|css|svg)$/.test(name) ? builtFile(join("page", name)) : undefined;
+  if (path === undefined) return undefined;
+  const whole = readFileSync(path);
   const file = { whole, compressed: gzipSync(whole, { level: 9 }), tag: `"${hash("sha256", whole).slice(0, 16)}"` };
   files.set(name, file);
   return file;

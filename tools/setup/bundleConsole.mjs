@@ -4,10 +4,10 @@ import path from "node:path";
 import { rolldown } from "rolldown";
 import { inRoot } from "../lib/paths.mjs";
 
-/** Writes service/dist/console. The terminal and the chart are files of their own, loaded when they are first shown. */
+/** Writes service/dist/console/page. The terminal and the chart are files of their own, loaded when they are first shown. */
 export async function bundleConsole() {
   const source = inRoot("service/console/app");
-  const dist = inRoot("service/dist/console");
+  const dist = inRoot("service/dist/console/page");
   fs.rmSync(dist, { recursive: true, force: true });
   const made = await rolldown({
     input: { app: path.join(source, "main.tsx") },

@@ -7,7 +7,7 @@ import { AsCode } from "./code.tsx";
 import { useLive } from "./live.ts";
 import { Logs } from "./logs.tsx";
 import { MachineTable } from "./machineTable.tsx";
-import { Empty, Id, Problem, Section, State, StateCounts, Table, Tabs, Time } from "./parts.tsx";
+import { Empty, Id, NoView, Problem, Section, State, StateCounts, Table, Tabs, Time } from "./parts.tsx";
 import { Asker, Status } from "./requestTable.tsx";
 import { clock, count, some } from "./words.ts";
 
@@ -16,7 +16,7 @@ export function AppPage({ name }: { readonly name: string }): JSX.Element {
   const at = `/console/api/apps/${encodeURIComponent(name)}`;
   const { data, error } = useLive<View>(at, [`app:${name}`]);
   const groups = useLive<{ readonly groups: readonly Group[] } & Fresh>(`${at}/groups`, [`app:${name}`]).data?.groups;
-  if (!data) return error ? <Problem error={error} /> : <p class="faint">Reading …</p>;
+  if (!data) return <NoView name={name} error={error} />;
   const { app, urls } = data;
   const regions = [...new Set(groups?.map(({ region }) => region))].sort();
   const view = queryOf("view") || "machines";

@@ -4,13 +4,13 @@ import type { ClusterView as View } from "../cluster.ts";
 import { to } from "./address.ts";
 import { AsCode } from "./code.tsx";
 import { useLive } from "./live.ts";
-import { Empty, Facts, Id, Problem, Section, State, Table, Time } from "./parts.tsx";
+import { Empty, Facts, Id, NoView, Problem, Section, State, Table, Time } from "./parts.tsx";
 import { bytes, count } from "./words.ts";
 
 /** The view of a cluster. */
 export function ClusterPage({ id }: { readonly id: string }): JSX.Element {
   const { data, error } = useLive<View>(`/console/api/clusters/${encodeURIComponent(id)}`, [`cluster:${id}`]);
-  if (!data) return error ? <Problem error={error} /> : <p class="faint">Reading …</p>;
+  if (!data) return <NoView name={id} error={error} />;
   const { cluster, databases, users, backups, active, slow } = data;
   const completed = backups?.filter(({ status }) => status === "completed") ?? [];
   return (

@@ -5,10 +5,12 @@ import { useLive } from "./live.ts";
 import { Code, Dialog, Problem } from "./parts.tsx";
 
 interface ObjectCode {
-  readonly typescript: string;
-  readonly python: string;
-  readonly go: string;
-  readonly yaml: string;
+  readonly typescript: string | null;
+  readonly python: string | null;
+  readonly go: string | null;
+  readonly yaml: string | null;
+  /** Commands that set what the program and the import need. */
+  readonly settings: string;
   readonly import: string;
   readonly curl: string;
   readonly remarks: readonly string[];
@@ -61,7 +63,10 @@ function CodeDialog({
   const [form, choose] = useState(last);
   const query = new URLSearchParams({ type, id, ...(isWhole ? { whole: "true" } : {}) });
   const { data, error } = useLive<ObjectCode>(`/console/api/code?${query}`, []);
-  const shown = forms.filter(([name]) => data === undefined || data[name] !== "");
+  const shown = forms.filter(([name]) => data === undefined || data[name] !== null);
+  // An object without a program still has a request that reads it.
+  const chosen = shown.some(([name]) => name === form) ? form : "curl";
+  const isProgram = chosen !== "import" && chosen !== "curl";
   return (
     <Dialog title={`${type} ${id}`} onClose={onClose}>
       <nav class="tabs" aria-label="Languages">
@@ -69,7 +74,7 @@ function CodeDialog({
           <button
             key={name}
             type="button"
-            aria-current={name === form ? "true" : undefined}
+            aria-current={name === chosen ? "true" : undefined}
             onClick={() => {
               last = name;
               choose(name);
@@ -80,7 +85,19 @@ function CodeDialog({
         ))}
       </nav>
       {error && <Problem error={error} />}
-      {data ? <Code label={`${type} as ${form}`}>{data[form]}</Code> : !error && <p class="faint">Reading …</p>}
+      {data ? (
+        <>
+          <Code label={`${type} as ${chosen}`}>{data[chosen] ?? ""}</Code>
+          {isProgram && data.settings !== "" && (
+            <>
+              <p>Set these before the first preview:</p>
+              <Code label="configuration of the stack">{data.settings}</Code>
+            </>
+          )}
+        </>
+      ) : (
+        !error && <p class="faint">Reading …</p>
+      )}
       {data?.remarks.map((remark) => (
         <p key={remark} class="note">
           {remark}

@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { FaultList } from "../types.ts";
 import { Failure, send, useLive } from "./live.ts";
-import { Code, Empty, Problem, Section } from "./parts.tsx";
+import { Code, Empty, NoView, Problem, Section } from "./parts.tsx";
 import { RequestTable } from "./requestTable.tsx";
 import { some } from "./words.ts";
 
@@ -19,8 +19,7 @@ const presets: readonly (readonly [name: string, fault: Readonly<Record<string, 
 /** The view of the faults. */
 export function FaultsPage(): JSX.Element {
   const { data, error } = useLive<FaultList>("/console/api/faults", ["faults"]);
-  if (error) return <Problem error={error} />;
-  if (!data) return <p class="faint">Reading …</p>;
+  if (!data) return <NoView name="Faults" error={error} />;
   return (
     <main>
       <h1>Faults</h1>

@@ -7,7 +7,7 @@ import { Actions } from "./actions.tsx";
 import { AsCode } from "./code.tsx";
 import { useLive, who } from "./live.ts";
 import { Logs } from "./logs.tsx";
-import { Empty, Facts, Id, Problem, Section, State, Table, Tabs, Time } from "./parts.tsx";
+import { Empty, Facts, Id, NoView, Problem, Section, State, Table, Tabs, Time } from "./parts.tsx";
 import { Versions } from "./versions.tsx";
 import { bytes, clock, count } from "./words.ts";
 
@@ -18,7 +18,7 @@ const Terminal = lazy(() => import("./terminal.tsx").then(({ Terminal }) => Term
 export function MachinePage({ app, id }: { readonly app: string; readonly id: string }): JSX.Element {
   const at = `/console/api/apps/${encodeURIComponent(app)}/machines/${encodeURIComponent(id)}`;
   const { data, error } = useLive<View>(at, [`machine:${app}/${id}`]);
-  if (!data) return error ? <Problem error={error} /> : <p class="faint">Reading …</p>;
+  if (!data) return <NoView name={id} error={error} />;
   const { machine, lease, waits, volumes, canLog } = data;
   const name = machine.name ?? id;
   const state = machine.state ?? "unknown";

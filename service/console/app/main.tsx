@@ -24,6 +24,7 @@ function View(): JSX.Element {
     return <MachinePage key={other} app={one} id={other} />;
   return (
     <main>
+      <h1>Nothing here</h1>
       <Empty>
         There is no such page. <a href={to.overview}>The overview</a> has all.
       </Empty>

@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import type { Fresh, Overview } from "../types.ts";
 import { queryOf, to } from "./address.ts";
 import { useLive, who } from "./live.ts";
-import { Bar, Code, Empty, Filter, Problem, Section, State, StateCounts, Table, Time } from "./parts.tsx";
+import { Bar, Code, Empty, Filter, NoView, Problem, Section, State, StateCounts, Table, Time } from "./parts.tsx";
 import { AsCode } from "./code.tsx";
 import { bytes, count, money, some } from "./words.ts";
 
@@ -12,7 +12,7 @@ const add = (numbers: readonly number[]): number => numbers.reduce((sum, one) =>
 /** The overview. */
 export function OverviewView(): JSX.Element {
   const { data, error } = useLive<Overview & Fresh>("/console/api/overview", ["org"]);
-  if (!data) return error ? <Problem error={error} /> : <p class="faint">Reading …</p>;
+  if (!data) return <NoView name={"Overview"} error={error} />;
   const { apps, clusters, regions, cost } = data;
   const wanted = queryOf("q").toLowerCase();
   const shown = apps.filter(({ name }) => name.toLowerCase().includes(wanted));

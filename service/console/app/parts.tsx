@@ -116,6 +116,20 @@ export const Empty = ({ children }: { readonly children: ComponentChildren }): J
   <p class="empty">{children}</p>
 );
 
+/** A view that cannot be shown, with the reason. */
+export const NoView = ({
+  name,
+  error,
+}: {
+  readonly name: string;
+  readonly error: Failure | undefined;
+}): JSX.Element => (
+  <main>
+    <h1>{name}</h1>
+    {error ? <Problem error={error} /> : <p class="faint">Reading …</p>}
+  </main>
+);
+
 /** Why something cannot be shown. */
 export const Problem = ({ error }: { readonly error: Failure }): JSX.Element => (
   <p class="problem" role="alert">
@@ -135,15 +149,19 @@ export function Table({
   readonly children: ComponentChildren;
 }): JSX.Element {
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label={label}>
+    <div class="scroll" tabIndex={0} role="group" aria-label={label}>
       <table>
         <thead>
           <tr>
-            {columns.map((column) => (
-              <th key={column} scope="col" class={column.endsWith("#") ? "number" : ""}>
-                {column.replace("#", "")}
-              </th>
-            ))}
+            {columns.map((column) =>
+              column === "" ? (
+                <td key={column} />
+              ) : (
+                <th key={column} scope="col" class={column.endsWith("#") ? "number" : ""}>
+                  {column.replace("#", "")}
+                </th>
+              ),
+            )}
           </tr>
         </thead>
         <tbody>{children}</tbody>

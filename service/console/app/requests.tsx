@@ -5,7 +5,7 @@ import type { LoggedRequest, RequestLog } from "../types.ts";
 import { queryOf } from "./address.ts";
 import { Chart } from "./chart.tsx";
 import { send, useLive } from "./live.ts";
-import { Choice, Empty, Filter, Problem } from "./parts.tsx";
+import { Choice, Empty, Filter, NoView, Problem } from "./parts.tsx";
 import { RequestTable } from "./requestTable.tsx";
 import { count } from "./words.ts";
 
@@ -33,8 +33,7 @@ export function RequestsPage(): JSX.Element {
     if (tick.data.last < last.current) return void setAll([...tick.data.entries]); // the service was started again
     void send<RequestLog>("GET", `/console/api/requests?after=${last.current}`).then(add, () => {});
   }, [tick.data]);
-  if (error) return <Problem error={error} />;
-  if (!data) return <p class="faint">Reading …</p>;
+  if (!data) return <NoView name="Requests" error={error} />;
   const [text, method, status, asker] = ["text", "method", "status", "by"].map((name) => queryOf(name).toLowerCase());
   const shown = all.filter(
     (one) =>

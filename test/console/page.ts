@@ -1,0 +1,101 @@
+// The console in a browser, with a service in the test's own process. Every test ends with the same questions: did the page stay
+// within its policy, and did it ask nobody but the service?
+import axe from "axe-core";
+import { chromium, type Browser, type BrowserContextOptions, type Page } from "playwright-core";
+import { expect, inject } from "vitest";
+import type { ServiceOptions } from "../../service/index.ts";
+import { caller } from "../service/client.ts";
+import { afterThisTest } from "../support/leftovers.ts";
+import { hang } from "../support/patience.mts";
+import { startService, type TestService } from "../support/startService.ts";
+
+/** Whether there is a browser. */
+export const hasBrowser = inject("browser") !== undefined;
+
+let browser: Promise<Browser> | undefined;
+
+/** Pages that a tool works in, with styles that the policy forbids. */
+const inspected = new WeakSet<Page>();
+
+/** How the browser is, and how the service is started. */
+interface Options {
+  readonly service?: ServiceOptions;
+  readonly browser?: BrowserContextOptions;
+}
+
+/** A service, and requests to it with its token. */
+export async function withService(options: ServiceOptions = {}) {
+  const service = await startService(options);
+  afterThisTest(() => service.close());
+  return { ...service, call: caller(service.url, service.token) };
+}
+
+/** A page that is signed in with a one-time code. */
+export async function withConsole({ service: options = {}, browser: more = {} }: Options = {}) {
+  const service = await withService(options);
+  const page = await openPage(service, more);
+  await signIn(page, service);
+  return { ...service, page };
+}
+
+/** A page that is not signed in yet. */
+export async function openPage({ url }: Pick<TestService, "url">, options: BrowserContextOptions = {}): Promise<Page> {
+  browser ??= chromium.connect(inject("browser") ?? "");
+  const context = await (await browser).newContext({ viewport: { width: 1360, height: 900 }, ...options });
+  const page = await context.newPage();
+  page.setDefaultTimeout(hang);
+  const problems: string[] = [];
+  page.on("console", (message) => {
+    // An answer that is no success is what some tests are about.
+    const isAnswer = /^Failed to load resource: (?:the server responded|net::ERR)/.test(message.text());
+    if (message.type() === "error" && !isAnswer && !inspected.has(page)) problems.push(message.text());
+  });
+  page.on("pageerror", (error) => problems.push(error.message));
+  page.on("request", (request) => {
+    const { origin, protocol } = new URL(request.url());
+    if (origin !== new URL(url).origin && protocol !== "data:") problems.push(`a request to ${request.url()}`);
+  });
+  page.on("dialog", (dialog) => {
+    problems.push(`a dialog of the browser: ${dialog.message()}`);
+    void dialog.dismiss();
+  });
+  afterThisTest(async () => {
+    await context.close();
+    expect(problems).toEqual([]);
+  });
+  return page;
+}
+
+/** Signs in with a code of the service. */
+export async function signIn(
+  page: Page,
+  { url, service }: Pick<TestService, "url" | "service">,
+  path = "/",
+): Promise<void> {
+  await page.goto(`${url}${path}#code=${service.consoleCode()}`);
+  await page.getByRole("button", { name: "Sign out" }).waitFor();
+}
+
+/** What axe finds on the page as it is now, as sentences. */
+export async function accessibilityProblems(page: Page): Promise<readonly string[]> {
+  // The policy of the page forbids scripts from elsewhere; this one comes through the debugger of the browser.
+  inspected.add(page);
+  await page.evaluate(axe.source);
+  const found = await page.evaluate(async () => {
+    const { violations } = await (globalThis as unknown as { axe: typeof import("axe-core") }).axe.run(document, {
+      runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
+    });
+    return violations.flatMap(({ id, help, nodes }) =>
+      nodes.map(({ html }) => `${id}: ${help}: ${html.slice(0, 150)}`),
+    );
+  });
+  inspected.delete(page);
+  return found;
+}
+
+/** Takes a picture of what is in sight. */
+export async function picture(page: Page, path: string): Promise<void> {
+  inspected.add(page);
+  await page.screenshot({ path });
+  inspected.delete(page);
+}
