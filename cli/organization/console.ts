@@ -61,17 +61,15 @@ function partsOf({ id: format }: ListedType, id: string): Readonly<Record<string
 
 const shown = (text: string): string => JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text);
 
-/** A refused read, as the service refused it. A read that took too long may be repeated. */
+/** A refused read, as the service refused it. A read that failed or took too long may be repeated. */
 function refusalOf(error: unknown, what: string): unknown {
   if (error instanceof ApiError && error.status < 500) return refusal(error.status, error.reason, error);
-  if (error instanceof MachinesError && ["wait-timeout", "network"].includes(error.code))
-    return refusal(503, `${what} could not be read within ${longestRead / 1000} s; try again`, error);
-  return error;
+  return error instanceof MachinesError ? refusal(503, `${what} could not be read; try again`, error) : error;
 }
 
 /** The client for one query. Nothing that it learns is kept, because the next query may be another user's. */
 function clientOf({ endpoint, send }: CodeQuery): Api {
-  const settings: Readonly<Record<string, string>> = { endpoint: "local", retries: "2" };
+  const settings: Readonly<Record<string, string>> = { endpoint: "local", retries: "2", requestTimeoutSeconds: "10" };
   const config = { ...readConfig((key) => settings[key], {}), endpoint, tokenSource: "the console" };
   const transport: Transport = Object.assign(
     async ({ method, url, timeout }: Sent): Promise<Outcome> => {

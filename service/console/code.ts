@@ -52,7 +52,7 @@ export interface ObjectCode {
 export interface CodeBundle {
   /**
    * The code of an object.
-   * @throws Error with `statusCode`: 400 for a query that is not allowed, or the status of a refused read
+   * @throws Error with `statusCode`: 400 for a query that is not allowed, the status of a refused read, or 503 if a read failed
    */
   codeOf(query: CodeQuery): Promise<ObjectCode>;
 }

@@ -28,26 +28,34 @@ export function addCodeRoutes(
   { turns }: { readonly turns: FairTurns },
   folder: string | undefined,
 ): void {
-  app.get("/console/api/code", async (request) => {
-    const { success, data, error } = validated(query, request.query);
-    const [issue] = error?.issues ?? [];
-    if (!success) throw refuse(400, issue ? problemText(query, issue, request.query) : "invalid query");
-    const { type, id, whole } = data;
-    const address = addressOf(request);
-    const wanted = { type, id, isWhole: whole === "true", endpoint: address, send: sender(app, turns, request) };
-    const { programs, settings, importCommand, path, remarks } = await codeBundle().codeOf(wanted);
-    return {
-      ...(programs ?? { typescript: null, python: null, go: null, yaml: null }),
-      settings: settings.join("\n"),
-      import: importCommand,
-      curl: curlOfObject(address, path, tokenCommandOf(request, folder)),
-      remarks,
-    };
-  });
+  app.get("/console/api/code", (request) => answerTo(request, senderFor(app, turns, request), folder));
+}
+
+async function answerTo(request: FastifyRequest, send: CodeQuery["send"], folder: string | undefined) {
+  const { success, data, error } = validated(query, request.query);
+  const [issue] = error?.issues ?? [];
+  if (!success) throw refuse(400, issue ? problemText(query, issue, request.query) : "invalid query");
+  const { type, id, whole } = data;
+  const address = addressOf(request);
+  const wanted = { type, id, isWhole: whole === "true", endpoint: address, send };
+  const found = await codeBundle()
+    .codeOf(wanted)
+    .catch((error: unknown) => {
+      const { statusCode, message } = error as Error & { readonly statusCode?: number };
+      throw statusCode === undefined ? error : refuse(statusCode, message);
+    });
+  const { programs, settings, importCommand, path, remarks } = found;
+  return {
+    ...(programs ?? { typescript: null, python: null, go: null, yaml: null }),
+    settings: settings.join("\n"),
+    import: importCommand,
+    curl: curlOfObject(address, path, tokenCommandOf(request, folder)),
+    remarks,
+  };
 }
 
 /** Sends reads to this service itself, so that they get the answers and refusals that their user would get. */
-const sender =
+const senderFor =
   (app: FastifyInstance, turns: FairTurns, { headers }: FastifyRequest): CodeQuery["send"] =>
   async ({ path, timeout }) => {
     const own = Object.fromEntries(

@@ -345,6 +345,16 @@ describe("a refused request", () => {
     expect(await refused(service, query)).toEqual([status, error]);
   });
 
+  test("whose reads fail says so, and one failure alone is not noticed", async () => {
+    const service = await started();
+    await makeApp(service, "shop");
+    const fault = { operation: "apps.get", status: 500 } as const;
+    service.fail(fault);
+    expect((await codeOf(service, "App", "shop")).typescript).toContain("new machines.App(");
+    service.fail({ ...fault, times: "always" });
+    expect(await refused(service, "type=App&id=shop")).toEqual([503, "App shop could not be read; try again"]);
+  });
+
   test("for an unknown type names those that there are", async () => {
     const service = await started();
     const names = [...importableTypes.keys()].sort().map((name) => JSON.stringify(name));
