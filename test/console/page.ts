@@ -14,9 +14,6 @@ export const hasBrowser = inject("browser") !== undefined;
 
 let browser: Promise<Browser> | undefined;
 
-/** Pages that a tool works in, with styles that the policy forbids. */
-const inspected = new WeakSet<Page>();
-
 /** How the browser is, and how the service is started. */
 interface Options {
   readonly service?: ServiceOptions;
@@ -46,9 +43,9 @@ export async function openPage({ url }: Pick<TestService, "url">, options: Brows
   page.setDefaultTimeout(hang);
   const problems: string[] = [];
   page.on("console", (message) => {
-    // An answer that is no success is what some tests are about.
-    const isAnswer = /^Failed to load resource: (?:the server responded|net::ERR)/.test(message.text());
-    if (message.type() === "error" && !isAnswer && !inspected.has(page)) problems.push(message.text());
+    // Others come from the tools of the tests, or are about answers that are no success, which some tests want.
+    if (message.type() === "error" && message.location().url.includes("/console/assets/"))
+      problems.push(message.text());
   });
   page.on("pageerror", (error) => problems.push(error.message));
   page.on("request", (request) => {
@@ -79,9 +76,8 @@ export async function signIn(
 /** What axe finds on the page as it is now, as sentences. */
 export async function accessibilityProblems(page: Page): Promise<readonly string[]> {
   // The policy of the page forbids scripts from elsewhere; this one comes through the debugger of the browser.
-  inspected.add(page);
   await page.evaluate(axe.source);
-  const found = await page.evaluate(async () => {
+  return page.evaluate(async () => {
     const { violations } = await (globalThis as unknown as { axe: typeof import("axe-core") }).axe.run(document, {
       runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
     });
@@ -89,13 +85,4 @@ export async function accessibilityProblems(page: Page): Promise<readonly string
       nodes.map(({ html }) => `${id}: ${help}: ${html.slice(0, 150)}`),
     );
   });
-  inspected.delete(page);
-  return found;
-}
-
-/** Takes a picture of what is in sight. */
-export async function picture(page: Page, path: string): Promise<void> {
-  inspected.add(page);
-  await page.screenshot({ path });
-  inspected.delete(page);
 }

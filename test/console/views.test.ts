@@ -3,7 +3,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
-import { accessibilityProblems, hasBrowser, openPage, picture, withConsole } from "./page.ts";
+import { accessibilityProblems, hasBrowser, openPage, withConsole } from "./page.ts";
 import { fill } from "./shop.ts";
 
 /** The screenshots of the last run, to look at. */
@@ -48,13 +48,13 @@ describe.runIf(hasBrowser)("views of the console", () => {
       const found: Record<string, readonly string[]> = {};
       for (const [name, view] of Object.entries(views)) {
         await show(page, url, view);
-        await picture(page, join(screens, `${name}-${theme}.png`));
+        await page.screenshot({ path: join(screens, `${name}-${theme}.png`) });
         found[name] = await accessibilityProblems(page);
       }
       await page.goto(`${url}/console/apps/shop?view=volumes`);
       await page.getByRole("button", { name: "All of it as code" }).click();
       await page.getByText("new machines.App").waitFor();
-      await picture(page, join(screens, `code-${theme}.png`));
+      await page.screenshot({ path: join(screens, `code-${theme}.png`) });
       found["code"] = await accessibilityProblems(page);
       expect(found).toEqual(Object.fromEntries(Object.keys(found).map((name) => [name, []])));
     });
@@ -63,7 +63,7 @@ describe.runIf(hasBrowser)("views of the console", () => {
     const { page, url } = await withConsole();
     await page.getByRole("button", { name: "Sign out" }).click();
     await page.getByLabel("Or paste an access token").waitFor();
-    await picture(page, join(screens, "sign-in-light.png"));
+    await page.screenshot({ path: join(screens, "sign-in-light.png") });
     expect(await accessibilityProblems(page)).toEqual([]);
     const other = await openPage({ url });
     await other.goto(`${url}/console/requests`);
@@ -79,7 +79,7 @@ describe.runIf(hasBrowser)("views of the console", () => {
       if (name === "terminal" || name === "faults") continue;
       await show(page, url, view);
       widths[name] = await page.evaluate(() => document.documentElement.scrollWidth);
-      if (["overview", "machine"].includes(name)) await picture(page, join(screens, `${name}-small.png`));
+      if (["overview", "machine"].includes(name)) await page.screenshot({ path: join(screens, `${name}-small.png`) });
     }
     expect(Object.entries(widths).filter(([, width]) => width > 390)).toEqual([]);
   });
