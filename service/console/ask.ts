@@ -32,7 +32,7 @@ export async function ask<G extends keyof Groups, O extends keyof Groups[G] & st
   const rule = (rules[group] as unknown as Readonly<Record<string, (input: Input) => unknown>>)[operation];
   if (row?.method !== "GET" || rule === undefined) throw new Error(`${group}.${operation} does not only read`);
   const input = { context, caller, params, query, body: undefined, nonce: undefined, images: new Map(), onGone() {} };
-  return plain(await rule(input as unknown as Input)) as Promise<Answer<G, O>>;
+  return plain(await rule(input)) as Promise<Answer<G, O>>;
 }
 
 /** The same, or undefined if there is no such object, or if it cannot answer now. */

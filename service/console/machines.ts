@@ -82,7 +82,7 @@ function sizeText(guest: MachineConfig["guest"], kind: string): string {
 }
 
 function itemOf({ brief, cordoned, cpu_kind, updated_at, checks, ...rest }: Row): MachineItem {
-  const { image = "", guest } = JSON.parse(brief) as Pick<MachineConfig, "image" | "guest">;
+  const { image, guest } = JSON.parse(brief) as Pick<MachineConfig, "image" | "guest">;
   return {
     ...rest,
     image,

@@ -73,7 +73,7 @@ function sendFile(request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const { file: name } = request.params as { file: string };
   const file = fileFor(name);
   if (!file) throw refuse(404, "no such file");
-  const isCompressed = /\bgzip\b/.test(String(request.headers["accept-encoding"] ?? ""));
+  const isCompressed = /\bgzip\b/.test(request.headers["accept-encoding"]?.toString() ?? "");
   reply
     .type(types[name.split(".").at(-1) ?? ""] ?? "application/octet-stream")
     .header("etag", file.tag)

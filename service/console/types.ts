@@ -118,13 +118,6 @@ export interface MachineWindow {
   readonly rows: readonly MachineItem[];
 }
 
-/** A request that is held until a Machine reaches a state. */
-export interface HeldWait {
-  readonly wanted: string;
-  /** Milliseconds since 1970. */
-  readonly until: number;
-}
-
 /** An answered request. */
 export interface LoggedRequest {
   readonly seq: number;

@@ -98,6 +98,8 @@ export const wait: Pick<Rules<typeof machines>, "wait"> = {
         `deadline_exceeded: machine failed to reach desired state, ${states.join(",")}, currently ${last?.state ?? "unknown"}`,
       );
     const timeoutMs = (query.timeout ?? 60) * 1000;
-    return new Deferred(() => context.waits.hold({ subject: id, wanted: states.join(","), look, timeoutMs, late, onGone }));
+    return new Deferred(() =>
+      context.waits.hold({ subject: id, wanted: states.join(","), look, timeoutMs, late, onGone }),
+    );
   },
 };

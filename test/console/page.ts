@@ -78,7 +78,7 @@ export async function accessibilityProblems(page: Page): Promise<readonly string
   // The policy of the page forbids scripts from elsewhere; this one comes through the debugger of the browser.
   await page.evaluate(axe.source);
   return page.evaluate(async () => {
-    const { violations } = await (globalThis as unknown as { axe: typeof import("axe-core") }).axe.run(document, {
+    const { violations } = await (globalThis as unknown as { axe: typeof axe }).axe.run(document, {
       runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
     });
     return violations.flatMap(({ id, help, nodes }) =>

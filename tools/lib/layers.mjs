@@ -29,7 +29,6 @@ export const layers = {
     ["rules", "proxy"],
     ["faults", "validation"],
     ["openapi"],
-    ["console"],
     ["http"],
     ["console"],
     ["service"],

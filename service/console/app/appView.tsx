@@ -7,7 +7,7 @@ import { AsCode } from "./code.tsx";
 import { useLive } from "./live.ts";
 import { Logs } from "./logs.tsx";
 import { MachineTable } from "./machineTable.tsx";
-import { Empty, Id, NoView, Problem, Section, State, StateCounts, Table, Tabs, Time } from "./parts.tsx";
+import { Empty, Id, NoView, Section, State, StateCounts, Table, Tabs, Time } from "./parts.tsx";
 import { Asker, Status } from "./requestTable.tsx";
 import { clock, count, some } from "./words.ts";
 
@@ -83,7 +83,9 @@ function Rollouts({ app, groups, view }: Parts & { readonly groups: readonly Gro
     <>
       {fleets.map((fleet) => {
         const own = groups.filter((group) => group.fleet === fleet);
-        const images = new Set(own.map(({ image }) => image));
+        // Machines that are kept for a rollback, and those of release commands, are in no rollout.
+        const rolled = own.filter(({ phase }) => phase !== "kept" && phase !== "release");
+        const images = new Set(rolled.map(({ image }) => image));
         return (
           <Section
             key={fleet ?? ""}

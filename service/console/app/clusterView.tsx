@@ -4,7 +4,7 @@ import type { ClusterView as View } from "../cluster.ts";
 import { to } from "./address.ts";
 import { AsCode } from "./code.tsx";
 import { useLive } from "./live.ts";
-import { Empty, Facts, Id, NoView, Problem, Section, State, Table, Time } from "./parts.tsx";
+import { Empty, Facts, Id, NoView, Section, State, Table, Time } from "./parts.tsx";
 import { bytes, count } from "./words.ts";
 
 /** The view of a cluster. */
@@ -30,7 +30,7 @@ export function ClusterPage({ id }: { readonly id: string }): JSX.Element {
           ["Id", <Id key="id">{id}</Id>],
           ["Region", cluster.region ?? ""],
           ["Plan", cluster.plan ?? ""],
-          ["Postgres", String(cluster.pg_major_version ?? "")],
+          ["Postgres", cluster.pg_major_version ?? ""],
           ["Disk", `${cluster.disk_size_gb ?? "?"} GB`],
           ["Created", <Time key="created" at={cluster.created_at} />],
         ]}
@@ -112,6 +112,9 @@ export function ClusterPage({ id }: { readonly id: string }): JSX.Element {
   );
 }
 
+const textOf = (value: unknown): string =>
+  typeof value === "string" ? value : value == null ? "" : JSON.stringify(value);
+
 function Queries({
   title,
   queries,
@@ -132,7 +135,7 @@ function Queries({
             <tr key={i}>
               {names.map((name) => (
                 <td key={name} class={name === "query" ? "mono wrap" : ""}>
-                  {typeof query[name] === "number" ? count(query[name]) : String(query[name] ?? "")}
+                  {typeof query[name] === "number" ? count(query[name]) : textOf(query[name])}
                 </td>
               ))}
             </tr>

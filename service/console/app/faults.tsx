@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { FaultList } from "../types.ts";
 import { Failure, send, useLive } from "./live.ts";
-import { Code, Empty, NoView, Problem, Section } from "./parts.tsx";
+import { Code, Empty, NoView, Section } from "./parts.tsx";
 import { RequestTable } from "./requestTable.tsx";
 import { some } from "./words.ts";
 

@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import type { Fresh, Overview } from "../types.ts";
 import { queryOf, to } from "./address.ts";
 import { useLive, who } from "./live.ts";
-import { Bar, Code, Empty, Filter, NoView, Problem, Section, State, StateCounts, Table, Time } from "./parts.tsx";
+import { Bar, Code, Empty, Filter, NoView, Section, State, StateCounts, Table, Time } from "./parts.tsx";
 import { AsCode } from "./code.tsx";
 import { bytes, count, money, some } from "./words.ts";
 

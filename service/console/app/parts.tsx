@@ -1,7 +1,7 @@
 // Small parts that the views share.
 import { signal } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import type { States } from "../types.ts";
 import { queryOf, setQuery } from "./address.ts";
 import { now, type Failure } from "./live.ts";
@@ -286,16 +286,5 @@ export function Dialog({
       </header>
       {children}
     </dialog>
-  );
-}
-
-/** A value that may be secret: it is hidden until somebody asks for it. */
-export function Hidden({ children: text }: { readonly children: string }): JSX.Element {
-  const [isShown, show] = useState(false);
-  if (isShown) return <span class="mono">{text}</span>;
-  return (
-    <button type="button" class="plain" onClick={() => show(true)}>
-      show
-    </button>
   );
 }

@@ -5,7 +5,7 @@ import type { LoggedRequest, RequestLog } from "../types.ts";
 import { queryOf } from "./address.ts";
 import { Chart } from "./chart.tsx";
 import { send, useLive } from "./live.ts";
-import { Choice, Empty, Filter, NoView, Problem } from "./parts.tsx";
+import { Choice, Empty, Filter, NoView } from "./parts.tsx";
 import { RequestTable } from "./requestTable.tsx";
 import { count } from "./words.ts";
 
@@ -30,7 +30,8 @@ export function RequestsPage(): JSX.Element {
   const tick = useLive<RequestLog>(data ? `/console/api/requests?after=${data.last}` : undefined, ["requests"]);
   useEffect(() => {
     if (!tick.data) return;
-    if (tick.data.last < last.current) return void setAll([...tick.data.entries]); // the service was started again
+    // The service was started again, and counts from the beginning.
+    if (tick.data.last < last.current) return setAll(tick.data.entries);
     void send<RequestLog>("GET", `/console/api/requests?after=${last.current}`).then(add, () => {});
   }, [tick.data]);
   if (!data) return <NoView name="Requests" error={error} />;

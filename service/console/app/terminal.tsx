@@ -37,8 +37,7 @@ const prompt = "\x1b[1m$\x1b[0m ";
  */
 function withSheets(run: () => void): void {
   const create = document.createElement.bind(document);
-  document.createElement = ((tag: string) =>
-    tag === "style" ? sheetElement(create("span")) : create(tag)) as typeof create;
+  document.createElement = (tag: string) => (tag === "style" ? sheetElement(create("span")) : create(tag));
   try {
     run();
   } finally {
@@ -53,7 +52,11 @@ function sheetElement(element: HTMLElement): HTMLElement {
   element.hidden = true;
   Object.defineProperties(element, {
     sheet: { value: sheet },
-    textContent: { set: (text: string) => sheet.replaceSync(text) },
+    textContent: {
+      set(text: string) {
+        sheet.replaceSync(text);
+      },
+    },
   });
   return element;
 }
