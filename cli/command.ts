@@ -5,6 +5,7 @@ import { MachinesError, messageOf } from "../provider/client/errors.ts";
 import { printable } from "../api/printable.ts";
 import { orphans, type Options, type Streams } from "./orphans/orphans.ts";
 import { importOrganization, type ImportOptions } from "./organization/organization.ts";
+import { openConsole, type ConsoleOptions } from "./console.ts";
 import { convertFile, type ConvertOptions } from "./conversion/command.ts";
 import { create, destroy, sweep, type CreateOptions } from "./promotion/environment.ts";
 import { listEnvironments, type ListOptions } from "./promotion/environmentList.ts";
@@ -60,6 +61,7 @@ function declare(around: Surroundings): Command {
   addPromote(program, around);
   addEnvironment(program, around);
   addStatus(program, around);
+  addConsole(program, around);
   return program;
 }
 
@@ -207,6 +209,17 @@ function addStatus(program: Command, { streams, end }: Surroundings): void {
     .action(async (stacks: string[], options: StatusOptions & Anywhere) => {
       end(await status(stacks, enter(options), streams));
     });
+}
+
+function addConsole(program: Command, { streams }: Surroundings): void {
+  add(
+    program,
+    "console",
+    "open the console of the stack's service in the browser; without a project, of the local service",
+  )
+    .option("-s, --stack <name>", "stack of the project (default: the selected one)")
+    .option("--no-open", "only print its address")
+    .action(async (options: ConsoleOptions & Anywhere) => openConsole(enter(options), streams));
 }
 
 /**

@@ -61,7 +61,7 @@ export async function stackConfig(stack: string | undefined): Promise<ReadonlyMa
 }
 
 /** The endpoint in a stack's configuration; undefined if it has none there, or has it encrypted. */
-export async function stackEndpoint(stack: string): Promise<string | undefined> {
+export async function stackEndpoint(stack: string | undefined): Promise<string | undefined> {
   const json = JSON.parse(await pulumi(["config", "--json"], stack)) as Readonly<Record<string, { value?: string }>>;
   return json["machines:endpoint"]?.value;
 }

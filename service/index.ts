@@ -8,5 +8,6 @@ export { startAdmin, type Admin, type AdminOptions } from "./http/admin.ts";
 export type { Seen } from "./http/app.ts";
 export type { Runtime, RuntimeEvents, RuntimeFactory, RuntimeHost, Subject } from "./runtime/runtime.ts";
 export type { Cluster, EngineEvents, EngineFactory, EngineHost, PostgresEngine } from "./runtime/postgresEngine.ts";
+export { consoleLink } from "./local/console.ts";
 export { findLocal, startLocal, type Local } from "./local/daemon.ts";
 export type { LocalOptions } from "./local/options.ts";

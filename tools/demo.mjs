@@ -6,7 +6,7 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { demoFor, hintsAfter, isUnchanged } from "./lib/demoHints.mjs";
+import { consoleHint, demoFor, hintsAfter, isUnchanged } from "./lib/demoHints.mjs";
 import { isAlive, tryLock } from "./lib/lock.mjs";
 import { inRoot, serviceMain, state } from "./lib/paths.mjs";
 import { foreground, heartbeat, main, quiet, say, Stop, tail } from "./lib/process.mjs";
@@ -77,6 +77,8 @@ await main(async () => {
     `\nThe service is at ${service.url} (process ${service.pid}). Done in ${Math.round((Date.now() - started) / 1000)} s.\nIts operations, with examples: ${service.docs}`,
   );
   say(hintsAfter(command, unchanged, ofService, demoFor(runtime)));
+  const opened = await quiet("node", [serviceMain, "console", "--json", "--data", data], { env });
+  say(opened.code === 0 ? consoleHint(JSON.parse(opened.stdout).url, ofService) : tail(opened.output));
   return 0;
 });
 

@@ -166,7 +166,8 @@ export function readConfig(
   };
 }
 
-function readEndpoint({ value, source }: { value: string | undefined; source: string }): string {
+/** The canonical spelling of an endpoint, or `local`. @throws MachinesError `configuration` if it is none */
+export function readEndpoint({ value, source }: { value: string | undefined; source: string }): string {
   if (value === undefined) {
     return wrong(
       "no endpoint: set the service's base URL with `pulumi config set machines:endpoint https://…` (or in MACHINES_ENDPOINT), " +

@@ -16,23 +16,35 @@ export interface LocalAccess {
 /** What the package exports. It is found in the user's project, never bundled. */
 interface LocalService {
   startLocal(): Promise<LocalAccess>;
+  findLocal(): Promise<LocalAccess | undefined>;
+  consoleLink(service: LocalAccess): string | undefined;
 }
 
-/** Finds the embedded service, and starts it if it is installed and does not run. */
-export async function startLocal(): Promise<LocalAccess> {
+/** The embedded service as it is installed: the package of this folder's project, or else the command that runs it. */
+export async function installedService(): Promise<{ readonly service: LocalService } | { readonly command: string }> {
   const require = createRequire(join(process.cwd(), "package.json"));
   try {
     require.resolve("machines-service");
   } catch {
-    return startCommand("machines-service");
+    return { command: "machines-service" };
   }
   // Loaded here, because an old Node.js lacks it, and must get as far as its refusal.
   const { isSea } = await import("node:sea");
-  if (!isSea()) return (require("machines-service") as LocalService).startLocal();
+  if (!isSea()) return { service: require("machines-service") as LocalService };
   // The service starts on the Node.js that loaded it, and the plugin's standalone executable is none.
   const commands = (require.resolve.paths("machines-service") ?? []).map((dir) => join(dir, ".bin/machines-service"));
-  return startCommand(commands.find((command) => existsSync(command)) ?? "machines-service");
+  return { command: commands.find((command) => existsSync(command)) ?? "machines-service" };
 }
+
+/** Finds the embedded service, and starts it if it is installed and does not run. */
+export async function startLocal(): Promise<LocalAccess> {
+  const installed = await installedService();
+  return "service" in installed ? installed.service.startLocal() : startCommand(installed.command);
+}
+
+/** Runs the command of the embedded service and returns its output. */
+export const runService = async (command: string, ...args: string[]): Promise<string> =>
+  (await promisify(execFile)(command, args, { timeout: 60_000 })).stdout.trim();
 
 const notInstalled =
   "no embedded service is installed or running: run `npm install machines-service` in this project, or `npm install --global machines-service` for projects without npm packages, or start one elsewhere with `npx machines-service start --detach`; the service needs Node.js 22.19 or later";
@@ -41,11 +53,9 @@ const withoutNode =
 
 /** For programs in other languages, whose projects have no npm packages. */
 async function startCommand(command: string): Promise<LocalAccess> {
-  const run = async (...args: string[]) =>
-    (await promisify(execFile)(command, args, { timeout: 60_000 })).stdout.trim();
   try {
-    const { url } = JSON.parse(await run("start", "--detach", "--json")) as { url: string };
-    return { url, token: await run("token") };
+    const { url } = JSON.parse(await runService(command, "start", "--detach", "--json")) as { url: string };
+    return { url, token: await runService(command, "token") };
   } catch (error) {
     const { code, stderr } = error as { code?: string | number; stderr?: string };
     // `env`, which a command begins with, exits with 127 if there is no `node`.

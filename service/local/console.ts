@@ -13,7 +13,10 @@ export function consoleUrl({ url, console: opened }: Pick<Running, "url" | "cons
   return page.href;
 }
 
-/** The same with a one-time code, which signs a browser in. The service is not asked. */
+/**
+ * The same with a one-time code, which signs a browser in within five minutes. The service is not asked. Throws a StoreError if the
+ * key of the data folder is missing.
+ */
 export function consoleLink(running: Running): string | undefined {
   const page = consoleUrl(running);
   if (page === undefined || !running.console) return undefined;

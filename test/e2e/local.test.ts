@@ -46,6 +46,15 @@ describe("machines:endpoint local", () => {
     expect(status()).toEqual(first);
   });
 
+  test("pulumi-machines console signs in to it", async () => {
+    const console = ["pulumi-machines", "console", "--stack", "dev"];
+    const { stdout, stderr } = await stack.run(console, { env, command: "npx", plain: true });
+    expect(stderr).toBe("");
+    const { origin, hash } = new URL(stdout.trim());
+    const body = JSON.stringify({ code: hash.replace("#code=", "") });
+    expect((await fetch(`${origin}/console/session`, { method: "POST", body })).status).toBe(204);
+  });
+
   test("it has its own session and a minimal environment", () => {
     const { pid } = status();
     const environment = readFileSync(`/proc/${pid}/environ`, "utf8").split("\0");

@@ -1,6 +1,6 @@
 // The hints at the end of the demo.
 import { expect, test } from "vitest";
-import { demoFor, hintsAfter, isUnchanged } from "../../tools/lib/demoHints.mjs";
+import { consoleHint, demoFor, hintsAfter, isUnchanged } from "../../tools/lib/demoHints.mjs";
 
 const service = (word: string) => `npm run -s service -- ${word} --data .machines/service`;
 const ended = (...changes: readonly object[]): string =>
@@ -25,6 +25,14 @@ test("changes are offered to be applied only if there are some", () => {
 
 test("commands for the service name the folder of the demo's data", () => {
   expect(hintsAfter("up", false, service)).toContain("npm run -s service -- ls --data .machines/service   lists");
+});
+
+test("the last line is the address to open; the line before says how to get another", () => {
+  const url = "http://127.0.0.1:4280/#code=abc";
+  expect(consoleHint(url, service).split("\n").slice(-2)).toEqual([
+    "See it in the browser, within five minutes (later with npm run -s service -- console --data .machines/service):",
+    url,
+  ]);
 });
 
 test("with containers, the hints name the runtime", () => {

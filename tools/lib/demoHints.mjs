@@ -1,5 +1,9 @@
 // What the demo says at its end: the next commands, for what the run of Pulumi came to.
 
+/** The last lines: the address to open, with a code that is valid for a short time. */
+export const consoleHint = (url, service) =>
+  `\nSee it in the browser, within five minutes (later with ${service("console")}):\n${url}`;
+
 /** Whether the log of a run's events says that nothing differed. */
 export function isUnchanged(events) {
   const summaries = events.split("\n").flatMap((line) => {
@@ -33,7 +37,7 @@ export function hintsAfter(command, unchanged, service, demo = demoFor("simulate
       `  edit examples/quickstart/index.ts, then ${demo("preview")}`,
       line(demo("refresh"), "compares the stack with what the service has"),
       line(demo("destroy"), "deletes all resources of the stack"),
-      `  ${service("ls")}   lists what the service holds; also status, logs`,
+      `  ${service("ls")}   lists what the service holds; also status, logs, console`,
       line(demo("stop"), "stops the service"),
     ].join("\n"),
     preview: unchanged
