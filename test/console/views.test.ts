@@ -7,7 +7,7 @@ import { accessibilityProblems, hasBrowser, openPage, withConsole } from "./page
 import { fill } from "./shop.ts";
 
 /** The screenshots of the last run, to look at. */
-const screens = join(import.meta.dirname, "../../node_modules/.cache/pulumi-machines/screens");
+const screens = "node_modules/.cache/pulumi-machines/screens";
 
 /** The views with a text that each must show. */
 const viewsOf = ({ first, second, cluster }: Awaited<ReturnType<typeof fill>>) => ({
@@ -78,7 +78,7 @@ describe.runIf(hasBrowser)("views of the console", () => {
     for (const [name, view] of Object.entries(viewsOf(await fill(call)))) {
       if (name === "terminal" || name === "faults") continue;
       await show(page, url, view);
-      widths[name] = await page.evaluate(() => document.documentElement.scrollWidth);
+      widths[name] = await page.evaluate<number>("document.documentElement.scrollWidth");
       if (["overview", "machine"].includes(name)) await page.screenshot({ path: join(screens, `${name}-small.png`) });
     }
     expect(Object.entries(widths).filter(([, width]) => width > 390)).toEqual([]);

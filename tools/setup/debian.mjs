@@ -8,7 +8,10 @@ import { quiet, tail } from "../lib/process.mjs";
 /** Whether this computer is a Debian, or one like it. */
 export const isDebian = () => fs.existsSync("/etc/debian_version");
 
-/** Installs packages, as root. The first one gives the name in messages. Returns why it could not. */
+/**
+ * Installs packages, as root. The first one gives the name in messages. Returns why it could not.
+ * @returns {Promise<string | undefined>}
+ */
 export async function installPackages(packages, env) {
   const options = { env: { ...env, DEBIAN_FRONTEND: "noninteractive" }, alive: `still installing ${packages[0]}` };
   return withLock(path.join(cache, "apt.lock"), `installing ${packages[0]}`, async () => {
