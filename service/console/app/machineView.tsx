@@ -161,15 +161,15 @@ function Inside({
   if (!data) return <p class="faint">Reading …</p>;
   const { processes, memory } = data;
   if (!processes && !memory) return <Empty>Nothing runs in this Machine: it is {state}.</Empty>;
-  const limit = memory?.limit_mb ?? 0;
-  const free = memory?.available_mb ?? 0;
+  const limit = (memory?.limit_mb ?? 0) * 1e6;
+  const used = (processes ?? []).reduce((sum, { rss = 0 }) => sum + rss, 0);
   return (
     <>
       {memory && (
         <Section title="Memory">
           <p>
-            <meter min={0} max={Math.max(1, limit)} value={limit - free} aria-label="Memory in use" />{" "}
-            {count(limit - free)} MB of {count(limit)} MB in use
+            <meter min={0} max={Math.max(1, limit)} value={used} aria-label="Memory of its processes" /> {bytes(used)}{" "}
+            of {count(memory.limit_mb)} MB, which can be raised by {count(memory.available_mb)} MB
           </p>
         </Section>
       )}

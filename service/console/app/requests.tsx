@@ -75,7 +75,7 @@ export function RequestsPage(): JSX.Element {
       {shown.length === 0 ? (
         <Empty>
           {all.length === 0
-            ? "No request since the service was started. Try machines-service ls, or pulumi up."
+            ? "No request since the service was started. Run pulumi up, and watch."
             : "No request is like that."}
         </Empty>
       ) : (
