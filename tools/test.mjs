@@ -1,5 +1,5 @@
-// npm test [-- vitest arguments]: the checks, then every test. With `unit`, `e2e` or `engine` first, only those tests; with `all`,
-// everything instead of the samples (test/support/extent.mts).
+// npm test [-- vitest arguments]: the checks, then every test. With `unit`, `console`, `e2e` or `engine` first, only those tests; with
+// `all`, everything instead of the samples (test/support/extent.mts).
 import fs from "node:fs";
 import path from "node:path";
 import { forgetLeftOut, leftOut } from "./lib/leftOut.mjs";
@@ -9,10 +9,10 @@ import { setup } from "./setup/index.mjs";
 
 await main(async () => {
   const [first, ...rest] = process.argv.slice(2);
-  const project = first === "unit" || first === "e2e" || first === "engine" ? first : undefined;
+  const project = ["unit", "console", "e2e", "engine"].find((name) => name === first);
   const isThorough = first === "all";
   const args = isThorough ? rest : project === undefined ? process.argv.slice(2) : ["--project", project, ...rest];
-  const found = await setup({ pulumi: project !== "unit" });
+  const found = await setup({ pulumi: project !== "unit" && project !== "console" });
   const env = isThorough ? { ...found.env, PULUMI_MACHINES_TEST_ALL: "1" } : found.env;
 
   const checks =
