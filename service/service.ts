@@ -4,7 +4,7 @@ import { resolve } from "node:path";
 import type { FastifyBaseLogger, FastifyInstance } from "fastify";
 import { addRoutes, createServer, type LogStream, type Seen } from "./http/app.ts";
 import { senderOf } from "./http/authenticate.ts";
-import { Audit } from "./http/audit.ts";
+import { Audit, consoleKept } from "./http/audit.ts";
 import { connectionLimits, mostHeld, type ConnectionLimits, type Tls } from "./http/connections.ts";
 import { addSessionRoutes } from "./console/sessionRoutes.ts";
 import { Sessions, type ConsoleMode } from "./console/sessions.ts";
@@ -74,7 +74,7 @@ export interface ServiceOptions {
   readonly allowHosts?: readonly string[] | "any";
   /** Receives the log lines. Default: none are written. */
   readonly log?: LogStream;
-  /** Records every request from the start. Default: recording starts with an admin listener. */
+  /** Records 100,000 requests from the start. Default: 10,000 for the console; 100,000 once there is an admin listener. */
   readonly audit?: boolean;
   /** Whether there is a console at `/`, and whether it may also operate Machines. Default: `read`. */
   readonly console?: ConsoleMode;
@@ -149,12 +149,13 @@ export function createService(options: ServiceOptions = {}): Service {
     const token = firstToken(store, folder, context.ids, clock.now());
     const faults = new Faults();
     const audit = new Audit();
+    const mode = options.console ?? "read";
     if (options.audit) audit.keep();
+    if (mode !== "off") audit.keep(consoleKept);
     const rateLimits = new RateLimits(clock, options.rateLimits ?? "off");
     const metrics = new Metrics(context, { faults: () => faults.met, limited: () => rateLimits.limited });
     const strict = options.strict ?? false;
     const tokens = new Tokens(store);
-    const mode = options.console ?? "read";
     const now = (): number => clock.now();
     const signing = {
       vault: context.vault,

@@ -9,6 +9,7 @@ import type { Deadline } from "./clock.ts";
 import { MachinesError } from "./errors.ts";
 import { noteSeen } from "./existence.ts";
 import type { ClientParts, Handler } from "./handler.ts";
+import { askerHeader } from "./asker.ts";
 import { forgetLists } from "./listCache.ts";
 import { withParsing } from "./parse.ts";
 import { withRateLimit } from "./rateLimiter.ts";
@@ -110,6 +111,7 @@ function headersOf(
     accept: "application/json",
     authorization: `Bearer ${token}`,
     "user-agent": "pulumi-machines",
+    ...askerHeader(),
     ...(hasBody ? { "content-type": "application/json" } : {}),
     ...(typeof nonce === "string" ? { [leaseHeader]: nonce } : {}),
   };

@@ -1,4 +1,4 @@
-// The owner of an object: the program's name for it. The service gets only a hash of it.
+// The owner that is stored with an object: a hash of the name that the program has for it.
 import { createHash } from "node:crypto";
 
 const hash = (text: string): string => createHash("sha256").update(text).digest("hex").slice(0, 32);

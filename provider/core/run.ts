@@ -285,6 +285,11 @@ export class Run implements RunInfo {
     return resource?.autoname && before?.[resource.autoname.property];
   }
 
+  /** The name of a resource that the program declares in this run. */
+  nameInProgram(owner: string | undefined): string | undefined {
+    return this.#declaredBy(owner)?.name;
+  }
+
   /** The inputs of an owner's object in the state. The engine does not send them when it checks the replacement. */
   inputsInState(owner: string | undefined): Values {
     return this.#declaredBy(owner)?.before ?? {};

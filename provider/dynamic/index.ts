@@ -5,6 +5,7 @@ import "../client/requireNode.ts";
 import { randomBytes } from "node:crypto";
 import type * as dynamic from "@pulumi/pulumi/dynamic";
 import type { Field } from "../../api/schema.ts";
+import { onBehalfOf } from "../client/asker.ts";
 import { clientFor, warnOfExposure } from "../client/connect.ts";
 import { check } from "../core/check.ts";
 import { readConfig, type Config } from "../client/config.ts";
@@ -20,7 +21,14 @@ import {
   update,
   type Caller,
 } from "../core/lifecycle.ts";
-import { CONTEXT, type Finding as Found, type PreviewCheck, type Resource, type Values } from "../core/resource.ts";
+import {
+  CONTEXT,
+  contextOf,
+  type Finding as Found,
+  type PreviewCheck,
+  type Resource,
+  type Values,
+} from "../core/resource.ts";
 import { run, say } from "./run.ts";
 import { dynamicOwnerOf } from "../core/owner.ts";
 import { checkConnection, runPreviewCheck as askService } from "../core/previewChecks.ts";
@@ -35,6 +43,9 @@ const randomHex = (characters: number): string =>
   randomBytes(Math.ceil(characters / 2))
     .toString("hex")
     .slice(0, characters);
+
+/** The token of a resource or a function, as the plugin has it. */
+const tokenOf = (name: string): string => `machines:index:${name}`;
 
 /** Removes secrets from a text. */
 type Clean = (text: string) => string;
@@ -60,10 +71,19 @@ export function provider(type: string): dynamic.ResourceProvider {
     const print = (message: string) => say(cleaned(message));
     return { api: clientFor(found, print), run, progress: print, warn: print };
   };
-  /** Helpers for the given values; they report none of the secrets in them. */
-  const quietly = <T>(known: readonly Values[], work: (caller: () => Promise<Caller>) => Promise<T>): Promise<T> => {
+  /**
+   * Helpers for the given values; they report none of the secrets in them. Requests name the resource by its type and name, as a
+   * URN ends: the host does not pass on the URN that the engine sends. The name is known if the program declares the resource in
+   * this run; otherwise the id stands for it.
+   */
+  const quietly = <T>(
+    id: string,
+    known: readonly Values[],
+    work: (caller: () => Promise<Caller>) => Promise<T>,
+  ): Promise<T> => {
     const cleaned = clean(...known);
-    return withoutNoise(cleaned, () => work(() => caller(cleaned)));
+    const name = run.nameInProgram(contextOf(known.at(-1) ?? {}).owner) ?? id;
+    return onBehalfOf(`${tokenOf(type)}::${name}`, () => withoutNoise(cleaned, () => work(() => caller(cleaned))));
   };
   return {
     configure: (request) => {
@@ -89,7 +109,7 @@ export function provider(type: string): dynamic.ResourceProvider {
       return { inputs, failures: reasons.map((reason) => ({ property: "", reason })) };
     },
     diff: (id, olds: Values, news: Values) =>
-      quietly([olds, news], async (caller): Promise<dynamic.DiffResult> => {
+      quietly(id, [olds, news], async (caller): Promise<dynamic.DiffResult> => {
         const found = guardedDiff(run, resource, id, olds, news);
         await refuseToReplace(run, resource, id, news, found, caller);
         const { changes, replaces, deleteBeforeReplace } = found;
@@ -106,12 +126,12 @@ export function provider(type: string): dynamic.ResourceProvider {
         return { ...(isInput ? {} : { changes: true }), replaces: [], deleteBeforeReplace };
       }),
     create: (inputs: Values) =>
-      quietly([inputs], async (caller) => {
+      quietly("", [inputs], async (caller) => {
         const { id, state } = await withProvider(inputs, async () => create(resource, inputs, await caller()));
         return { id, outs: state };
       }),
     read: (id, props: Values) =>
-      quietly([props], async (caller) => {
+      quietly(id, [props], async (caller) => {
         // A refresh passes the state; a get passes only the reference to this provider.
         const state = Object.keys(props).some(
           (name) => !name.startsWith("__") && props[name] !== undefined && name !== "id",
@@ -126,11 +146,11 @@ export function provider(type: string): dynamic.ResourceProvider {
         throw new Error(`there is no ${resource.name} ${JSON.stringify(id)}; its id has the form ${resource.id.form}`);
       }),
     update: (id, olds: Values, news: Values) =>
-      quietly([olds, news], async (caller) => ({
+      quietly(id, [olds, news], async (caller) => ({
         outs: await withProvider(news, async () => update(resource, id, olds, news, await caller())),
       })),
     delete: (id, props: Values) =>
-      quietly([props], (caller) =>
+      quietly(id, [props], (caller) =>
         withStoredConfiguration(run, `${resource.name} ${id}`, async () => remove(resource, id, props, await caller())),
       ),
   };
@@ -201,11 +221,8 @@ export async function ask(
     // Check reports problems of the configuration, once per resource.
     return null;
   }
-  const problem = await askService(resource, question, nested(inputs), owner, {
-    api: clientFor(config, warn),
-    run,
-    warn,
-  });
+  const asking = { api: clientFor(config, warn), run, warn };
+  const problem = await onBehalfOf(tokenOf(type), () => askService(resource, question, nested(inputs), owner, asking));
   return problem ? finding(problem) : null;
 }
 
@@ -272,7 +289,8 @@ export async function invoke(
   const print = (message: string): void => say(cleaned(message));
   const answer = await withoutNoise(cleaned, async () => {
     const api = clientFor(readConfig(get, process.env), print);
-    return callFunction(called, args, { api, progress: print, preview: isPreview ? "unknown" : undefined });
+    const caller = { api, progress: print, preview: isPreview ? "unknown" : undefined } as const;
+    return onBehalfOf(tokenOf(name), () => callFunction(called, args, caller));
   });
   const isKnown = !isPreview || called.look === undefined;
   return {

@@ -6,6 +6,7 @@ import { getAsset, isSea } from "node:sea";
 import grpc from "@grpc/grpc-js";
 import providerGrpc from "@pulumi/pulumi/proto/provider_grpc_pb.js";
 import type * as rpc from "@pulumi/pulumi/proto/provider_pb.js";
+import { onBehalfOf } from "../client/asker.ts";
 import { processJournal } from "../core/journal.ts";
 import { Run } from "../core/run.ts";
 import { engineLog } from "./engine.ts";
@@ -14,7 +15,7 @@ import { runtimeOf } from "./language.ts";
 import { createProvider, versionIn, type Provider, type Wording } from "./provider.ts";
 import { withoutSecretsOf, type Telling } from "./redaction.ts";
 import { fieldsOf, spelled, type Subject } from "./spelling.ts";
-import { inCall, startTracing, type StopTracing } from "./tracing.ts";
+import { askerOf, inCall, type Asked, startTracing, type StopTracing } from "./tracing.ts";
 import empty from "google-protobuf/google/protobuf/empty_pb.js";
 
 /**
@@ -54,7 +55,7 @@ export async function serve(args: readonly string[], folder: string): Promise<vo
       call.end();
     };
     const work = known
-      .then(() => inCall("list", call.request, call.metadata, send))
+      .then(() => onBehalfOf(askerOf(call.request), () => inCall("list", call.request, call.metadata, send)))
       .catch((error: unknown) => call.emit("error", failureOf(error, inWords(call.request))))
       .finally(() => working.delete(work));
     working.add(work);
@@ -64,7 +65,11 @@ export async function serve(args: readonly string[], folder: string): Promise<vo
     name,
     (call, answer) => {
       const work = known
-        .then(() => inCall(name, call.request, call.metadata, async () => method(call.request)))
+        .then(() =>
+          onBehalfOf(askerOf(call.request as Asked), () =>
+            inCall(name, call.request, call.metadata, async () => method(call.request)),
+          ),
+        )
         .then(
           (response) => answer(null, response ?? new empty.Empty()),
           (error: unknown) => answer(failureOf(error, inWords(call.request))),

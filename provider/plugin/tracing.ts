@@ -23,8 +23,8 @@ const traced: ReadonlySet<string> = new Set([
   ...["construct", "call"],
 ]);
 
-/** The parts of the calls' requests that a span shows. */
-interface Asked {
+/** The parts of the calls' requests that say what they are about. */
+export interface Asked {
   getUrn?(): string;
   getTok?(): string;
   getToken?(): string;
@@ -47,6 +47,10 @@ export function inCall<T>(name: string, request: unknown, metadata: grpc.Metadat
     work,
   );
 }
+
+/** The resource that a call is about, by its URN, or the type or function, by its token. Empty if it is about none. */
+export const askerOf = (request: Asked): string =>
+  request.getUrn?.() || (request.getTok?.() ?? request.getToken?.() ?? "");
 
 function about(request: Asked): Attributes & { readonly type: string } {
   // A URN ends in the type, after those of its parents, and the name.

@@ -7,22 +7,7 @@ import type { LoggedRequest, RequestLog } from "./types.ts";
 const mostInAnswer = 1000;
 
 /** An entry as the page shows it. */
-export const logged = ({
-  seq,
-  at,
-  id,
-  operation,
-  method,
-  path,
-  status,
-  owner,
-  faults,
-  ...rest
-}: Audited): LoggedRequest => ({
-  ...{ seq, at, id, operation, method, path, status, owner, faults },
-  ms: "ms" in rest ? (rest.ms as number) : null,
-  urn: "urn" in rest ? (rest.urn as string | null) : null,
-});
+export const logged = ({ org: _org, nonce: _nonce, lease: _lease, ...entry }: Audited): LoggedRequest => entry;
 
 /** The entries after a number, at most the newest thousand. A token of one App sees those of its App. */
 export function requestsAfter(audit: Audit, { context, caller }: Asker, after: number): RequestLog {

@@ -12,7 +12,7 @@ import Fastify, {
 import { contract } from "../../api/index.ts";
 import type { Operation } from "../../api/operation.ts";
 import { below, inSpan, startSpan, traceIdOf, type Span } from "../../api/tracing.ts";
-import type { Audit } from "./audit.ts";
+import { urnIn, type Audit } from "./audit.ts";
 import { connectionLimits, endWith, inSlices, limitedServer, type ConnectionLimits, type Tls } from "./connections.ts";
 import type { Fault, Faults, Moment } from "../faults/faults.ts";
 import { authenticate, mayRead, type Session, type SessionFinder } from "./authenticate.ts";
@@ -173,7 +173,7 @@ export function addRoutes(app: FastifyInstance, options: AppOptions): void {
   app.addHook("onRequest", (request, _reply, done) => done(request.is404 ? noSuchRoute(request) : undefined));
   app.addHook("onResponse", (request, reply, done) => {
     if (request.routeOptions.config.unrecorded) return done();
-    const ms = Math.round(reply.elapsedTime * 100) / 100;
+    const ms = rounded(reply.elapsedTime);
     const { id, method, routeOptions } = request;
     const status = reply.statusCode;
     const path = pathOf(request);
@@ -207,6 +207,9 @@ function pathOf({ url }: FastifyRequest): string {
 /** A copy of a text: a slice would keep the whole text in memory, which may be 16 KB. */
 const copyOf = (text: string): string => Buffer.from(text).toString();
 
+/** Milliseconds with two digits after the point. */
+const rounded = (ms: number): number => Math.round(ms * 100) / 100;
+
 const noFaults: readonly string[] = [];
 
 /** Records that a request was answered, or that its connection was closed. */
@@ -217,7 +220,7 @@ function note(
   status: number | null,
   ms: number,
 ): void {
-  const { id, method, routeOptions, caller, lease, faults } = request;
+  const { id, method, routeOptions, headers, caller, lease, faults } = request;
   const operation = routeOptions.config.operation ?? null;
   audit.add({
     at: context.clock.now(),
@@ -231,6 +234,9 @@ function note(
     nonce: nonceOf(request) !== undefined,
     lease,
     faults: faults ?? noFaults,
+    ms: rounded(ms),
+    // Only for known callers: anyone could fill the memory with it.
+    urn: caller ? urnIn(headers["pulumi-urn"]) : null,
   });
   metrics.observe(operation ?? "none", status, ms / 1000);
   request.span?.set({ "http.response.status_code": status ?? undefined });

@@ -1,5 +1,6 @@
 // Records answered requests in memory, for tests and for clients of the admin listener. A record has no body, no query
 // value, no nonce and no token.
+import { oneLine } from "../../api/printable.ts";
 import type { LeaseStanding } from "../rules/leases.ts";
 
 /** A request that was answered, or whose connection a fault closed. */
@@ -27,10 +28,42 @@ export interface Audited {
   readonly lease: LeaseStanding | null;
   /** Ids of the faults injected into it. */
   readonly faults: readonly string[];
+  /** Milliseconds from its arrival to its answer. */
+  readonly ms: number;
+  /**
+   * The resource or function of a Pulumi program that sent it, as its client says: a URN, or the last parts of one. Null if it does
+   * not say, and when the token is unknown.
+   */
+  readonly urn: string | null;
 }
 
-/** Number of entries kept. */
+/** Number of entries kept for clients of the admin listener. */
 export const auditKept = 100_000;
+
+/** Number of entries kept for the console. */
+export const consoleKept = 10_000;
+
+/** Bytes. Ten thousands of entries may have one. */
+const longestUrn = 500;
+
+/** The resource that a client names in its header; null if it names none. A long one keeps its end, which has the name. */
+export function urnIn(header: string | readonly string[] | undefined): string | null {
+  if (typeof header !== "string" || header === "") return null;
+  const line = oneLine(decoded(header));
+  const bytes = Buffer.from(line);
+  return bytes.length <= longestUrn
+    ? line
+    : `…${bytes.toString("utf8", bytes.length - longestUrn + 3).replace(/^\uFFFD+/, "")}`;
+}
+
+/** Clients encode what a header cannot hold. Text that is not encoded stays as it is. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
 
 // Long-lived objects take several times the memory of their text, partly because the garbage collector grows its heap for
 // them. Entries are therefore stored as text outside of the heap.
@@ -49,6 +82,8 @@ const fields = [
   "nonce",
   "lease",
   "faults",
+  "ms",
+  "urn",
 ] as const satisfies (keyof Audited)[];
 
 /** Consecutive entries, one line each: the values as JSON in the order of `fields`. */
@@ -82,20 +117,16 @@ class Pack {
 
 /** The newest entries, oldest first. Every request is counted; entries are kept only after `keep()`. */
 export class Audit {
-  readonly #most: number;
+  /** Number of entries to keep. */
+  #most = 0;
   /** New entries go into the last one. */
   readonly #packs: Pack[] = [];
-  #keeps = false;
   #added = (): void => {};
   #last = 0;
 
-  constructor(most = auditKept) {
-    this.#most = most;
-  }
-
-  /** Starts to keep entries. Without a reader they would waste memory. */
-  keep(): void {
-    this.#keeps = true;
+  /** Keeps that many entries from now on, or more if another reader needs more. Without a reader they would waste memory. */
+  keep(most = auditKept): void {
+    this.#most = Math.max(this.#most, most);
   }
 
   /** Calls back after each new entry. */
@@ -115,7 +146,7 @@ export class Audit {
 
   add(entry: Omit<Audited, "seq">): void {
     const seq = ++this.#last;
-    if (!this.#keeps) return;
+    if (this.#most === 0) return;
     this.#keepEntry({ seq, ...entry });
     this.#added();
   }

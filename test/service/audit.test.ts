@@ -3,7 +3,8 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { expect, test } from "vitest";
 import { Audit } from "../../service/http/audit.ts";
-import { ManualClock } from "../../service/index.ts";
+import { ManualClock, startAdmin } from "../../service/index.ts";
+import { afterThisTest } from "../support/leftovers.ts";
 import { caller, withApp } from "./client.ts";
 
 test("it has every answered request, with its caller and its result", async () => {
@@ -29,6 +30,8 @@ test("it has every answered request, with its caller and its result", async () =
       nonce: false,
       lease: null,
       faults: [],
+      ms: expect.any(Number),
+      urn: null,
     },
     expect.objectContaining({
       seq: from + 2,
@@ -73,12 +76,12 @@ test("an unknown path has no operation", async () => {
 
 const entryOf = (path: string) => ({
   ...{ at: 0, id: "", operation: null, method: "GET", path, status: 200, org: null, owner: null },
-  ...{ nonce: false, lease: null, faults: [] },
+  ...{ nonce: false, lease: null, faults: [], ms: 0.25, urn: null },
 });
 
 test("the newest entries are kept, and their numbers never skip", () => {
-  const audit = new Audit(3);
-  audit.keep();
+  const audit = new Audit();
+  audit.keep(3);
   const add = (path: string) => audit.add(entryOf(path));
   expect([audit.first, audit.last, audit.after(0)]).toEqual([1, 0, []]);
   for (const path of ["a", "b", "c", "d", "e"]) add(path);
@@ -91,9 +94,9 @@ test("the newest entries are kept, and their numbers never skip", () => {
 });
 
 test("old entries have the same form as new ones, at any starting point", () => {
-  const audit = new Audit(2500);
+  const audit = new Audit();
   audit.add({ ...entryOf("uncounted"), at: 0 });
-  audit.keep();
+  audit.keep(2500);
   const added = Array.from({ length: 4321 }, (_, i) => ({
     ...entryOf(`/v1/é/${i}`),
     status: i % 3 === 0 ? null : 200,
@@ -115,7 +118,7 @@ test("old entries have the same form as new ones, at any starting point", () => 
 });
 
 test("nothing is kept without a reader, but the numbers continue", async () => {
-  const { call, service } = await withApp({ audit: false });
+  const { call, service } = await withApp({ audit: false, console: "off" });
   const { audit } = service;
   const before = audit.last;
   expect([before, audit.first, audit.after(0)]).toEqual([1, 2, []]);
@@ -124,6 +127,41 @@ test("nothing is kept without a reader, but the numbers continue", async () => {
   await call("GET", "/nowhere");
   expect(audit.first).toBe(2);
   expect(audit.after(0)).toEqual([expect.objectContaining({ seq: 2, path: "/v1/nowhere" })]);
+});
+
+test("the console keeps the newest 10,000; an admin listener keeps more from then on", async () => {
+  const { service } = await withApp({ audit: false });
+  const { audit } = service;
+  const fill = (count: number): void => {
+    for (let i = 0; i < count; i++) audit.add(entryOf("/v1/apps/web"));
+  };
+  fill(12_000);
+  expect([audit.after(0).length, audit.first]).toEqual([10_000, audit.last - 9999]);
+  const first = audit.first;
+  const admin = await startAdmin({ service, listen: { host: "127.0.0.1", port: 0 } });
+  afterThisTest(() => admin.close());
+  fill(5000);
+  expect(audit.after(0).length).toBeGreaterThanOrEqual(15_000);
+  expect(audit.first).toBeLessThanOrEqual(first);
+});
+
+test("an entry has the resource that its client names, on one line, and the end of a long one", async () => {
+  const { call, url, service } = await withApp();
+  const urn = "urn:pulumi:dev::shop::machines:index:Machine::web";
+  const named = async (header: string) => {
+    await call("GET", "/apps/web", undefined, { "pulumi-urn": header });
+    return service.audit.after(0).at(-1)?.urn;
+  };
+  expect(await named(urn)).toBe(urn);
+  expect(await named(`${urn}-%C3%A9`)).toBe(`${urn}-é`);
+  expect(await named(`${urn}-100%`)).toBe(`${urn}-100%`);
+  expect(await named("a%0Ab%1B[31m")).toBe("a\\nb\\u001b[31m");
+  expect(await named("")).toBe(null);
+  const long = await named(`${"%C3%A9".repeat(600)}::web`);
+  expect(long).toMatch(/^…é+::web$/);
+  expect(Buffer.byteLength(String(long))).toBeLessThanOrEqual(500);
+  await caller(url, "wrong")("GET", "/apps/web", undefined, { "pulumi-urn": urn });
+  expect(service.audit.after(0).at(-1)).toMatchObject({ status: 401, urn: null });
 });
 
 test("F47 an entry keeps no more of a URL than it shows", async () => {
