@@ -19,7 +19,17 @@ const rankOf = ({ moduleId }: TestSpecification): number => {
 
 /** Stories with the CLI that `npm test` leaves out. Other files prove the same in process, or by other commands. */
 const onlyInAll = [
-  ...["consoleCode", "drift", "engineOptions", "functions", "hooks", "importFrom", "interruptions", "packageAdd", "promotionBack"],
+  ...[
+    "consoleCode",
+    "drift",
+    "engineOptions",
+    "functions",
+    "hooks",
+    "importFrom",
+    "interruptions",
+    "packageAdd",
+    "promotionBack",
+  ],
   ...["promotionWorkflows", "refreshBeforeUpdate", "release", "releaseLanguages", "repairs", "together", "tracing"],
   "writeOnly",
 ];
