@@ -16,7 +16,8 @@ const watch = (text: string): string => `
     const look = () => document.body?.innerText.includes(${JSON.stringify(text)}) && resolve(performance.timeOrigin + performance.now());
     new MutationObserver(look).observe(document, { subtree: true, childList: true, characterData: true });
     look();
-  });`;
+  });
+  undefined;`;
 
 const seenAt = (page: Page): Promise<number> => page.evaluate<number>("window.seenAt");
 
