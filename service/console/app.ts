@@ -2,9 +2,9 @@
 import { findMachine } from "../lifecycle/machines.ts";
 import { appOf } from "../rules/find.ts";
 import type { AppRow } from "../store/rows.ts";
-import type { Audit } from "../http/audit.ts";
+import type { Audit, Audited } from "../http/audit.ts";
 import { ask, type Asker } from "./ask.ts";
-import { groupsOf } from "./machines.ts";
+import type { Work } from "./costly.ts";
 import { logged } from "./requests.ts";
 import type { Some, Step } from "./types.ts";
 
@@ -24,53 +24,49 @@ const some = <T>(all: readonly T[]): Some<T> => ({
   first: all.slice(0, mostShown),
 });
 
-/** The groups of an App, which may take long to count. */
-export const groupsIn = (asker: Asker, name: string) => ({
-  groups: groupsOf(asker, appOf({ ...asker, params: { app_name: name } }).id),
-});
-
 /** Everything of an App besides its Machines. */
 export async function appView(
   asker: Asker,
   name: string,
   audit: Audit,
   addresses: (app: AppRow) => Promise<readonly Address[]>,
+  work: Work,
 ) {
   const params = { app_name: name };
   const app = appOf({ ...asker, params });
-  const [shown, volumes, { ips }, { certificates }, { secrets }, { secret_keys }] = [
-    await ask(asker, "apps", "get", params),
-    await ask(asker, "volumes", "list", params),
-    await ask(asker, "ipAssignments", "list", params),
-    await ask(asker, "certificates", "list", params),
-    await ask(asker, "secrets", "list", params),
-    await ask(asker, "secretKeys", "list", params),
-  ];
-  return {
-    app: shown,
-    urls: await addresses(app),
-    volumes: some(volumes),
-    addresses: some(ips),
-    certificates: some(certificates),
-    secrets: some(secrets),
-    secretKeys: some(secret_keys),
-    steps: stepsOf(audit, asker, name),
-  };
+  const shown = await ask(asker, "apps", "get", params);
+  const urls = await addresses(app);
+  const volumes = some(await ask(asker, "volumes", "list", params));
+  await work.pause();
+  const ips = some((await ask(asker, "ipAssignments", "list", params)).ips);
+  const certificates = some((await ask(asker, "certificates", "list", params)).certificates);
+  await work.pause();
+  const secrets = some((await ask(asker, "secrets", "list", params)).secrets);
+  await work.pause();
+  const secretKeys = some((await ask(asker, "secretKeys", "list", params)).secret_keys);
+  await work.pause();
+  const steps = await stepsOf(audit, asker, name, work);
+  return { app: shown, urls, volumes, addresses: ips, certificates, secrets, secretKeys, steps };
 }
 
 /** The latest requests that changed Machines of an App, oldest first. */
-function stepsOf(audit: Audit, { context, caller }: Asker, name: string): readonly Step[] {
+async function stepsOf(audit: Audit, { context, caller }: Asker, name: string, work: Work): Promise<readonly Step[]> {
   const start = `/v1/apps/${encodeURIComponent(name)}/machines`;
   const found: Step[] = [];
-  for (const entry of audit.newestFirst()) {
-    const isChange = entry.method !== "GET" && entry.path.startsWith(start) && !/\/(lease|wait|exec)$/.test(entry.path);
-    if (!isChange || entry.org !== caller.slug) continue;
-    const machine = findMachine(context, entry.path.slice(start.length + 1).split("/")[0] ?? "");
-    found.push({ ...logged(entry), machine: machine ? { id: machine.id, name: machine.name } : null });
+  for (const entry of audit.newestFirst({ text: `"${start}` })) {
+    if (entry?.org === caller.slug && isStep(entry, start)) {
+      const machine = findMachine(context, entry.path.slice(start.length + 1).split("/")[0] ?? "");
+      found.push({ ...logged(entry), machine: machine ? { id: machine.id, name: machine.name } : null });
+    }
     if (found.length >= stepsShown) break;
+    if (work.isDue) await work.pause();
   }
   return found.reverse();
 }
+
+/** Whether a request changes a Machine: leases, waits and commands do not. */
+const isStep = ({ method, path }: Audited, start: string): boolean =>
+  method !== "GET" && path.startsWith(start) && !/\/(lease|wait|exec)$/.test(path);
 
 /** What the page gets of an App. */
 export type AppView = Awaited<ReturnType<typeof appView>>;

@@ -3,6 +3,7 @@
 import { findMachine } from "../lifecycle/machines.ts";
 import { findVolume } from "../lifecycle/volumes.ts";
 import type { Context } from "../context.ts";
+import type { Audited } from "../http/audit.ts";
 import type { Topic } from "./types.ts";
 
 /** A page that is open. */
@@ -19,13 +20,16 @@ export type Subject =
   | { readonly is: "org" }
   | { readonly is: "app"; readonly id: string }
   | { readonly is: "object"; readonly id: string }
-  | { readonly is: "requests" }
+  | { readonly is: "requests"; readonly isVisible: (entry: Audited) => boolean }
   | { readonly is: "faults" };
 
-/** The App and the organization of a changed object; undefined if it is gone. */
-interface Place {
-  readonly app: string | undefined;
-  readonly org: number | undefined;
+/** What a commit changed. */
+interface Changed {
+  readonly objects: ReadonlySet<string>;
+  readonly apps: ReadonlySet<string>;
+  readonly orgs: ReadonlySet<number>;
+  /** Whether one of the objects is gone, so that its place is not known any more. */
+  readonly hasGone: boolean;
 }
 
 /** Milliseconds between two messages to a page. */
@@ -65,29 +69,46 @@ export class Changes {
   /** After a commit that changed these objects. */
   committed(touched: ReadonlySet<string>): void {
     if (this.#open.size === 0 || touched.size === 0) return;
-    const places = new Map<string, Place>();
-    const placeOf = (id: string): Place => {
-      let place = places.get(id);
-      if (!place) places.set(id, (place = this.#placeOf(id)));
-      return place;
-    };
+    const changed = this.#changedBy(touched);
     for (const open of this.#open)
       for (const [topic, subject] of open.watcher.topics)
-        if (!open.changed.has(topic) && concerns(subject, open.watcher.org, touched, placeOf)) this.#note(open, topic);
+        if (!open.changed.has(topic) && concerns(subject, open.watcher.org, changed)) this.#note(open, topic);
   }
 
-  /** After a request was answered, or a fault was changed. */
-  happened(what: "requests" | "faults"): void {
-    for (const open of this.#open) if (open.watcher.topics.has(what)) this.#note(open, what);
+  /** After a request was answered. */
+  answered(entry: Audited): void {
+    for (const open of this.#open) {
+      const subject = open.watcher.topics.get("requests");
+      if (subject?.is === "requests" && !open.changed.has("requests") && subject.isVisible(entry))
+        this.#note(open, "requests");
+    }
   }
 
-  #placeOf(id: string): Place {
-    const app = findMachine(this.#context, id)?.app ?? findVolume(this.#context, id)?.app ?? id;
+  /** After a fault was added or removed, or a request may have been hit by one. */
+  faultsChanged(): void {
+    for (const open of this.#open) if (open.watcher.topics.has("faults")) this.#note(open, "faults");
+  }
+
+  #changedBy(objects: ReadonlySet<string>): Changed {
+    const orgs = new Map<string, number | undefined>();
+    for (const id of objects) {
+      const app = findMachine(this.#context, id)?.app ?? findVolume(this.#context, id)?.app ?? id;
+      if (!orgs.has(app)) orgs.set(app, this.#orgOf(app));
+    }
+    const found = [...orgs.values()];
+    return {
+      objects,
+      apps: new Set(orgs.keys()),
+      orgs: new Set(found.filter((org) => org !== undefined)),
+      hasGone: found.includes(undefined),
+    };
+  }
+
+  /** The organization of an App or a cluster; undefined if it is gone. */
+  #orgOf(id: string): number | undefined {
     const { store } = this.#context;
-    const org =
-      store.get<{ org: number }>("SELECT org FROM apps WHERE id = ?", app) ??
-      store.get<{ org: number }>("SELECT org FROM clusters WHERE id = ?", id);
-    return { app, org: org?.org };
+    const sql = (table: string) => `SELECT org FROM ${table} WHERE id = ?`;
+    return (store.get<{ org: number }>(sql("apps"), id) ?? store.get<{ org: number }>(sql("clusters"), id))?.org;
   }
 
   /** Tells a page, the first time at once: changes that come soon after it are told together. */
@@ -105,18 +126,8 @@ export class Changes {
   }
 }
 
-function concerns(
-  subject: Subject,
-  org: number,
-  touched: ReadonlySet<string>,
-  placeOf: (id: string) => Place,
-): boolean {
-  if (subject.is === "object") return touched.has(subject.id);
-  if (subject.is !== "org" && subject.is !== "app") return false;
-  for (const id of touched) {
-    const place = placeOf(id);
-    // Of an object that is gone, the place is not known any more.
-    if (place.org === undefined || (subject.is === "org" ? place.org === org : place.app === subject.id)) return true;
-  }
-  return false;
+function concerns(subject: Subject, org: number, { objects, apps, orgs, hasGone }: Changed): boolean {
+  if (subject.is === "object") return objects.has(subject.id);
+  if (subject.is === "app") return hasGone || apps.has(subject.id);
+  return subject.is === "org" && (hasGone || orgs.has(org));
 }

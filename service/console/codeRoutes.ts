@@ -1,14 +1,13 @@
 // The route for "copy as code": an object as a program, as an import and as a request.
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { z } from "zod";
-import { validated } from "../../api/validated.ts";
 import { curlOfObject } from "../openapi/curl.ts";
 import { ownCommand } from "../ownCommand.ts";
 import { refuse } from "../refusal.ts";
 import { addressOf, isHere } from "../requestAddress.ts";
 import type { FairTurns } from "../time/fairTurns.ts";
-import { problemText } from "../validation/validate.ts";
 import { codeBundle, type CodeQuery } from "./code.ts";
+import { read } from "./read.ts";
 
 const query = z.strictObject({
   type: z.string(),
@@ -32,10 +31,7 @@ export function addCodeRoutes(
 }
 
 async function answerTo(request: FastifyRequest, send: CodeQuery["send"], folder: string | undefined) {
-  const { success, data, error } = validated(query, request.query);
-  const [issue] = error?.issues ?? [];
-  if (!success) throw refuse(400, issue ? problemText(query, issue, request.query) : "invalid query");
-  const { type, id, whole } = data;
+  const { type, id, whole } = read(query, request.query);
   const address = addressOf(request);
   const wanted = { type, id, isWhole: whole === "true", endpoint: address, send };
   const found = await codeBundle()

@@ -1,42 +1,96 @@
 // Answers about all Machines of an organization: counting 100,000 rows takes a while, and other requests must not wait for each
-// viewer's count.
+// viewer's count. It is made in pieces, once for all who ask meanwhile, and is remembered in proportion to its cost.
 import type { Fresh } from "./types.ts";
 
+/** Milliseconds of work between which other requests are served. */
+const pieceMs = 5;
 /** An answer may use this share of the time: one that took 50 ms is counted again after 1 s. */
 const share = 0.05;
-// ASSUMED: answers that took less are always counted again.
+// ASSUMED: answers of the console that took less than 5 ms are never remembered.
 const cheapMs = 5;
-const kept = 100;
+/** Remembered answers. */
+const mostKept = 100;
+
+/** A clock in milliseconds that is never set back. */
+type Now = () => number;
+
+/** The work for one answer. */
+export class Work {
+  readonly #now: Now;
+  readonly #nextTurn: () => Promise<void>;
+  #spent = 0;
+  #since: number;
+
+  constructor(now: Now, nextTurn: () => Promise<void>) {
+    this.#now = now;
+    this.#nextTurn = nextTurn;
+    this.#since = now();
+  }
+
+  /** Milliseconds that it took, without the pauses. */
+  get ms(): number {
+    return this.#spent + this.#now() - this.#since;
+  }
+
+  /** Whether other requests have waited long enough. */
+  get isDue(): boolean {
+    return this.#now() - this.#since >= pieceMs;
+  }
+
+  /** Lets other requests be served if they have waited long enough. Long work calls it after each small step. */
+  async pause(): Promise<void> {
+    if (!this.isDue) return;
+    this.#spent += this.#now() - this.#since;
+    await this.#nextTurn();
+    this.#since = this.#now();
+  }
+}
 
 interface Kept {
   readonly value: object;
-  readonly at: number;
-  readonly took: number;
+  /** When it may be counted again. */
+  readonly until: number;
 }
 
 /** Remembers expensive answers for a time in proportion to their cost. */
 export class Costly {
   readonly #kept = new Map<string, Kept>();
-  readonly #now: () => number;
+  readonly #running = new Map<string, Promise<object>>();
+  readonly #nextTurn: () => Promise<void>;
+  readonly #now: Now;
 
-  /** `now` gives milliseconds of processor time or of a steady clock. */
-  constructor(now: () => number = () => performance.now()) {
+  /** `nextTurn` resolves when other requests were served. */
+  constructor(nextTurn: () => Promise<void>, now: Now = () => performance.now()) {
+    this.#nextTurn = nextTurn;
     this.#now = now;
   }
 
-  /** The answer, and in how many milliseconds there will be a fresh one if this one is remembered. */
-  answer<T extends object>(name: string, count: () => T): T & Fresh {
-    const now = this.#now();
+  /** The answer of that name, and in how many milliseconds there will be a fresh one if this one is not. */
+  async answer<T extends object>(name: string, count: (work: Work) => T | Promise<T>): Promise<T & Fresh> {
     const known = this.#kept.get(name);
-    const rest = known === undefined ? 0 : known.at + known.took / share - now;
-    if (known !== undefined && known.took > cheapMs && rest > 0)
-      return { ...(known.value as T), freshIn: Math.ceil(rest) };
-    const value = count();
-    const at = this.#now();
+    const rest = known === undefined ? 0 : known.until - this.#now();
+    if (known !== undefined && rest > 0) return { ...(known.value as T), freshIn: Math.ceil(rest) };
+    const running = this.#running.get(name) as Promise<T> | undefined;
+    // It may have begun before the change that this question is about.
+    if (running) return { ...(await running), freshIn: 0 };
+    const begun = this.#count(name, count);
+    this.#running.set(name, begun);
+    try {
+      return await begun;
+    } finally {
+      this.#running.delete(name);
+    }
+  }
+
+  async #count<T extends object>(name: string, count: (work: Work) => T | Promise<T>): Promise<T> {
+    const work = new Work(this.#now, this.#nextTurn);
+    const value = await count(work);
+    const { ms } = work;
     this.#kept.delete(name);
-    this.#kept.set(name, { value, at, took: at - now });
+    if (ms <= cheapMs) return value;
+    this.#kept.set(name, { value, until: this.#now() + ms / share });
     const [oldest] = this.#kept.keys();
-    if (this.#kept.size > kept && oldest !== undefined) this.#kept.delete(oldest);
+    if (this.#kept.size > mostKept && oldest !== undefined) this.#kept.delete(oldest);
     return value;
   }
 }

@@ -6,6 +6,7 @@ import { refuse, Refusal } from "../refusal.ts";
 import { appOf, machineOf } from "../rules/find.ts";
 import { version } from "../version.ts";
 import type { Asker } from "./ask.ts";
+import { visibleTo } from "./requests.ts";
 import type { Changes, Subject } from "./changes.ts";
 import type { Topic } from "./types.ts";
 
@@ -20,9 +21,11 @@ const mostTopics = 10;
 export const eventsQuery = z.strictObject({ topics: z.string().max(2000) });
 
 /** The subject of a topic, if the caller may see it. */
-function subjectOf({ context, caller }: Asker, topic: string): Subject {
+function subjectOf(asker: Asker, topic: string): Subject {
+  const { context, caller } = asker;
   const [kind, rest] = [topic.split(":", 1)[0], topic.slice(topic.indexOf(":") + 1)];
-  if (topic === "org" || topic === "requests" || topic === "faults") return { is: topic };
+  if (topic === "org" || topic === "faults") return { is: topic };
+  if (topic === "requests") return { is: topic, isVisible: visibleTo(asker) };
   if (kind === "app") return { is: "app", id: appOf({ context, caller, params: { app_name: rest } }).id };
   if (kind === "machine") {
     const [app, machine] = rest.split("/");

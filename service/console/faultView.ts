@@ -1,22 +1,28 @@
 // The faults in the console: what is switched on, and which requests it hit.
 import type { Audit } from "../http/audit.ts";
 import { operationsById, type Faults } from "../faults/faults.ts";
+import type { Work } from "./costly.ts";
 import { logged } from "./requests.ts";
 import type { FaultList, LoggedRequest } from "./types.ts";
 
 /** Hits of each fault that are shown. */
 const hitsShown = 20;
 
+// Faults are the last field of an entry's line, which has `[]` without any.
+const hit = '"]]\n';
+
 /** The faults with their latest hits. `isOn` says whether this session may change them. */
-export function faultsView(faults: Faults, audit: Audit, isOn: boolean): FaultList {
+export async function faultsView(faults: Faults, audit: Audit, isOn: boolean, work: Work): Promise<FaultList> {
   if (!isOn) return { isOn, faults: [], operations: [] };
   const hits = new Map<string, LoggedRequest[]>(faults.planned.map(({ id }) => [id, []]));
   if (hits.size > 0)
-    for (const entry of audit.newestFirst())
-      for (const id of entry.faults) {
+    for (const entry of audit.newestFirst({ text: hit })) {
+      for (const id of entry?.faults ?? []) {
         const found = hits.get(id);
-        if (found && found.length < hitsShown) found.push(logged(entry));
+        if (entry && found && found.length < hitsShown) found.push(logged(entry));
       }
+      if (work.isDue) await work.pause();
+    }
   return {
     isOn,
     faults: faults.planned.map(({ id, seen, fault: { rewrite: _rewrite, until: _until, ...fault } }) => ({

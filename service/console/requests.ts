@@ -1,6 +1,7 @@
 // The request log: the answered requests of an organization, newest last.
 import type { Audit, Audited } from "../http/audit.ts";
 import type { Asker } from "./ask.ts";
+import type { Work } from "./costly.ts";
 import type { LoggedRequest, RequestLog } from "./types.ts";
 
 /** Entries in one answer. */
@@ -9,17 +10,23 @@ const mostInAnswer = 1000;
 /** An entry as the page shows it. */
 export const logged = ({ org: _org, nonce: _nonce, lease: _lease, ...entry }: Audited): LoggedRequest => entry;
 
-/** The entries after a number, at most the newest thousand. A token of one App sees those of its App. */
-export function requestsAfter(audit: Audit, { context, caller }: Asker, after: number): RequestLog {
-  const app =
-    caller.app === null
-      ? undefined
-      : context.store.get<{ name: string }>("SELECT name FROM apps WHERE id = ?", caller.app)?.name;
+/** Tells which entries a caller may see: those of its organization, and for a token of one App those of the App. */
+export function visibleTo({ context, caller }: Asker): (entry: Audited) => boolean {
+  const { slug, app } = caller;
+  const name = context.store.get<{ name: string }>("SELECT name FROM apps WHERE id = ?", app)?.name;
+  const start = app === null ? "" : `/v1/apps/${encodeURIComponent(name ?? "")}`;
+  return ({ org, path }) => org === slug && (app === null || path === start || path.startsWith(`${start}/`));
+}
+
+/** The entries after a number, at most the newest thousand. */
+export async function requestsAfter(audit: Audit, asker: Asker, after: number, work: Work): Promise<RequestLog> {
+  const isVisible = visibleTo(asker);
+  const { last } = audit;
   const entries: LoggedRequest[] = [];
-  for (const entry of audit.newestFirst()) {
-    if (entry.seq <= after || entries.length >= mostInAnswer) break;
-    const isOfApp = app === undefined || entry.path.split("/")[3] === encodeURIComponent(app);
-    if (entry.org === caller.slug && isOfApp) entries.push(logged(entry));
+  for (const entry of audit.newestFirst({ after, text: JSON.stringify(asker.caller.slug) })) {
+    if (entry && entry.seq <= last && isVisible(entry)) entries.push(logged(entry));
+    if (entries.length >= mostInAnswer) break;
+    if (work.isDue) await work.pause();
   }
-  return { last: audit.last, entries: entries.reverse() };
+  return { last, entries: entries.reverse() };
 }

@@ -7,19 +7,20 @@ import { declaredFault, type Faults } from "../faults/faults.ts";
 import type { Audit } from "../http/audit.ts";
 import type { Proxy } from "../proxy/proxy.ts";
 import { refuse } from "../refusal.ts";
-import { validated } from "../../api/validated.ts";
-import { problemText } from "../validation/validate.ts";
-import { appView, groupsIn } from "./app.ts";
+import { appOf } from "../rules/find.ts";
+import type { AppRow } from "../store/rows.ts";
+import { appView } from "./app.ts";
 import type { Asker } from "./ask.ts";
 import { Changes } from "./changes.ts";
 import { clusterView } from "./cluster.ts";
-import { Costly } from "./costly.ts";
+import { Costly, type Work } from "./costly.ts";
 import { eventsQuery, sendChanges } from "./events.ts";
 import { faultsView } from "./faultView.ts";
 import { insideView, machineView, versionView } from "./machine.ts";
-import { windowOf, windowQuery } from "./machines.ts";
+import { groupsOf, windowOf, windowQuery } from "./machines.ts";
 import { overviewOf } from "./overview.ts";
 import { addPage } from "./page.ts";
+import { read } from "./read.ts";
 import { requestsAfter } from "./requests.ts";
 
 /** The parts of a service that the console shows. */
@@ -36,69 +37,80 @@ export interface ConsoleOptions {
   readonly isValid: (request: FastifyRequest) => boolean;
 }
 
-const requestsQuery = z.strictObject({ after: z.coerce.number<string>().int().min(0).default(0) });
+type Params = Readonly<Record<string, string>>;
 
-/** Parses a query or a body, or refuses it with its field, what it got and what is allowed. */
-function read<S extends z.ZodType>(schema: S, value: unknown): z.infer<S> {
-  const { success, data, error } = validated(schema, value);
-  if (success) return data;
-  const [issue] = error.issues;
-  if (issue?.code === "unrecognized_keys") throw refuse(400, `unknown ${[...issue.path, issue.keys[0]].join(".")}`);
-  throw refuse(400, issue ? problemText(schema, issue, value) : "invalid request");
+/** A request for a view. */
+interface Asking<Q> {
+  readonly asker: Asker;
+  readonly params: Params;
+  readonly query: Q;
+  readonly request: FastifyRequest;
 }
+
+const noQuery = z.strictObject({});
+const requestsQuery = z.strictObject({ after: z.coerce.number<string>().int().min(0).default(0) });
 
 /** Adds the console. Returns what must be told of each commit. */
 export function addConsole(app: FastifyInstance, options: ConsoleOptions): Changes {
   const { context, audit, faults, proxy, run, mayFault, isValid } = options;
   const changes = new Changes(context);
-  const costly = new Costly();
+  const costly = new Costly(() => context.turns.next());
   const closing = new AbortController();
   app.addHook("preClose", (done) => {
     closing.abort();
     done();
   });
-  audit.onAdd(() => {
-    changes.happened("requests");
-    if (!faults.none) changes.happened("faults");
+  audit.onAdd((entry) => {
+    changes.answered(entry);
+    if (!faults.none) changes.faultsChanged();
   });
-  faults.onChange(() => changes.happened("faults"));
+  faults.onChange(() => changes.faultsChanged());
   addPage(app);
 
   const quiet = { config: { unrecorded: true as const } };
-  const get = (
-    path: string,
-    answer: (asker: Asker, request: FastifyRequest, params: Readonly<Record<string, string>>) => unknown,
-  ): void => {
+  const get = <Q extends z.ZodType>(path: string, query: Q, answer: (asking: Asking<z.infer<Q>>) => unknown): void => {
     app.get(`/console/api/${path}`, quiet, async (request, reply) => {
+      const params = request.params as Params;
       const asker = { context, caller: request.caller };
-      const found = await answer(asker, request, request.params as Readonly<Record<string, string>>);
+      const found = await answer({ asker, params, query: read(query, request.query), request });
       // It may have read changes of other requests that are not durable yet.
       if (context.store.unsettled) await context.store.unsettled;
       return reply.header("cache-control", "no-store").send(found);
     });
   };
+  /** The same for answers that may be expensive; callers with the same rights share them. */
+  const getCostly = <Q extends z.ZodType>(
+    path: string,
+    query: Q,
+    answer: (asking: Asking<z.infer<Q>>, work: Work) => object | Promise<object>,
+  ): void =>
+    get(path, query, (asking) => {
+      const { asker, request } = asking;
+      const rights = [asker.caller.org, asker.caller.app, mayFault(request)];
+      return costly.answer(JSON.stringify([...rights, request.url]), (work) => answer(asking, work));
+    });
+  const appIn = ({ asker, params }: Pick<Asking<unknown>, "asker" | "params">): string => appOf({ ...asker, params }).id;
+  const addresses = async (of: AppRow) => (await proxy?.addressesOf(of)) ?? [];
 
-  const scope = ({ org, app: only }: Asker["caller"]): string => `${org}/${only ?? ""}`;
-  get("overview", (asker) => costly.answer(`overview ${scope(asker.caller)}`, () => overviewOf(asker)));
-  get("apps/:app_name", (asker, _, { app_name = "" }) =>
-    appView(asker, app_name, audit, async (app) => (await proxy?.addressesOf(app)) ?? []),
+  getCostly("overview", noQuery, ({ asker }, work) => overviewOf(asker, work));
+  getCostly("apps/:app_name", noQuery, ({ asker, params }, work) =>
+    appView(asker, params["app_name"] ?? "", audit, addresses, work),
   );
-  get("apps/:app_name/groups", (asker, _, { app_name = "" }) =>
-    costly.answer(`groups ${scope(asker.caller)} ${app_name}`, () => groupsIn(asker, app_name)),
+  getCostly("apps/:app_name/groups", noQuery, async (asking, work) => ({
+    groups: await groupsOf(asking.asker, appIn(asking), work),
+  }));
+  getCostly("apps/:app_name/machines", windowQuery, (asking, work) =>
+    windowOf(asking.asker, appIn(asking), asking.query, work),
   );
-  get("apps/:app_name/machines", (asker, { query }, { app_name = "" }) =>
-    costly.answer(`machines ${scope(asker.caller)} ${app_name} ${JSON.stringify(query)}`, () =>
-      windowOf(asker, app_name, read(windowQuery, query)),
-    ),
-  );
-  get("apps/:app_name/machines/:machine_id", (asker, _, params) => machineView(asker, machineIn(params)));
-  get("apps/:app_name/machines/:machine_id/inside", (asker, _, params) => insideView(asker, machineIn(params)));
-  get("apps/:app_name/machines/:machine_id/versions/:version", (asker, _, params) =>
+  const ofMachine = "apps/:app_name/machines/:machine_id";
+  getCostly(ofMachine, noQuery, ({ asker, params }) => machineView(asker, machineIn(params)));
+  get(`${ofMachine}/inside`, noQuery, ({ asker, params }) => insideView(asker, machineIn(params)));
+  get(`${ofMachine}/versions/:version`, noQuery, ({ asker, params }) =>
     versionView(asker, machineIn(params), params["version"] ?? ""),
   );
-  get("clusters/:cluster_id", (asker, _, { cluster_id = "" }) => clusterView(asker, cluster_id));
-  get("requests", (asker, { query }) => requestsAfter(audit, asker, read(requestsQuery, query).after));
-  get("faults", (_, request) => faultsView(faults, audit, mayFault(request)));
+  get("clusters/:cluster_id", noQuery, ({ asker, params }) => clusterView(asker, params["cluster_id"] ?? ""));
+  getCostly("requests", requestsQuery, ({ asker, query }, work) => requestsAfter(audit, asker, query.after, work));
+  getCostly("faults", noQuery, ({ request }, work) => faultsView(faults, audit, mayFault(request), work));
 
   const requireFaults = (request: FastifyRequest): void => {
     if (!mayFault(request))
@@ -133,4 +145,4 @@ export function addConsole(app: FastifyInstance, options: ConsoleOptions): Chang
   return changes;
 }
 
-const machineIn = ({ app_name = "", machine_id = "" }: Readonly<Record<string, string>>) => ({ app_name, machine_id });
+const machineIn = ({ app_name = "", machine_id = "" }: Params) => ({ app_name, machine_id });

@@ -86,6 +86,11 @@ const fields = [
   "urn",
 ] as const satisfies (keyof Audited)[];
 
+function entryIn(line: string): Audited {
+  const values = JSON.parse(line) as unknown[];
+  return Object.fromEntries(fields.map((field, i) => [field, values[i]])) as unknown as Audited;
+}
+
 /** Consecutive entries, one line each: the values as JSON in the order of `fields`. */
 class Pack {
   /** Number of its first entry. */
@@ -107,11 +112,18 @@ class Pack {
   }
 
   entries(): Audited[] {
-    const lines = this.#bytes.toString("utf8", 0, this.#used).split("\n").slice(0, -1);
-    return lines.map((line) => {
-      const values = JSON.parse(line) as unknown[];
-      return Object.fromEntries(fields.map((field, i) => [field, values[i]])) as unknown as Audited;
-    });
+    return this.#bytes.toString("utf8", 0, this.#used).split("\n").slice(0, -1).map(entryIn);
+  }
+
+  /** The entries whose line contains a text, newest first; each is read only when it is asked for. */
+  *newestFirst(text: string): Generator<Audited> {
+    for (let end = this.#used; end > 0; ) {
+      const at = this.#bytes.lastIndexOf(text, end - 1);
+      if (at < 0 || at >= end) return;
+      const start = at === 0 ? 0 : this.#bytes.lastIndexOf("\n", at - 1) + 1;
+      yield entryIn(this.#bytes.toString("utf8", start, this.#bytes.indexOf("\n", at)));
+      end = start;
+    }
   }
 }
 
@@ -121,7 +133,7 @@ export class Audit {
   #most = 0;
   /** New entries go into the last one. */
   readonly #packs: Pack[] = [];
-  #added = (): void => {};
+  #added = (_: Audited): void => {};
   #last = 0;
 
   /** Keeps that many entries from now on, or more if another reader needs more. Without a reader they would waste memory. */
@@ -130,7 +142,7 @@ export class Audit {
   }
 
   /** Calls back after each new entry. */
-  onAdd(added: () => void): void {
+  onAdd(added: (entry: Audited) => void): void {
     this.#added = added;
   }
 
@@ -147,8 +159,9 @@ export class Audit {
   add(entry: Omit<Audited, "seq">): void {
     const seq = ++this.#last;
     if (this.#most === 0) return;
-    this.#keepEntry({ seq, ...entry });
-    this.#added();
+    const whole = { seq, ...entry };
+    this.#keepEntry(whole);
+    this.#added(whole);
   }
 
   #keepEntry(whole: Audited): void {
@@ -161,14 +174,22 @@ export class Audit {
     while ((this.#packs[1]?.first ?? Number.POSITIVE_INFINITY) <= this.first) this.#packs.shift();
   }
 
-  /** The kept entries, newest first. */
-  *newestFirst(): Generator<Audited> {
-    const { first } = this;
-    for (const pack of this.#packs.toReversed())
-      for (const entry of pack.entries().reverse()) {
+  /**
+   * The kept entries after a number, newest first, with undefined after each block of memory, so that the caller can pause.
+   * `text` leaves out most others: those whose line, their values as JSON, does not contain it. Default: none are left out.
+   */
+  *newestFirst({ after = 0, text = "\n" } = {}): Generator<Audited | undefined> {
+    const first = Math.max(after + 1, this.first);
+    let next = this.#last + 1;
+    for (const pack of this.#packs.toReversed()) {
+      if (next <= first) return;
+      for (const entry of pack.newestFirst(text)) {
         if (entry.seq < first) return;
         yield entry;
       }
+      yield undefined;
+      next = pack.first;
+    }
   }
 
   /** Entries after that number, at most `limit`. */

@@ -7,6 +7,7 @@ import { refuse } from "../refusal.ts";
 import { type AppRow, type LeaseRow, type MachineExtras, type MachineRow, type VersionRow } from "../store/rows.ts";
 import { currentSet } from "../store/secretValues.ts";
 import { StoredConfig } from "../store/storedConfig.ts";
+import { checksOf } from "../runtime/checks.ts";
 import { touch, type Context } from "../context.ts";
 import { liveMachineOf, machineOf, openAppOf, appOf } from "./find.ts";
 import { exec } from "./exec.ts";
@@ -43,12 +44,14 @@ import { wait } from "./wait.ts";
 
 /** The columns of a Machine's row that a new version changes. */
 function versionColumns(context: Context, { config, metadataText }: Accepted, images: Images) {
-  const { image, guest, standbys } = config;
+  const { image, guest, standbys, size } = config;
   return {
     version: context.ids.ulid(context.clock.now()),
     image_ref: JSON.stringify(imageRef(context, image, images)),
     brief: JSON.stringify({ image, guest }),
     standby: standbys === undefined ? 0 : 1,
+    size: size ?? null,
+    has_checks: checksOf(config).length > 0 ? 1 : 0,
     cpu_kind: sizeOf(config).kind,
     // ASSUMED: a new version has no memory limit, even if the balloon device set one for the previous version.
     memory_limit_mb: null,

@@ -63,6 +63,10 @@ export interface MachineExtras {
   readonly standby: number;
   /** JSON: the part of its configuration that lists of the organization show. */
   readonly brief: string;
+  /** Named size of its configuration, like `performance-2x`; null without one. */
+  readonly size: string | null;
+  /** Whether its configuration has checks: without any, `checks` means nothing. */
+  readonly has_checks: number;
 }
 
 /** The columns of a {@link MachineRow}. */

@@ -343,4 +343,15 @@ export const migrations: readonly string[] = [
   CREATE TRIGGER snapshot_discarded AFTER DELETE ON snapshots WHEN old.written IS NOT NULL
     BEGIN INSERT OR IGNORE INTO discarded VALUES (old.id); END;
   `,
+  `
+  -- For lists of many Machines, which do not read the configurations.
+  ALTER TABLE machines ADD COLUMN size TEXT;
+  ALTER TABLE machines ADD COLUMN has_checks INTEGER NOT NULL DEFAULT 0;
+  UPDATE machines SET size = v.config ->> '$.size',
+      has_checks = EXISTS (SELECT 1 FROM json_each(v.config, '$.checks'))
+        OR EXISTS (SELECT 1 FROM json_each(v.config, '$.services') s, json_each(s.value, '$.checks'))
+    FROM machine_versions v
+    WHERE v.machine = machines.id AND v.version = machines.version AND json_valid(v.config)
+      AND (instr(v.config, '"size":') > 0 OR instr(v.config, '"checks":') > 0);
+  `,
 ];
