@@ -4,10 +4,10 @@ import { z } from "zod";
 import { curlOfObject } from "../openapi/curl.ts";
 import { ownCommand } from "../ownCommand.ts";
 import { refuse } from "../refusal.ts";
+import { read } from "../validation/read.ts";
 import { addressOf, isHere } from "../requestAddress.ts";
 import type { FairTurns } from "../time/fairTurns.ts";
 import { codeBundle, type CodeQuery } from "./code.ts";
-import { read } from "./read.ts";
 
 const query = z.strictObject({
   type: z.string(),

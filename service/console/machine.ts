@@ -50,6 +50,7 @@ export type MachineView = Awaited<ReturnType<typeof machineView>>;
 
 /** The processes and the memory of a Machine that runs. */
 export async function insideView(asker: Asker, params: Params) {
+  machineOf({ ...asker, params });
   const [processes, memory] = await Promise.all([
     askFor(ask(asker, "machines", "processes", { ...params })),
     askFor(ask(asker, "machines", "getMemory", { ...params })),

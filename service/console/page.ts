@@ -90,4 +90,9 @@ export function addPage(app: FastifyInstance): void {
   const open = { config: { open: true as const, unrecorded: true as const } };
   for (const path of ["/console", "/console/*"]) app.get(path, open, (_request, reply) => sendPage(reply));
   app.get("/console/assets/:file", open, sendFile);
+  // The page is for views; a program that asks for something else must not take it for an answer.
+  for (const path of ["/console/api/*", "/console/assets/*"])
+    app.get(path, open, () => {
+      throw refuse(404, "no such route");
+    });
 }

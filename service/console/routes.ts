@@ -7,6 +7,7 @@ import { declaredFault, type Faults } from "../faults/faults.ts";
 import type { Audit } from "../http/audit.ts";
 import type { Proxy } from "../proxy/proxy.ts";
 import { refuse } from "../refusal.ts";
+import { read } from "../validation/read.ts";
 import { appOf } from "../rules/find.ts";
 import type { AppRow } from "../store/rows.ts";
 import { appView } from "./app.ts";
@@ -20,7 +21,6 @@ import { insideView, machineView, versionView } from "./machine.ts";
 import { groupsOf, windowOf, windowQuery } from "./machines.ts";
 import { overviewOf } from "./overview.ts";
 import { addPage } from "./page.ts";
-import { read } from "./read.ts";
 import { requestsAfter } from "./requests.ts";
 
 /** The parts of a service that the console shows. */

@@ -7,7 +7,6 @@ import { join } from "node:path";
 import { z } from "zod";
 import { imageReference } from "../../api/image.ts";
 import { hostname } from "../../api/names.ts";
-import { validated } from "../../api/validated.ts";
 import { createServer, sendError } from "./app.ts";
 import { listenOnLocalhost } from "./connections.ts";
 import { declaredFault, type Faults, type PlannedFault } from "../faults/faults.ts";
@@ -19,7 +18,7 @@ import type { Audit } from "./audit.ts";
 import type { Context } from "../context.ts";
 import { writePrivately } from "../store/privateFile.ts";
 import type { Bearer } from "../store/tokens.ts";
-import { problemText } from "../validation/validate.ts";
+import { read } from "../validation/read.ts";
 
 /** The parts of a service that its administrator works on. */
 interface Administered {
@@ -86,15 +85,6 @@ const month = 31 * 24 * 3600_000;
 const clockMove = z.strictObject({ advanceMs: z.int().min(0).max(month) });
 const number = z.coerce.number<string>().int().min(0);
 const auditQuery = z.strictObject({ after: number.default(0), limit: number.min(1).max(10_000).default(1000) });
-
-/** Parses a value, or refuses it with its field, what it got and what is allowed. */
-function read<S extends z.ZodType>(schema: S, value: unknown): z.infer<S> {
-  const { success, data, error } = validated(schema, value);
-  if (success) return data;
-  const [issue] = error.issues;
-  if (issue?.code === "unrecognized_keys") throw refuse(400, `unknown ${[...issue.path, issue.keys[0]].join(".")}`);
-  throw refuse(400, issue ? problemText(schema, issue, value) : "invalid body");
-}
 
 const shown = ({ id, fault, seen }: PlannedFault) => ({ id, seen, ...fault });
 

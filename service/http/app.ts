@@ -19,7 +19,7 @@ import { authenticate, mayRead, type Session, type SessionFinder } from "./authe
 import { injectAfter, injectBefore, type Outgoing, type FaultedRequest } from "../faults/faultInjection.ts";
 import { namesOf, readBody } from "../validation/bodyLimits.ts";
 import type { Metrics } from "./metrics.ts";
-import { noSuchRoute } from "./noSuchRoute.ts";
+import { refuserOf } from "./noSuchRoute.ts";
 import type { RateLimits } from "./rateLimits.ts";
 import { Refusal, refuse } from "../refusal.ts";
 import { machineOf } from "../rules/find.ts";
@@ -170,6 +170,7 @@ export function addRoutes(app: FastifyInstance, options: AppOptions): void {
     done();
   });
   app.addHook("onRequest", authenticate(options));
+  const noSuchRoute = refuserOf(app);
   app.addHook("onRequest", (request, _reply, done) => done(request.is404 ? noSuchRoute(request) : undefined));
   app.addHook("onResponse", (request, reply, done) => {
     if (request.routeOptions.config.unrecorded) return done();

@@ -1,24 +1,31 @@
 // The answer to a request for a path that does not exist.
-import { operationsById } from "../faults/faults.ts";
-import { metaPaths } from "../openapi/metaPaths.ts";
+import type { FastifyInstance } from "fastify";
 import { Refusal, refuse } from "../refusal.ts";
 
-const ways = [...operationsById.values(), ...metaPaths.map((path) => ({ path, method: "GET" }))];
+const patternOf = (url: string): RegExp =>
+  new RegExp(`^${url.replaceAll(".", "\\.").replaceAll("*", ".*").replace(/:\w+/g, "[^/]+")}$`);
 
-const patternOf = (path: string): RegExp => new RegExp(`^${path.replaceAll(".", "\\.").replace(/\{\w+\}/g, "[^/]+")}$`);
+/** How many parts of a path may be anything; those with fewer are more specific: `certificates/acme` is not a hostname. */
+const freedom = (url: string): number => url.split(":").length + (url.includes("*") ? 100 : 0);
 
-// The most specific ones first: `certificates/acme` is not a hostname.
-const paths = [...new Set(ways.map(({ path }) => path))]
-  .sort((a, b) => a.split("{").length - b.split("{").length)
-  .map((path) => ({
-    pattern: patternOf(path),
-    methods: ways.filter((way) => way.path === path).map(({ method }) => method),
-  }));
-
-/** The refusal of a request without a route. ASSUMED: a path that has other methods is 405 and names them. */
-export function noSuchRoute({ url, method }: { readonly url: string; readonly method: string }): Refusal {
-  const asked = url.split("?", 1)[0] ?? "";
-  const allow = paths.find(({ pattern }) => pattern.test(asked))?.methods.join(", ");
-  if (allow === undefined) return refuse(404, "no such route");
-  return new Refusal(405, { error: `${method} is not allowed here, allowed are ${allow}` }, { allow });
+/**
+ * Makes the refusal of a request without a route, for the routes that are added to the server from now on. ASSUMED: a path that has
+ * other methods is 405 and names them.
+ */
+export function refuserOf(app: FastifyInstance): (request: { readonly url: string; readonly method: string }) => Refusal {
+  const methods = new Map<string, string[]>();
+  app.addHook("onRoute", ({ url, method }) => {
+    const named = [method].flat().filter((one) => one !== "HEAD");
+    methods.set(url, [...(methods.get(url) ?? []), ...named]);
+  });
+  let paths: readonly { readonly pattern: RegExp; readonly methods: readonly string[] }[] | undefined;
+  return ({ url, method }) => {
+    paths ??= [...methods]
+      .sort(([a], [b]) => freedom(a) - freedom(b))
+      .map(([path, allowed]) => ({ pattern: patternOf(path), methods: allowed }));
+    const asked = url.split("?", 1)[0] ?? "";
+    const allow = paths.find(({ pattern }) => pattern.test(asked))?.methods.join(", ");
+    if (allow === undefined) return refuse(404, "no such route");
+    return new Refusal(405, { error: `${method} is not allowed here, allowed are ${allow}` }, { allow });
+  };
 }

@@ -16,9 +16,6 @@ const status = {
 };
 const well = { description: "Done.", content: { "application/json": { schema: status } } };
 
-/** Their paths, including those of the pages and the description itself, which it leaves out. */
-export const metaPaths = ["/", "/healthz", "/readyz", "/metrics", "/openapi.json", "/docs"] as const;
-
 /** Their descriptions. */
 export const metaOperations: Readonly<Record<string, Readonly<Record<string, DescribedOperation>>>> = {
   "/healthz": {
