@@ -75,6 +75,13 @@ export class Changes {
         if (!open.changed.has(topic) && concerns(subject, open.watcher.org, changed)) this.#note(open, topic);
   }
 
+  /** After something that only the view of this object shows. */
+  seenOf(id: string): void {
+    for (const open of this.#open)
+      for (const [topic, subject] of open.watcher.topics)
+        if (subject.is === "object" && subject.id === id) this.#note(open, topic);
+  }
+
   /** After a request was answered. */
   answered(entry: Audited): void {
     for (const open of this.#open) {

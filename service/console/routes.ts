@@ -65,6 +65,7 @@ export function addConsole(app: FastifyInstance, options: ConsoleOptions): Chang
     if (!faults.none) changes.faultsChanged();
   });
   faults.onChange(() => changes.faultsChanged());
+  context.waits.onListed((machine) => changes.seenOf(machine));
   addPage(app);
 
   const quiet = { config: { unrecorded: true as const } };

@@ -73,6 +73,7 @@ export function finishBackup(context: Context, id: string): void {
   const backup = context.store.get<Pick<BackupRow, "cluster">>("SELECT cluster FROM backups WHERE id = ?", id);
   const row = backup && findCluster(context, backup.cluster);
   if (!row) return;
+  context.store.touch(row.id);
   const size_bytes = context.postgres.storedBytes(clusterOf(row));
   context.store.update("backups", "id", id, { status: "completed", size_bytes, finished_at: context.clock.now() });
   context.store.run(

@@ -14,6 +14,8 @@ export function changeVolume(context: Context, volume: VolumeRow, changes: Parti
   const all = { ...changes, updated_at: context.clock.now() };
   context.store.update("volumes", "id", volume.id, all);
   touch(context, volume.id);
+  // An open page shows the volume with its Machine.
+  for (const machine of new Set([volume.machine, changes.machine])) if (machine) context.store.touch(machine);
   return { ...volume, ...all };
 }
 

@@ -83,6 +83,7 @@ export const apps: Rules<typeof contract.apps> = {
       created_at: now,
     };
     context.store.insert("apps", app);
+    context.store.touch(app.id);
     return { id: app.id, created_at: now };
   },
 

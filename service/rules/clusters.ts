@@ -112,5 +112,6 @@ export function newCluster(context: Context, org: number, { name: asked, ...want
     deleted_at: null,
   };
   context.store.insert("clusters", row);
+  context.store.touch(row.id);
   return row;
 }

@@ -69,6 +69,8 @@ export function grant(
   };
   context.store.run("DELETE FROM leases WHERE machine = ?", machine.id);
   context.store.insert("leases", lease);
+  // The answer for the Machine stays the same, but an open page shows the lease.
+  context.store.touch(machine.id);
   return lease;
 }
 
@@ -108,6 +110,7 @@ export const leases: Pick<Rules<typeof machines>, "getLease" | "acquireLease" | 
     if (!lease) throw refuse(404, "lease not found");
     if (lease.nonce !== nonce) throw refuse(409, heldBy(lease));
     context.store.run("DELETE FROM leases WHERE machine = ?", machine.id);
+    context.store.touch(machine.id);
     return { status: "success", data: { ok: true } };
   },
 };

@@ -101,6 +101,7 @@ export const postgres: Rules<Group> = {
     const before = find();
     if (before) return new Reply(answer(before.attached_at), { status: 200 });
     context.store.insert("attachments", { cluster: cluster.id, app: app.id, attached_at: context.clock.now() });
+    context.store.touch(cluster.id);
     return answer(context.clock.now());
   },
 
@@ -111,6 +112,7 @@ export const postgres: Rules<Group> = {
     const where = "FROM attachments WHERE cluster = ? AND app = ?";
     if (!context.store.get(`SELECT 1 ${where}`, cluster.id, app.id)) throw refuse(404, "Attachment not found");
     context.store.run(`DELETE ${where}`, cluster.id, app.id);
+    context.store.touch(cluster.id);
   },
 
   ...contents,

@@ -105,6 +105,7 @@ export const backups: BackupRules = {
       finished_at: null,
     };
     context.store.insert("backups", row);
+    context.store.touch(cluster.id);
     context.timers.after(context.delays.backup, "backup.done", row.id);
     return new Reply({ data: shown(row) });
   },

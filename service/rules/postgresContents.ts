@@ -52,8 +52,11 @@ function readyClusterOf(asking: Asking): ClusterRow {
   return row;
 }
 
-const tellEngine = (context: Context, row: ClusterRow, change: ClusterChange): void =>
+/** Tells the engine of a change. The row of the cluster stays the same, but an open page shows its contents. */
+function tellEngine(context: Context, row: ClusterRow, change: ClusterChange): void {
   context.postgres.change(clusterOf(row), change);
+  context.store.touch(row.id);
+}
 
 const hasDatabase = (context: Context, cluster: string, name: string): boolean =>
   context.store.get("SELECT 1 FROM databases WHERE cluster = ? AND name = ?", cluster, name) !== undefined;

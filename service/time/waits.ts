@@ -51,6 +51,7 @@ export class Waits {
   #lastId = 0;
   #size = 0;
   #closed: Refusal | undefined;
+  #listed: (subject: string) => void = () => {};
 
   /** `unsettled` resolves when every visible change is durable. */
   constructor(clock: Clock, most: number, unsettled: () => Promise<void> | undefined) {
@@ -62,6 +63,11 @@ export class Waits {
   /** Number of requests held now. */
   get size(): number {
     return this.#size;
+  }
+
+  /** Calls back with the object after a hold that is listed has begun or ended: neither is a change of the store. */
+  onListed(told: (subject: string) => void): void {
+    this.#listed = told;
   }
 
   /** What the requests wait for that are held for an object, and until when in milliseconds since 1970. */
@@ -96,6 +102,7 @@ export class Waits {
       if (this.#deadlines.size > 2 * this.#size + 1000)
         this.#deadlines.reset([...this.#waiters.values()].flatMap((ofSubject) => [...ofSubject]));
       this.#arm();
+      if (hold.wanted !== undefined) this.#listed(hold.subject);
     });
   }
 
@@ -160,10 +167,11 @@ export class Waits {
   #settle(waiter: Waiter): void {
     waiter.done = true;
     this.#size--;
-    const { subject } = waiter.hold;
+    const { subject, wanted } = waiter.hold;
     const waiters = this.#waiters.get(subject);
     waiters?.delete(waiter);
     if (waiters?.size === 0) this.#waiters.delete(subject);
+    if (wanted !== undefined) this.#listed(subject);
   }
 
   /** Sleeps until the next deadline. */

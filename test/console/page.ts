@@ -73,6 +73,9 @@ export async function signIn(
   await page.getByRole("button", { name: "Sign out" }).waitFor();
 }
 
+/** Waits until changes arrive. */
+export const live = (page: Page): Promise<void> => page.getByRole("banner").getByText("live").waitFor();
+
 /** What axe finds on the page as it is now, as sentences. */
 export async function accessibilityProblems(page: Page): Promise<readonly string[]> {
   // The policy of the page forbids scripts from elsewhere; this one comes through the debugger of the browser.
