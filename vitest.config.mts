@@ -117,7 +117,7 @@ export default defineConfig({
           include: ["test/console/**/*.test.ts"],
           globalSetup: ["test/console/globalSetup.ts"],
           setupFiles: ["test/support/newRun.ts"],
-          maxWorkers: 2,
+          maxWorkers,
           isolate: false,
           testTimeout: wholeTest,
           hookTimeout: wholeTest,

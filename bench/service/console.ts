@@ -1,10 +1,12 @@
 // Measures the console in a browser: `npm run bench:console`. How long its first rows take with 100,000 Machines is compared with
 // ten Machines; how long a change takes to appear, with a client that reads the same answer after each commit. It needs Chromium.
+import { join } from "node:path";
 import { chromium, type Browser, type Page } from "playwright-core";
 import { provideChromium } from "../../tools/setup/chromium.mjs";
 import { startService } from "../../test/support/startService.ts";
 import { fillWith } from "../../test/console/many.ts";
 import { caller } from "../../test/service/client.ts";
+import { root } from "../workbench.ts";
 import { milliseconds, report, run } from "./run.ts";
 
 const rounds = 20;
@@ -20,6 +22,9 @@ const watch = (text: string): string => `
   undefined;`;
 
 const seenAt = (page: Page): Promise<number> => page.evaluate<number>("window.seenAt");
+
+// The service looks for its page beside its own command.
+process.argv[1] = join(root, "service/main.ts");
 
 void run(["what", "figure", "floor in the same run", "ratio"], async () => {
   const { file, reason } = await provideChromium();

@@ -6,7 +6,6 @@ import { dirname, join } from "node:path";
 export function builtFile(name: string): string | undefined {
   // When run from its sources there is no __filename, but then this process is the command, which is in that folder.
   const own = typeof __filename === "string" ? join(dirname(__filename), "..") : dirname(process.argv[1] ?? "");
-  // That folder is `service/`, or `dist/service/` when built. Another program of a clone is started in its root.
-  const folders = [join(own, "dist/console"), join(own, "../console"), "service/dist/console"];
-  return folders.map((folder) => join(folder, name)).find((file) => existsSync(file));
+  // That folder is `service/`, or `dist/service/` when built.
+  return [join(own, "dist/console", name), join(own, "../console", name)].find((file) => existsSync(file));
 }

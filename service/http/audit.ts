@@ -81,9 +81,10 @@ const fields = [
   "owner",
   "nonce",
   "lease",
-  "faults",
   "ms",
   "urn",
+  // The last one: the console finds entries with faults by the end of their line.
+  "faults",
 ] as const satisfies (keyof Audited)[];
 
 function entryIn(line: string): Audited {
