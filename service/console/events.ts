@@ -42,6 +42,16 @@ function subjectOf(asker: Asker, topic: string): Subject {
   );
 }
 
+/** The same; while there is no such object, its page waits for one among all changes of the organization. */
+function knownSubject(asker: Asker, topic: string): Subject {
+  try {
+    return subjectOf(asker, topic);
+  } catch (error) {
+    if (error instanceof Refusal && (error.status === 404 || error.status === 403)) return { is: "org" };
+    throw error;
+  }
+}
+
 /** A running stream. */
 export interface Stream {
   readonly asker: Asker;
@@ -60,7 +70,7 @@ export function sendChanges(reply: FastifyReply, stream: Stream): FastifyReply {
   const names = stream.topics.split(",").filter((one) => one !== "");
   if (names.length > mostTopics)
     throw refuse(400, `invalid topics, got ${names.length}, must be at most ${mostTopics}`);
-  const topics = new Map(names.map((name) => [name as Topic, subjectOf(asker, name)]));
+  const topics = new Map(names.map((name) => [name as Topic, knownSubject(asker, name)]));
   if (changes.size >= mostPages)
     throw new Refusal(503, { error: `too many pages are open, at most ${mostPages} may be` }, { "retry-after": "5" });
   const out = new Readable({ read() {} });
@@ -92,7 +102,7 @@ export function sendChanges(reply: FastifyReply, stream: Stream): FastifyReply {
     end();
   });
   out.push("retry: 500\n");
-  send("hello", { run, version });
+  send("hello", { run, version, now: asker.context.clock.now() });
   return reply
     .type("text/event-stream; charset=utf-8")
     .header("cache-control", "no-store")

@@ -57,7 +57,7 @@ const appsSql = `SELECT a.number, a.id, a.name, a.network, a.deleting, a.created
 
 /** The caller's Apps, in parts. */
 async function* appsOf({ store }: Context, { org, app }: Caller, work: Work): AsyncGenerator<ListedApp> {
-  for (let after = 0; ; ) {
+  for (let after = 0; ;) {
     const listed = store.all<ListedApp>(appsSql, org, after, app, app);
     for (const one of listed) {
       yield one;

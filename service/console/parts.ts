@@ -18,7 +18,7 @@ export async function* partsOf(
 ): AsyncGenerator<readonly [after: string, last: string]> {
   const boundary = `SELECT name FROM machines WHERE app = ? AND destroyed_at IS NULL AND name > ?
     ORDER BY name LIMIT 1 OFFSET ${size - 1}`;
-  for (let after = ""; ; ) {
+  for (let after = ""; ;) {
     const last = store.get<{ name: string }>(boundary, app, after)?.name;
     yield [after, last ?? end];
     await work.pause();

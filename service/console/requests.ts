@@ -19,7 +19,12 @@ export function visibleTo({ context, caller }: Asker): (entry: Audited) => boole
 }
 
 /** The entries after a number, at most the newest thousand. */
-export async function requestsAfter(audit: Audit, asker: Asker, after: number, work: Work): Promise<RequestLog> {
+export async function requestsAfter(
+  audit: Audit,
+  asker: Asker,
+  after: number,
+  work: Work,
+): Promise<Omit<RequestLog, "run">> {
   const isVisible = visibleTo(asker);
   const { last } = audit;
   const entries: LoggedRequest[] = [];

@@ -22,6 +22,7 @@ import { groupsOf, windowOf, windowQuery } from "./machines.ts";
 import { overviewOf } from "./overview.ts";
 import { addPage } from "./page.ts";
 import { requestsAfter } from "./requests.ts";
+import type { RequestLog } from "./types.ts";
 
 /** The parts of a service that the console shows. */
 export interface ConsoleOptions {
@@ -48,7 +49,11 @@ interface Asking<Q> {
 }
 
 const noQuery = z.strictObject({});
-const requestsQuery = z.strictObject({ after: z.coerce.number<string>().int().min(0).default(0) });
+const requestsQuery = z.strictObject({
+  after: z.coerce.number<string>().int().min(0).default(0),
+  /** The run of the service that `after` is of; that of another run is no number of this one. */
+  run: z.string().max(100).optional(),
+});
 
 /** Adds the console. Returns what must be told of each commit. */
 export function addConsole(app: FastifyInstance, options: ConsoleOptions): Changes {
@@ -90,7 +95,8 @@ export function addConsole(app: FastifyInstance, options: ConsoleOptions): Chang
       const rights = [asker.caller.org, asker.caller.app, mayFault(request)];
       return costly.answer(JSON.stringify([...rights, request.url]), (work) => answer(asking, work));
     });
-  const appIn = ({ asker, params }: Pick<Asking<unknown>, "asker" | "params">): string => appOf({ ...asker, params }).id;
+  const appIn = ({ asker, params }: Pick<Asking<unknown>, "asker" | "params">): string =>
+    appOf({ ...asker, params }).id;
   const addresses = async (of: AppRow) => (await proxy?.addressesOf(of)) ?? [];
 
   getCostly("overview", noQuery, ({ asker }, work) => overviewOf(asker, work));
@@ -110,7 +116,10 @@ export function addConsole(app: FastifyInstance, options: ConsoleOptions): Chang
     versionView(asker, machineIn(params), params["version"] ?? ""),
   );
   get("clusters/:cluster_id", noQuery, ({ asker, params }) => clusterView(asker, params["cluster_id"] ?? ""));
-  getCostly("requests", requestsQuery, ({ asker, query }, work) => requestsAfter(audit, asker, query.after, work));
+  getCostly("requests", requestsQuery, async ({ asker, query }, work): Promise<RequestLog> => {
+    const { after, run: known = run } = query;
+    return { run, ...(await requestsAfter(audit, asker, known === run ? after : 0, work)) };
+  });
   getCostly("faults", noQuery, ({ request }, work) => faultsView(faults, audit, mayFault(request), work));
 
   const requireFaults = (request: FastifyRequest): void => {

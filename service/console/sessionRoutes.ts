@@ -23,8 +23,10 @@ export interface SessionView {
   readonly canWrite: boolean;
   /** Name of what runs the Machines. */
   readonly runtime: string;
-  /** Milliseconds since 1970; null for a token that never expires. */
+  /** Milliseconds since 1970, by the clock of the service; null for a token that never expires. */
   readonly expiresAt: number | null;
+  /** The time of the service, in milliseconds since 1970. */
+  readonly now: number;
 }
 
 const kindOf = (value: unknown): string =>
@@ -44,8 +46,9 @@ function credentialOf(body: unknown): Credential {
 
 const isSecure = ({ protocol }: FastifyRequest): boolean => protocol === "https";
 
-function viewOf({ store, runtime }: Context, { caller, session }: FastifyRequest): SessionView {
+function viewOf({ store, runtime, clock }: Context, { caller, session }: FastifyRequest, real: number): SessionView {
   const { slug, owner, app, readOnly, expiresAt } = caller;
+  const now = clock.now();
   const name = store.get<{ name: string }>("SELECT name FROM apps WHERE id = ?", app)?.name ?? null;
   return {
     organization: slug,
@@ -55,7 +58,9 @@ function viewOf({ store, runtime }: Context, { caller, session }: FastifyRequest
     isOperator: session?.isOperator ?? false,
     canWrite: !readOnly,
     runtime: runtime.name,
-    expiresAt: session ? Math.min(session.expiresAt, expiresAt ?? Infinity) : expiresAt,
+    // A session ends by the clock of the computer, a token by that of the service.
+    expiresAt: session ? Math.min(session.expiresAt + now - real, expiresAt ?? Infinity) : expiresAt,
+    now,
   };
 }
 
@@ -84,7 +89,7 @@ export function addSessionRoutes(app: FastifyInstance, context: Context, session
   });
 
   app.get("/console/session", { config: { unrecorded: true } }, (request, reply) =>
-    reply.header("cache-control", "no-store").send(viewOf(context, request)),
+    reply.header("cache-control", "no-store").send(viewOf(context, request, clock.now())),
   );
 
   app.delete("/console/session", open, (request, reply) => {

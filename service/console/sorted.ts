@@ -21,7 +21,7 @@ export async function sortedInParts<K extends string | number>(keys: readonly K[
 
 async function merge<K extends string | number>(one: readonly K[], other: readonly K[], work: Work): Promise<K[]> {
   const all: K[] = [];
-  for (let i = 0, k = 0; i < one.length || k < other.length; ) {
+  for (let i = 0, k = 0; i < one.length || k < other.length;) {
     const [a, b] = [one[i], other[k]];
     if (b === undefined || (a !== undefined && a <= b)) {
       all.push(a as K);

@@ -136,6 +136,8 @@ export interface LoggedRequest {
 
 /** The request log after an entry. */
 export interface RequestLog {
+  /** Identifies the run of the service: each one counts from 1. */
+  readonly run: string;
   readonly last: number;
   readonly entries: readonly LoggedRequest[];
 }

@@ -153,6 +153,11 @@ describe.runIf(hasBrowser)("changes in the open view", () => {
     await call("DELETE", `${at}/lease`, undefined, { "svc-machine-lease-nonce": lease.body.data.nonce });
     await text(fact(page, "Lease"), /^none/);
 
+    await call("POST", `${at}/lease`, { ttl: 1 });
+    await text(fact(page, "Lease"), /@tokens.personal/);
+    clock.advance(1000);
+    await text(fact(page, "Lease"), /^none/);
+
     const over = new AbortController();
     const wait = fetch(`${page.url().split("/console")[0]}/v1${at}/wait?state=stopped&timeout=60`, {
       headers: { authorization: `Bearer ${service.token}` },

@@ -44,8 +44,9 @@ export async function openPage({ url }: Pick<TestService, "url">, options: Brows
   const problems: string[] = [];
   page.on("console", (message) => {
     // Others come from the tools of the tests, or are about answers that are no success, which some tests want.
-    if (message.type() === "error" && message.location().url.includes("/console/assets/"))
-      problems.push(message.text());
+    const isOurs = message.type() === "error" && message.location().url.includes("/console/assets/");
+    // Some tests stop the service.
+    if (isOurs && !message.text().endsWith("net::ERR_CONNECTION_REFUSED")) problems.push(message.text());
   });
   page.on("pageerror", (error) => problems.push(error.message));
   page.on("request", (request) => {

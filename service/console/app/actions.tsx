@@ -1,8 +1,8 @@
 // Changes of a Machine, each after a confirmation that names it. They need `--console write`.
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
-import { Failure, send, who } from "./live.ts";
-import { Dialog } from "./parts.tsx";
+import { useEffect, useState } from "preact/hooks";
+import { problemOf, send, who } from "./live.ts";
+import { Dialog, keepFocus } from "./parts.tsx";
 
 interface Action {
   readonly name: string;
@@ -64,6 +64,8 @@ export function Actions({
   readonly isCordoned: boolean;
 }): JSX.Element | null {
   const [asked, ask] = useState<Action>();
+  // The button that was used goes when the Machine enters its next state.
+  useEffect(keepFocus, [state, isCordoned]);
   if (!who.value?.canWrite) return null;
   return (
     <>
@@ -112,7 +114,7 @@ function Confirm({
       await send(action.method, `${at}${action.path}`, action.method === "POST" ? {} : undefined);
       onClose();
     } catch (error) {
-      setProblem(error instanceof Failure ? error.message : "the service does not answer");
+      setProblem(problemOf(error));
       setBusy(false);
     }
   };

@@ -21,7 +21,7 @@ export function AppPage({ name }: { readonly name: string }): JSX.Element {
   const regions = [...new Set(groups?.map(({ region }) => region))].sort();
   const view = queryOf("view") || "machines";
   return (
-    <main>
+    <>
       <nav class="crumbs" aria-label="Where this is">
         <a href={to.overview}>Overview</a>
       </nav>
@@ -56,7 +56,7 @@ export function AppPage({ name }: { readonly name: string }): JSX.Element {
       {view === "network" && <Network app={name} view={data} />}
       {view === "secrets" && <Secrets app={name} view={data} />}
       {view === "logs" && <Logs app={name} />}
-    </main>
+    </>
   );
 }
 

@@ -14,7 +14,7 @@ export function ClusterPage({ id }: { readonly id: string }): JSX.Element {
   const { cluster, databases, users, backups, active, slow } = data;
   const completed = backups?.filter(({ status }) => status === "completed") ?? [];
   return (
-    <main>
+    <>
       <nav class="crumbs" aria-label="Where this is">
         <a href={to.overview}>Overview</a>
       </nav>
@@ -108,7 +108,7 @@ export function ClusterPage({ id }: { readonly id: string }): JSX.Element {
       )}
       {slow && <Queries title="Slow queries" queries={slow} none="No slow query in the last day." />}
       {active && <Queries title="Running queries" queries={active} none="No query runs now." />}
-    </main>
+    </>
   );
 }
 

@@ -2,8 +2,8 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { FaultList } from "../types.ts";
-import { Failure, send, useLive } from "./live.ts";
-import { Code, Empty, NoView, Section } from "./parts.tsx";
+import { problemOf, send, useLive } from "./live.ts";
+import { Code, Empty, NoView, say, Section } from "./parts.tsx";
 import { RequestTable } from "./requestTable.tsx";
 import { some } from "./words.ts";
 
@@ -21,7 +21,7 @@ export function FaultsPage(): JSX.Element {
   const { data, error } = useLive<FaultList>("/console/api/faults", ["faults"]);
   if (!data) return <NoView name="Faults" error={error} />;
   return (
-    <main>
+    <>
       <h1>Faults</h1>
       {data.isOn ? (
         <>
@@ -34,7 +34,7 @@ export function FaultsPage(): JSX.Element {
               aside={
                 <button
                   type="button"
-                  onClick={() => void send("DELETE", `/console/api/faults/${encodeURIComponent(id)}`)}
+                  onClick={() => void send("DELETE", `/console/api/faults/${encodeURIComponent(id)}`).catch(say)}
                 >
                   Switch off {id}
                 </button>
@@ -54,7 +54,7 @@ export function FaultsPage(): JSX.Element {
           <Code label="the commands for faults">{`machines-service start --admin 127.0.0.1:0\nmachines-service console`}</Code>
         </>
       )}
-    </main>
+    </>
   );
 }
 
@@ -74,7 +74,7 @@ function NewFault({ operations }: { readonly operations: readonly string[] }): J
       await send("POST", "/console/api/faults", fault);
       setProblem("");
     } catch (error) {
-      setProblem(error instanceof Failure ? error.message : String(error));
+      setProblem(problemOf(error));
     }
   };
   return (

@@ -1,5 +1,5 @@
 // Reads from the service, and reads again when the service says that something has changed.
-import { effect, signal, type Signal } from "@preact/signals";
+import { computed, effect, signal, type Signal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import type { Fresh, Topic } from "../types.ts";
 
@@ -13,6 +13,10 @@ export class Failure extends Error {
   }
 }
 
+/** Why a request failed, as a sentence. */
+export const problemOf = (error: unknown): string =>
+  error instanceof Failure ? error.message : "the service does not answer";
+
 /** Who uses the page. */
 export interface Who {
   readonly organization: string;
@@ -22,12 +26,17 @@ export interface Who {
   readonly isOperator: boolean;
   readonly canWrite: boolean;
   readonly runtime: string;
-  /** Milliseconds since 1970; null for never. */
+  /** Milliseconds since 1970, by the clock of the service; null for never. */
   readonly expiresAt: number | null;
+  /** The time of the service. */
+  readonly now: number;
 }
 
 /** The session: undefined until it is known, null without one. */
 export const who = signal<Who | null | undefined>(undefined);
+
+/** Why the page asks to sign in; empty on a first visit. */
+export const notice = signal("");
 
 /** Whether changes arrive. */
 export const isLive = signal(false);
@@ -48,13 +57,16 @@ export async function send<T>(method: string, url: string, body?: unknown): Prom
     cache: "no-store",
     ...(body === undefined ? {} : { headers: { "content-type": "application/json" }, body: JSON.stringify(body) }),
   });
-  const date = Date.parse(response.headers.get("date") ?? "");
-  // The header has whole seconds.
-  if (Math.abs(date - Date.now() - ahead) > 2000) ahead = date - Date.now();
   const text = await response.text();
   if (response.ok) return (text === "" ? undefined : JSON.parse(text)) as T;
-  if (response.status === 401) who.value = null;
+  // Anything but an attempt to sign in has been refused because the session is over.
+  if (response.status === 401 && method !== "POST") signedOut();
   throw new Failure(response.status, errorIn(text) ?? `${response.status} ${response.statusText}`);
+}
+
+function signedOut(): void {
+  if (who.peek()) notice.value = "The session has ended: it has expired, or its token was revoked. Sign in again.";
+  who.value = null;
 }
 
 function errorIn(text: string): string | undefined {
@@ -73,6 +85,15 @@ export interface Live<T> {
   readonly refresh: () => void;
 }
 
+/** How an answer that only grows is read on: from the end of what is known. */
+export interface Growth<T> {
+  readonly after: (known: T) => string;
+  readonly add: (known: T, more: T) => T;
+}
+
+/** Answers that say that there is nothing to show; after any other failure, what was last seen stays. */
+const isFinal = (status: number): boolean => status >= 400 && status < 500 && status !== 429;
+
 /** Milliseconds between two readings of the same; more if reading takes long. */
 const apart = 100;
 
@@ -80,17 +101,18 @@ class Reading {
   readonly url: string;
   readonly topics: readonly Topic[];
   readonly state: Signal<{ readonly data: unknown; readonly error: Failure | undefined }>;
+  readonly #growth: Growth<unknown> | undefined;
   #isReading = false;
   #isStale = false;
   #timer: number | undefined;
   #isOver = false;
   #earliest = 0;
 
-  constructor(url: string, topics: readonly Topic[], before: unknown) {
+  constructor(url: string, topics: readonly Topic[], growth: Growth<unknown> | undefined) {
     this.url = url;
     this.topics = topics;
-    // What was shown stays until the next arrives, so that nothing jumps.
-    this.state = signal({ data: before, error: undefined });
+    this.#growth = growth;
+    this.state = signal({ data: undefined, error: undefined });
   }
 
   /** Reads again, soon if it was just read. */
@@ -109,10 +131,13 @@ class Reading {
     this.#isReading = true;
     const started = performance.now();
     try {
-      const data = await send<Fresh | undefined>("GET", this.url);
+      const known = this.#growth && this.state.peek().data;
+      const isMore = this.#growth !== undefined && known !== undefined;
+      const answer = await send<Fresh | undefined>("GET", isMore ? this.#growth.after(known) : this.url);
+      const data = isMore ? this.#growth.add(known, answer) : answer;
       const took = performance.now() - started;
       this.#earliest = started + Math.max(apart, 4 * took);
-      const { freshIn } = data ?? {};
+      const { freshIn } = answer ?? {};
       if (freshIn !== undefined) {
         this.#earliest = performance.now() + freshIn;
         this.#isStale = true;
@@ -121,8 +146,9 @@ class Reading {
     } catch (error) {
       this.#earliest = performance.now() + 1000;
       const failure = error instanceof Failure ? error : new Failure(0, "the service does not answer");
-      // Without an answer, what was last seen stays; the page says that it is not live.
-      const data = failure.status === 0 ? this.state.peek().data : undefined;
+      const data = isFinal(failure.status) ? undefined : this.state.peek().data;
+      // Without a connection, the stream says when it is back.
+      if (!isFinal(failure.status) && failure.status !== 0) this.#isStale = true;
       if (!this.#isOver) this.state.value = { data, error: failure };
     }
     this.#isReading = false;
@@ -141,59 +167,76 @@ const readings = new Set<Reading>();
 const topicsNow = signal("");
 
 function countTopics(): void {
-  topicsNow.value = [...new Set([...readings].flatMap(({ topics }) => topics))].sort().join(",");
+  const topics = [...new Set([...readings].flatMap(({ topics }) => topics))].sort().join(",");
+  // Between two views, and in one that shows nothing, the stream stays as it is.
+  if (topics !== "") topicsNow.value = topics;
 }
 
-/** The stream of changes; the browser connects again by itself. */
-let stream: EventSource | undefined;
+const isSignedIn = computed(() => who.value != null);
+/** Attempts to open the stream after the browser gave up. */
+const attempts = signal(0);
 let build: string | undefined;
 
+// The stream of changes; the browser connects again by itself.
 effect(() => {
   const topics = topicsNow.value;
-  stream?.close();
-  stream = undefined;
-  if (!who.value || topics === "") return;
-  const opened = new EventSource(`/console/events?topics=${encodeURIComponent(topics)}`);
-  stream = opened;
-  opened.addEventListener("hello", (event) => {
+  if (!isSignedIn.value || topics === "" || attempts.value < 0) return undefined;
+  const stream = new EventSource(`/console/events?topics=${encodeURIComponent(topics)}`);
+  let timer: number | undefined;
+  stream.addEventListener("hello", (event) => {
     isLive.value = true;
-    const { version } = JSON.parse(event.data as string) as { readonly version: string };
+    const { version, now: time } = JSON.parse(event.data as string) as {
+      readonly version: string;
+      readonly now: number;
+    };
+    ahead = time - Date.now();
     // A newer service has a newer page.
     if (build !== undefined && build !== version) location.reload();
     build = version;
     for (const reading of readings) reading.refresh();
   });
-  opened.addEventListener("changed", (event) => {
+  stream.addEventListener("changed", (event) => {
     const changed = new Set(JSON.parse((event as MessageEvent<string>).data) as Topic[]);
     for (const reading of readings) if (reading.topics.some((topic) => changed.has(topic))) reading.refresh();
   });
-  opened.addEventListener("error", () => {
+  stream.addEventListener("error", () => {
     isLive.value = false;
-    // The browser gives up after an answer that is no success: the session may be over, or the object gone.
-    if (opened.readyState === EventSource.CLOSED) void checkSession().then(() => window.setTimeout(reopen, 3000));
+    // The browser gives up after an answer that is no success: the session may be over.
+    if (stream.readyState !== EventSource.CLOSED) return;
+    timer = window.setTimeout(() => attempts.value++, 3000);
+    void checkSession();
   });
+  return () => {
+    window.clearTimeout(timer);
+    stream.close();
+  };
 });
-
-function reopen(): void {
-  const topics = topicsNow.peek();
-  if (stream?.readyState !== EventSource.CLOSED) return;
-  topicsNow.value = "";
-  topicsNow.value = topics;
-}
 
 /** Finds out who uses the page. */
 export async function checkSession(): Promise<void> {
   try {
     who.value = await send<Who>("GET", "/console/session");
+    ahead = who.value.now - Date.now();
   } catch (error) {
     if (!(error instanceof Failure) || error.status !== 401) window.setTimeout(() => void checkSession(), 1000);
   }
 }
 
+// A page that nobody uses must not go on to show what its session may not see any more.
+effect(() => {
+  const { expiresAt = null, now: time = 0 } = who.value ?? {};
+  if (expiresAt === null) return undefined;
+  const timer = window.setTimeout(() => void checkSession(), expiresAt - time + 50);
+  return () => window.clearTimeout(timer);
+});
+
 /** What an address of the service answers, now and after each change of its topics. Nothing is read without an address. */
-export function useLive<T>(url: string | undefined, topics: readonly Topic[]): Live<T> {
+export function useLive<T>(url: string | undefined, topics: readonly Topic[], growth?: Growth<T>): Live<T> {
   const key = `${url} ${topics.join(",")}`;
-  const reading = useMemo(() => (url === undefined ? undefined : new Reading(url, topics, undefined)), [key]);
+  const reading = useMemo(
+    () => (url === undefined ? undefined : new Reading(url, topics, growth as Growth<unknown> | undefined)),
+    [key],
+  );
   useEffect(() => {
     if (!reading) return;
     readings.add(reading);

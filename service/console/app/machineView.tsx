@@ -1,11 +1,12 @@
 // One Machine.
 import type { JSX } from "preact";
 import { lazy, Suspense } from "preact/compat";
+import { useEffect } from "preact/hooks";
 import type { InsideView, MachineView as View } from "../machine.ts";
 import { queryOf, to } from "./address.ts";
 import { Actions } from "./actions.tsx";
 import { AsCode } from "./code.tsx";
-import { useLive, who } from "./live.ts";
+import { now, useLive, who } from "./live.ts";
 import { Logs } from "./logs.tsx";
 import { Empty, Facts, Id, NoView, Problem, Section, State, Table, Tabs, Time } from "./parts.tsx";
 import { Versions } from "./versions.tsx";
@@ -17,7 +18,13 @@ const Terminal = lazy(() => import("./terminal.tsx").then(({ Terminal }) => Term
 /** The view of a Machine. */
 export function MachinePage({ app, id }: { readonly app: string; readonly id: string }): JSX.Element {
   const at = `/console/api/apps/${encodeURIComponent(app)}/machines/${encodeURIComponent(id)}`;
-  const { data, error } = useLive<View>(at, [`machine:${app}/${id}`]);
+  const { data, error, refresh } = useLive<View>(at, [`machine:${app}/${id}`]);
+  const leased = data?.lease?.expires_at;
+  useEffect(() => {
+    // That a lease has expired is no change that the service tells.
+    const timer = leased === undefined ? undefined : window.setTimeout(refresh, leased * 1000 - now.peek() + 50);
+    return () => window.clearTimeout(timer);
+  }, [leased]);
   if (!data) return <NoView name={id} error={error} />;
   const { machine, lease, waits, volumes, canLog } = data;
   const name = machine.name ?? id;
@@ -25,7 +32,7 @@ export function MachinePage({ app, id }: { readonly app: string; readonly id: st
   const view = queryOf("view") || "events";
   const checks = machine.checks ?? [];
   return (
-    <main>
+    <>
       <nav class="crumbs" aria-label="Where this is">
         <a href={to.overview}>Overview</a> / <a href={to.app(app)}>{app}</a>
       </nav>
@@ -121,7 +128,7 @@ export function MachinePage({ app, id }: { readonly app: string; readonly id: st
           <Terminal app={app} id={id} state={state} />
         </Suspense>
       )}
-    </main>
+    </>
   );
 }
 

@@ -1,19 +1,29 @@
 // The page: its head, and the view that the address names.
 import { render, type JSX } from "preact";
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { address, followLinks, to } from "./address.ts";
 import { AppPage } from "./appView.tsx";
 import { ClusterPage } from "./clusterView.tsx";
 import { FaultsPage } from "./faults.tsx";
-import { checkSession, isLive, send, who } from "./live.ts";
+import { isLive, send, who } from "./live.ts";
 import { MachinePage } from "./machineView.tsx";
 import { OverviewView } from "./overview.tsx";
-import { Empty, spoken } from "./parts.tsx";
+import { Empty, keepFocus, say, spoken } from "./parts.tsx";
 import { RequestsPage } from "./requests.tsx";
-import { SignIn, useCode } from "./signIn.tsx";
+import { SignIn, enter } from "./signIn.tsx";
+
+/** The parts of a path; as they are written, if they are not encoded as they should be. */
+function partsOf(path: string): readonly string[] {
+  const parts = path.split("/").filter(Boolean);
+  try {
+    return parts.map(decodeURIComponent);
+  } catch {
+    return parts;
+  }
+}
 
 function View(): JSX.Element {
-  const parts = address.value.path.split("/").filter(Boolean).map(decodeURIComponent);
+  const parts = partsOf(address.value.path);
   const [, kind, one, of, other] = parts;
   if (parts.length === 0 || (parts.length === 1 && parts[0] === "console")) return <OverviewView />;
   if (kind === "requests" && one === undefined) return <RequestsPage />;
@@ -23,12 +33,12 @@ function View(): JSX.Element {
   if (kind === "apps" && one !== undefined && of === "machines" && other !== undefined)
     return <MachinePage key={other} app={one} id={other} />;
   return (
-    <main>
+    <>
       <h1>Nothing here</h1>
       <Empty>
         There is no such page. <a href={to.overview}>The overview</a> has all.
       </Empty>
-    </main>
+    </>
   );
 }
 
@@ -63,16 +73,21 @@ const Tab = ({ href, children }: { readonly href: string; readonly children: str
   </a>
 );
 
-function Page({ problem }: { readonly problem: string | undefined }): JSX.Element {
+function Page(): JSX.Element {
   const { path } = address.value;
+  const user = who.value;
+  const isOpen = user != null;
+  const before = useRef(user);
   useEffect(() => {
-    const last = path.split("/").filter(Boolean).at(-1);
-    document.title =
-      last === undefined ? "Machines Control Service" : `${decodeURIComponent(last)} · Machines Control Service`;
-  }, [path]);
-  if (who.value === undefined) return <p class="faint">Connecting …</p>;
-  if (who.value === null) return <SignIn problem={problem} />;
-  const { organization, canWrite, runtime, isOperator } = who.value;
+    const last = partsOf(path).at(-1);
+    document.title = last === undefined ? "Machines Control Service" : `${last} · Machines Control Service`;
+    // The link that was followed is gone with its view. On a first visit the focus is where the browser has it.
+    if (before.current !== undefined && isOpen) keepFocus();
+    before.current = who.peek();
+  }, [path, isOpen]);
+  if (user === undefined) return <p class="faint">Connecting …</p>;
+  if (user === null) return <SignIn />;
+  const { organization, canWrite, runtime, isOperator } = user;
   return (
     <>
       <a
@@ -103,14 +118,15 @@ function Page({ problem }: { readonly problem: string | undefined }): JSX.Elemen
         <button
           type="button"
           class="plain"
-          onClick={() => void send("DELETE", "/console/session").finally(() => (who.value = null))}
+          // Loaded again, the page remembers nothing of the session.
+          onClick={() => void send("DELETE", "/console/session").then(() => location.reload(), say)}
         >
           Sign out
         </button>
       </header>
-      <div id="content">
+      <main id="content" tabIndex={-1}>
         <View />
-      </div>
+      </main>
       <div class="toast" role="status" hidden={spoken.value === ""}>
         {spoken.value}
       </div>
@@ -120,7 +136,8 @@ function Page({ problem }: { readonly problem: string | undefined }): JSX.Elemen
 
 applyTheme();
 document.addEventListener("click", followLinks);
-const problem = await useCode();
 const root = document.getElementById("app");
-if (root) render(<Page problem={problem} />, root);
-await checkSession();
+if (root) render(<Page />, root);
+await enter();
+// A link that was pasted into this tab loads no page.
+window.addEventListener("hashchange", () => void enter());

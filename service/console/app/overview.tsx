@@ -19,7 +19,7 @@ export function OverviewView(): JSX.Element {
   const used = regions.filter(({ machines, used }) => machines > 0 || used > 0);
   const total = cost.machines + cost.volumes + cost.addresses + cost.clusters;
   return (
-    <main>
+    <>
       <h1>{data.organization.name}</h1>
       <ul class="figures">
         <Figure value={count(apps.length)} name="Apps" />
@@ -118,7 +118,7 @@ export function OverviewView(): JSX.Element {
           </Table>
         )}
       </Section>
-    </main>
+    </>
   );
 }
 

@@ -4,7 +4,7 @@ import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import type { States } from "../types.ts";
 import { queryOf, setQuery } from "./address.ts";
-import { now, type Failure } from "./live.ts";
+import { now, problemOf, type Failure } from "./live.ts";
 import { count, exact, relative } from "./words.ts";
 
 /** A shape for each kind of state: nobody has to know the colours. */
@@ -60,17 +60,33 @@ export function Time({ at }: { readonly at: number | string | null | undefined }
 /** Says what was done, for everyone. */
 export const spoken = signal("");
 
+/** Says why something failed. */
+export const say = (error: unknown): void => speak(problemOf(error));
+
+function speak(text: string): void {
+  spoken.value = text;
+  window.setTimeout(
+    () => {
+      if (spoken.value === text) spoken.value = "";
+    },
+    1500 + 50 * text.length,
+  );
+}
+
+/** Moves the focus to the view if it was lost, because what had it is gone. */
+export function keepFocus(): void {
+  if (document.activeElement === document.body)
+    document.querySelector<HTMLElement>("main")?.focus({ preventScroll: true });
+}
+
 /** Copies a text, and says so. */
 export async function copy(text: string): Promise<void> {
   try {
     await navigator.clipboard.writeText(text);
-    spoken.value = "Copied";
+    speak("Copied");
   } catch {
-    spoken.value = "The browser does not allow copying here";
+    speak("The browser does not allow copying here");
   }
-  window.setTimeout(() => {
-    spoken.value = "";
-  }, 1500);
 }
 
 /** An identifier that copies itself on a click. */
@@ -124,10 +140,10 @@ export const NoView = ({
   readonly name: string;
   readonly error: Failure | undefined;
 }): JSX.Element => (
-  <main>
+  <>
     <h1>{name}</h1>
     {error ? <Problem error={error} /> : <p class="faint">Reading …</p>}
-  </main>
+  </>
 );
 
 /** Why something cannot be shown. */
@@ -275,7 +291,12 @@ export function Dialog({
   readonly children: ComponentChildren;
 }): JSX.Element {
   const element = useRef<HTMLDialogElement>(null);
-  useEffect(() => element.current?.showModal(), []);
+  useEffect(() => {
+    const shown = element.current;
+    shown?.showModal();
+    // A dialog that is only removed would leave the focus nowhere.
+    return () => shown?.close();
+  }, []);
   return (
     <dialog ref={element} aria-label={title} onClose={onClose}>
       <header>

@@ -1,10 +1,9 @@
 // The request log, as it grows.
 import type { JSX } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
-import type { LoggedRequest, RequestLog } from "../types.ts";
+import type { RequestLog } from "../types.ts";
 import { queryOf } from "./address.ts";
 import { Chart } from "./chart.tsx";
-import { send, useLive } from "./live.ts";
+import { useLive, type Growth } from "./live.ts";
 import { Choice, Empty, Filter, NoView } from "./parts.tsx";
 import { RequestTable } from "./requestTable.tsx";
 import { count } from "./words.ts";
@@ -13,28 +12,18 @@ import { count } from "./words.ts";
 const most = 5000;
 const shownAtOnce = 200;
 
+// Only what came since is read. After a restart of the service, that is everything.
+const growth: Growth<RequestLog> = {
+  after: ({ run, last }) => `/console/api/requests?run=${encodeURIComponent(run)}&after=${last}`,
+  add: (known, more) =>
+    more.run === known.run ? { ...more, entries: [...known.entries, ...more.entries].slice(-most) } : more,
+};
+
 /** The view of the log. */
 export function RequestsPage(): JSX.Element {
-  // Each change says only that there is more; what came since is added.
-  const { data, error } = useLive<RequestLog>("/console/api/requests?after=0", []);
-  const [all, setAll] = useState<readonly LoggedRequest[]>([]);
-  const last = useRef(0);
-  const add = ({ last: newest, entries }: RequestLog): void => {
-    last.current = newest;
-    if (entries.length > 0)
-      setAll((before) => [...before, ...entries.filter(({ seq }) => seq > (before.at(-1)?.seq ?? 0))].slice(-most));
-  };
-  useEffect(() => {
-    if (data) add(data);
-  }, [data]);
-  const tick = useLive<RequestLog>(data ? `/console/api/requests?after=${data.last}` : undefined, ["requests"]);
-  useEffect(() => {
-    if (!tick.data) return;
-    // The service was started again, and counts from the beginning.
-    if (tick.data.last < last.current) return setAll(tick.data.entries);
-    void send<RequestLog>("GET", `/console/api/requests?after=${last.current}`).then(add, () => {});
-  }, [tick.data]);
+  const { data, error } = useLive<RequestLog>("/console/api/requests", ["requests"], growth);
   if (!data) return <NoView name="Requests" error={error} />;
+  const all = data.entries;
   const [text, method, status, asker] = ["text", "method", "status", "by"].map((name) => queryOf(name).toLowerCase());
   const shown = all.filter(
     (one) =>
@@ -44,7 +33,7 @@ export function RequestsPage(): JSX.Element {
       (asker === "" || `${one.urn} ${one.owner}`.toLowerCase().includes(asker ?? "")),
   );
   return (
-    <main>
+    <>
       <header class="title">
         <h1>Requests</h1>
         <span class="faint" role="status">
@@ -84,6 +73,6 @@ export function RequestsPage(): JSX.Element {
       {shown.length > shownAtOnce && (
         <p class="faint">The newest {shownAtOnce} are shown; the filters find the others.</p>
       )}
-    </main>
+    </>
   );
 }

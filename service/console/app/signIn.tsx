@@ -1,34 +1,41 @@
 // What the page shows without a session.
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
-import { checkSession, Failure, send } from "./live.ts";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { checkSession, notice, problemOf, send } from "./live.ts";
 import { Code } from "./parts.tsx";
 
 /** Exchanges the one-time code in the address, if there is one. The code leaves the address and the history at once. */
-export async function useCode(): Promise<string | undefined> {
+async function useCode(): Promise<void> {
   const code = /^#code=(.+)$/.exec(location.hash)?.[1];
-  if (code === undefined) return undefined;
+  if (code === undefined) return;
   history.replaceState(null, "", location.pathname + location.search);
   try {
-    await send("POST", "/console/session", { code: decodeURIComponent(code) });
-    return undefined;
+    await send("POST", "/console/session", { code });
   } catch (error) {
-    return error instanceof Failure ? error.message : String(error);
+    notice.value = problemOf(error);
   }
 }
 
+/** Opens a session with the code in the address, or uses the one that there is. */
+export async function enter(): Promise<void> {
+  await useCode();
+  await checkSession();
+}
+
 /** The form for a token. */
-export function SignIn({ problem: first }: { readonly problem: string | undefined }): JSX.Element {
+export function SignIn(): JSX.Element {
   const [token, setToken] = useState("");
-  const [problem, setProblem] = useState(first);
+  const field = useRef<HTMLInputElement>(null);
+  useEffect(() => field.current?.focus(), []);
+  const problem = notice.value;
   const signIn = async (event: Event): Promise<void> => {
     event.preventDefault();
     try {
       await send("POST", "/console/session", { token: token.trim() });
-      setToken("");
+      notice.value = "";
       await checkSession();
     } catch (error) {
-      setProblem(error instanceof Failure ? error.message : String(error));
+      notice.value = problemOf(error);
     }
   };
   return (
@@ -40,6 +47,7 @@ export function SignIn({ problem: first }: { readonly problem: string | undefine
         <label>
           Or paste an access token
           <input
+            ref={field}
             type="password"
             value={token}
             autoComplete="off"
@@ -47,7 +55,7 @@ export function SignIn({ problem: first }: { readonly problem: string | undefine
             onInput={(event) => setToken(event.currentTarget.value)}
           />
         </label>
-        {problem !== undefined && (
+        {problem !== "" && (
           <p class="problem" role="alert">
             {problem}
           </p>
