@@ -96,7 +96,7 @@ describe.runIf(hasBrowser)("a restart of the service", () => {
     await start((ask) => ask("DELETE", "/apps/shop?force=true").then(() => {}));
     await page.getByText("It does not exist, or not any more.").waitFor();
     await live(page);
-    await page.getByRole("link", { name: "Overview" }).click();
+    await page.getByRole("navigation", { name: "Views" }).getByRole("link", { name: "Overview" }).click();
     await row(page, /^web/).waitFor();
     expect(await row(page, /^shop/).count()).toBe(0);
   });
