@@ -36,9 +36,10 @@ function subjectOf(asker: Asker, topic: string): Subject {
     if (found?.org !== caller.org || caller.app !== null) throw refuse(404, "cluster not found");
     return { is: "object", id: rest };
   }
+  const got = topic === "" ? "nothing" : JSON.stringify(topic.slice(0, 80));
   throw refuse(
     400,
-    `invalid topics, got ${JSON.stringify(topic.slice(0, 80))}, must be org, requests, faults, app:NAME, machine:APP/ID or cluster:ID`,
+    `invalid topics, got ${got}, must be org, requests, faults, app:NAME, machine:APP/ID or cluster:ID`,
   );
 }
 
@@ -67,7 +68,7 @@ export interface Stream {
 /** Sends the changes of the topics until the page is closed, or its session ends. */
 export function sendChanges(reply: FastifyReply, stream: Stream): FastifyReply {
   const { asker, changes, run, isValid, closing } = stream;
-  const names = stream.topics.split(",").filter((one) => one !== "");
+  const names = stream.topics.split(",");
   if (names.length > mostTopics)
     throw refuse(400, `invalid topics, got ${names.length}, must be at most ${mostTopics}`);
   const topics = new Map(names.map((name) => [name as Topic, knownSubject(asker, name)]));
