@@ -94,5 +94,5 @@ async function measure(browser: Browser): Promise<void> {
     compare(`from the commit of a change until the page shows it, ${what}`, median(shown), median(read));
     report(`the slowest of ${rounds}`, ms(Math.max(...shown)), ms(Math.max(...read)), "");
   }
-  for (const { close } of [few, many]) await close();
+  for (const opened of [few, many]) await opened.close();
 }

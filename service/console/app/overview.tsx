@@ -22,17 +22,20 @@ export function OverviewView(): JSX.Element {
     <>
       <h1>{data.organization.name}</h1>
       <ul class="figures">
-        <Figure value={count(apps.length)} name="Apps" />
-        <Figure value={count(add(apps.map(({ machines }) => machines)))} name="Machines" />
-        <Figure value={count(add(apps.map(({ states }) => states.started ?? 0)))} name="started" />
-        <Figure value={count(add(apps.map(({ critical }) => critical)))} name="with critical checks" />
-        <Figure value={count(add(apps.map(({ volumes }) => volumes)))} name="volumes" />
-        <Figure value={count(clusters.length)} name="clusters" />
+        <Figure value={apps.length} name={["App", "Apps"]} />
+        <Figure value={add(apps.map(({ machines }) => machines))} name={["Machine", "Machines"]} />
+        <Figure value={add(apps.map(({ states }) => states.started ?? 0))} name={["started", "started"]} />
         <Figure
-          value={money(total, cost.currency)}
-          name="a month, estimated"
-          title={`Machines ${money(cost.machines, cost.currency)}, volumes ${money(cost.volumes, cost.currency)}, addresses ${money(cost.addresses, cost.currency)}, clusters ${money(cost.clusters, cost.currency)}. The prices are those of the policy pack's budget.`}
+          value={add(apps.map(({ critical }) => critical))}
+          name={["with critical checks", "with critical checks"]}
         />
+        <Figure value={add(apps.map(({ volumes }) => volumes))} name={["volume", "volumes"]} />
+        <Figure value={clusters.length} name={["cluster", "clusters"]} />
+        <li
+          title={`Machines ${money(cost.machines, cost.currency)}, volumes ${money(cost.volumes, cost.currency)}, addresses ${money(cost.addresses, cost.currency)}, clusters ${money(cost.clusters, cost.currency)}. The prices are those of the policy pack's budget.`}
+        >
+          <b>{money(total, cost.currency)}</b> a month, estimated
+        </li>
       </ul>
       <Section title="Apps" aside={apps.length > 8 && <Filter name="q" label="Name of an App" />}>
         {apps.length === 0 ? (
@@ -124,15 +127,13 @@ export function OverviewView(): JSX.Element {
 
 const Figure = ({
   value,
-  name,
-  title,
+  name: [one, many],
 }: {
-  readonly value: string;
-  readonly name: string;
-  readonly title?: string;
+  readonly value: number;
+  readonly name: readonly [string, string];
 }): JSX.Element => (
-  <li title={title}>
-    <b>{value}</b> {name}
+  <li>
+    <b>{count(value)}</b> {value === 1 ? one : many}
   </li>
 );
 

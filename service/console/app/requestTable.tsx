@@ -28,7 +28,7 @@ export function Asker({
   const { stack, type, name } = resource;
   return (
     <span title={urn ?? ""}>
-      {type} <b>{name}</b> <span class="faint">of {stack}</span>
+      {type} <b>{name}</b> {stack !== undefined && <span class="faint">of {stack}</span>}
     </span>
   );
 }

@@ -1,15 +1,23 @@
 // Who asked, as a program calls it.
 
-/** The parts of a URN of Pulumi: `urn:pulumi:dev::shop::machines:index:Fleet::web`. */
-export function resourceIn(
-  urn: string,
-): { readonly stack: string; readonly type: string; readonly name: string } | undefined {
-  const [head, project, types, ...name] = urn.split("::");
-  const stack = head?.replace(/^urn:pulumi:/, "");
-  if (stack === undefined || project === undefined || types === undefined || name.length === 0) return undefined;
+/** The resource that asked: its type, its name, and `project/stack` if that is known. */
+export interface Resource {
+  readonly stack: string | undefined;
+  readonly type: string;
+  readonly name: string;
+}
+
+/**
+ * The resource of a URN of Pulumi, as `urn:pulumi:dev::shop::machines:index:Fleet::web`. The dynamic binding knows only
+ * `machines:index:Machine::web`, and of a long URN only its end was kept.
+ */
+export function resourceIn(urn: string): Resource | undefined {
+  const whole = /^urn:pulumi:(.*?)::(.*?)::(.*?)::(.*)$/s.exec(urn);
+  const [type, name] = whole ? [whole[3], whole[4]] : urn.split(/::(.*)/s);
+  if (type === undefined || name === undefined) return undefined;
   return {
-    stack: `${project}/${stack}`,
-    type: types.split("$").at(-1)?.split(":").at(-1) ?? types,
-    name: name.join("::"),
+    stack: whole ? `${whole[2]}/${whole[1]}` : undefined,
+    type: type.split("$").at(-1)?.split(":").at(-1) ?? type,
+    name,
   };
 }
