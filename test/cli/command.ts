@@ -4,10 +4,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { runCommand } from "../../cli/command.ts";
+import { cliMain } from "../support/built.ts";
 import type { TestService } from "../support/startService.ts";
-
-/** The command in its sources. */
-export const main = join(__dirname, "../../cli/main.ts");
 
 /** The result of a run. */
 export interface Ran {
@@ -29,7 +27,7 @@ export function command(
   args: readonly string[],
   { stdin = "", env = {}, cwd }: Run = {},
 ): Promise<Ran> {
-  const child = spawn(process.execPath, ["--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", main, ...args], {
+  const child = spawn(process.execPath, [cliMain, ...args], {
     env: { ...process.env, MACHINES_ENDPOINT: service.url, MACHINES_TOKEN: service.token, ...env },
     ...(cwd === undefined ? {} : { cwd }),
   });

@@ -3,10 +3,11 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { cliMain } from "../support/built.ts";
 import { ownerOf } from "../../provider/core/owner.ts";
 import { makeApp, makeCluster, makeMachine, makeVolume, send } from "../support/around.ts";
 import { isWrite, startService, type TestService } from "../support/startService.ts";
-import { command, commandHere, main, type Ran, type ReportJson } from "./command.ts";
+import { command, commandHere, type Ran, type ReportJson } from "./command.ts";
 import { exportOf, urnOf, type Exported } from "./exports.ts";
 import { onTerminal, type Answer } from "./terminal.ts";
 
@@ -64,7 +65,7 @@ const orphans = (...args: string[]): Promise<Ran> =>
 const report = async (...args: string[]): Promise<ReportJson> =>
   JSON.parse((await orphans("--json", ...args)).out) as ReportJson;
 const terminal = (args: readonly string[], answers: readonly Answer[]) =>
-  onTerminal([process.execPath, "--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", main, "orphans", ...args], answers, {
+  onTerminal([process.execPath, cliMain, "orphans", ...args], answers, {
     cwd: folder,
     env: { ...process.env, MACHINES_ENDPOINT: service.url, MACHINES_TOKEN: service.token, ...env() },
   });

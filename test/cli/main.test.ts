@@ -4,9 +4,10 @@ import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync 
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { cliMain } from "../support/built.ts";
 import { makeApp, makeMachine } from "../support/around.ts";
 import { startService, type TestService } from "../support/startService.ts";
-import { command, commandHere, main, type Ran } from "./command.ts";
+import { command, commandHere, type Ran } from "./command.ts";
 import { exportOf } from "./exports.ts";
 import { onTerminal } from "./terminal.ts";
 
@@ -167,7 +168,7 @@ test("a terminal has colours, unless NO_COLOR is set; a pipe has none", async ()
   await makeMachine(service, "shop", { name: "web", config: { image: "registry.example.com/shop:1" } });
   writeFileSync(join(folder, "state.json"), exportOf("plugin", [{ type: "App", name: "shop", id: "shop" }]));
   const args = ["orphans", "--state", "state.json"];
-  const program = [process.execPath, "--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", main, ...args];
+  const program = [process.execPath, cliMain, ...args];
   const { NO_COLOR: _, FORCE_COLOR: __, CI: ___, ...rest } = process.env;
   const env = { ...rest, TERM: "xterm-256color", MACHINES_ENDPOINT: service.url, MACHINES_TOKEN: service.token };
   const coloured = await onTerminal(program, [], { cwd: folder, env });

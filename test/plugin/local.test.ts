@@ -5,17 +5,16 @@ import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import { expect, test } from "vitest";
+import { serviceMain } from "../support/built.ts";
 import { drive, urnOf } from "../support/driver.ts";
 import { startPlugin } from "../support/plugin.ts";
 import { toStruct } from "../support/properties.ts";
-
-const main = join(__dirname, "../../service/main.ts");
 
 test("local uses a service that another project has started; with none installed or running, it says what to do", async () => {
   const folder = mkdtempSync(join(tmpdir(), "machines-local-"));
   const data = join(folder, "data");
   const service = (...args: string[]): string =>
-    execFileSync(process.execPath, ["--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", main, ...args, "--data", data], {
+    execFileSync(process.execPath, [serviceMain, ...args, "--data", data], {
       encoding: "utf8",
     });
   // A PATH with Node.js, but without the commands of this repository.

@@ -2,6 +2,7 @@
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { describe, expect, test } from "vitest";
+import { serviceMain } from "../support/built.ts";
 import { caller } from "../service/client.ts";
 import { command, folder, foreground } from "../service/command.ts";
 import { removeStored } from "./cleaning.ts";
@@ -58,11 +59,7 @@ describe.runIf(hasEngine)("the commands", () => {
     await expect.poll(async () => [...(await logs()).matchAll(line)].length).toBe(2);
     expect([...(await logs("--lines", "1")).matchAll(line)]).toHaveLength(1);
     expect(await logs("--since", "2100-01-01")).toBe("");
-    const following = spawn(process.execPath, [
-      "--disable-warning=MODULE_TYPELESS_PACKAGE_JSON",
-      "service/main.ts",
-      ...["logs", "web", "--follow", "--data", data],
-    ]);
+    const following = spawn(process.execPath, [serviceMain, ...["logs", "web", "--follow", "--data", data]]);
     afterThisTest(() => void following.kill());
     const lines = createInterface({ input: following.stdout })[Symbol.asyncIterator]();
     const next = async (): Promise<string> => String((await lines.next()).value);

@@ -6,11 +6,10 @@ import { join } from "node:path";
 import { expect, vi } from "vitest";
 import { findRunning } from "../../service/local/daemon.ts";
 import { isLocked } from "../../service/store/lock.ts";
+import { serviceMain } from "../support/built.ts";
 import { afterThisTest } from "../support/leftovers.ts";
 import { hang } from "../support/patience.mts";
 import { kill } from "../support/processes.ts";
-
-const main = join(__dirname, "../../service/main.ts");
 
 export interface Ended {
   readonly code: number | null;
@@ -20,7 +19,7 @@ export interface Ended {
 
 /** Starts the command as a process. */
 function begin(args: readonly string[], env: NodeJS.ProcessEnv, cwd?: string): ChildProcess {
-  return spawn(process.execPath, ["--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", main, ...args], {
+  return spawn(process.execPath, [serviceMain, ...args], {
     env,
     ...(cwd === undefined ? {} : { cwd }),
     stdio: ["ignore", "pipe", "pipe"],

@@ -2,6 +2,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test, vi } from "vitest";
+import { serviceMain } from "../../support/built.ts";
 import { onTerminal } from "../../cli/terminal.ts";
 import { hang } from "../../support/patience.mts";
 import { command, folder, foreground, start } from "../command.ts";
@@ -107,8 +108,7 @@ test.runIf(process.platform === "linux")("on a terminal it opens the browser, un
     XDG_CURRENT_DESKTOP: "",
     DESKTOP_SESSION: "",
   };
-  const main = join(__dirname, "../../../service/main.ts");
-  const program = [process.execPath, "--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", main, "console", "--data", data];
+  const program = [process.execPath, serviceMain, "console", "--data", data];
   const quiet = await onTerminal([...program, "--no-open"], [], { cwd: bin, env });
   expect([quiet.code, codeIn(quiet.shown)]).toEqual([0, expect.any(String)]);
   expect(existsSync(opened)).toBe(false);

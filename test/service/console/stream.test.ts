@@ -67,7 +67,8 @@ async function withStreams(options: ServiceOptions & { clock?: ManualClock } = {
   return { ...started, bearer, open: (topics: string) => open(started.url, topics, bearer) };
 }
 
-const changesOf = ({ messages }: Page): string[][] => messages.flatMap(([event, data]) => (event === "changed" ? [data] : []));
+const changesOf = ({ messages }: Page): string[][] =>
+  messages.flatMap(([event, data]) => (event === "changed" ? [data] : []));
 
 /** The topics that a page was told, once there are some. */
 async function told(page: Page): Promise<string[]> {
@@ -108,16 +109,36 @@ test("a page is told of each change what of its topics it concerns, and nothing 
     ["it stops", () => post(`${at}/stop`), ["app:web", one, "org"]],
     ["it gets metadata", () => post(`${at}/metadata/role`, { value: "x" }), ["app:web", one, "org"]],
     ["it is leased", () => post(`${at}/lease`), ["app:web", one, "org"]],
-    ["a Machine is updated", () => post(`${machines}/${second.id}`, { config: { image: "b" } }), ["app:web", two, "org"]],
+    [
+      "a Machine is updated",
+      () => post(`${machines}/${second.id}`, { config: { image: "b" } }),
+      ["app:web", two, "org"],
+    ],
     ["a volume is created", () => post("/apps/api/volumes", { name: "data" }), ["app:api", "org"]],
     ["a secret is set", () => post("/apps/web/secrets/A", { value: "b" }), ["app:web", "org"]],
     ["a secret key is made", () => post("/apps/api/secretkeys/K/generate", { type: "hs256" }), ["app:api", "org"]],
     ["an address is assigned", () => post("/apps/api/ip_assignments", { type: "v6" }), ["app:api", "org"]],
-    ["a hostname is added", () => post("/apps/api/certificates/acme", { hostname: "a.example.com" }), ["app:api", "org"]],
-    ["a database is made", () => post(`/postgres/${cluster}/databases`, { name: "other" }), [`cluster:${cluster}`, "org"]],
-    ["a user is made", () => post(`/postgres/${cluster}/users`, { name: "u", role: "reader" }), [`cluster:${cluster}`, "org"]],
+    [
+      "a hostname is added",
+      () => post("/apps/api/certificates/acme", { hostname: "a.example.com" }),
+      ["app:api", "org"],
+    ],
+    [
+      "a database is made",
+      () => post(`/postgres/${cluster}/databases`, { name: "other" }),
+      [`cluster:${cluster}`, "org"],
+    ],
+    [
+      "a user is made",
+      () => post(`/postgres/${cluster}/users`, { name: "u", role: "reader" }),
+      [`cluster:${cluster}`, "org"],
+    ],
     ["a backup is made", () => post(`/postgres/${cluster}/backups`), [`cluster:${cluster}`, "org"]],
-    ["an App is attached", () => post(`/postgres/${cluster}/attachments`, { app_name: "api" }), [`cluster:${cluster}`, "org"]],
+    [
+      "an App is attached",
+      () => post(`/postgres/${cluster}/attachments`, { app_name: "api" }),
+      [`cluster:${cluster}`, "org"],
+    ],
     ["an App is created", () => post("/apps", { name: "new", org_slug: "personal" }), ["org"]],
   ];
   for (const [what, act, topics] of steps) {
@@ -184,7 +205,11 @@ test("many changes are told in few messages, and the last one is never missed", 
 });
 
 test.each([
-  ["nonsense", 400, 'invalid topics, got "nonsense", must be org, requests, faults, app:NAME, machine:APP/ID or cluster:ID'],
+  [
+    "nonsense",
+    400,
+    'invalid topics, got "nonsense", must be org, requests, faults, app:NAME, machine:APP/ID or cluster:ID',
+  ],
   ["", 400, "invalid topics, got nothing, must be org, requests"],
   [Array(11).fill("org").join(), 400, "invalid topics, got 11, must be at most 10"],
   ["x".repeat(3000), 400, "invalid topics, got"],
@@ -203,9 +228,9 @@ test("a stream without topics, or with something else, is 400", async () => {
   const { url, bearer } = await withStreams();
   const headers = { headers: bearer };
   const statusOf = async (query: string) => (await fetch(`${url}/console/events${query}`, headers)).status;
-  expect([await statusOf(""), await statusOf("?topics=org&since=1"), await statusOf("?topics=org&topics=org")]).toEqual([
-    400, 400, 400,
-  ]);
+  expect([await statusOf(""), await statusOf("?topics=org&since=1"), await statusOf("?topics=org&topics=org")]).toEqual(
+    [400, 400, 400],
+  );
 });
 
 test("topics of other organizations, or of other Apps than the token's, are refused", async () => {

@@ -158,8 +158,7 @@ test("an App shows what it has, and the latest changes of its Machines", async (
   await call("POST", "/apps/web/secrets/A", { value: "hidden-value" });
   await call("POST", "/apps/web/ip_assignments", { type: "v6" });
   await volume();
-  for (let i = 0; i < 30; i++)
-    await call("POST", "/apps/web/certificates/acme", { hostname: `www${i}.example.com` });
+  for (let i = 0; i < 30; i++) await call("POST", "/apps/web/certificates/acme", { hostname: `www${i}.example.com` });
   const app = await view("apps/web");
   expect(app).toMatchObject({
     app: { name: "web", status: "deployed" },
@@ -325,7 +324,7 @@ test.each([
   ["apps/web/machines?state=started,gone", 'invalid state, got "started,gone", must be states with commas'],
   [`apps/web/machines?text=${"x".repeat(201)}`, "must have at most 200 characters"],
   ["apps/web/machines?text=a&text=b", "invalid text, got an array, must be of type string"],
-  ["requests?after=x", 'invalid after, got '],
+  ["requests?after=x", "invalid after, got "],
   ["requests?before=1", "unknown before"],
   ["faults?x=1", "unknown x"],
   ["clusters/none?x=1", "unknown x"],
@@ -358,7 +357,8 @@ test("a token of one App, or of another organization, sees nothing else", async 
   await call("POST", "/apps", { name: "own", org_slug: "personal" });
   const { id } = await machine();
   await call("POST", "/apps/own/machines", { config: { image: "nginx" } });
-  const cluster = (await call("POST", "/postgres", { name: "db", org_slug: "personal", region: "ams", plan: "basic" })).body.data.id;
+  const cluster = (await call("POST", "/postgres", { name: "db", org_slug: "personal", region: "ams", plan: "basic" }))
+    .body.data.id;
   const ownApp = store.get<{ id: string }>("SELECT id FROM apps WHERE name = 'own'")?.id;
   const ofOwn = callerWith(started, "of-own", { app: ownApp });
   const ofTeam = callerWith(started, "of-team", { slug: "team" });
@@ -405,7 +405,8 @@ test("secrets, values of variables and nonces are in no view, except in the conf
   const { id, version } = await machine({ env: { SHOWN: env.variable } });
   const { nonce } = (await call("POST", `${machines}/${id}/lease`, {})).body.data;
   await call("POST", `${machines}/${id}/cordon`, undefined, { "svc-machine-lease-nonce": nonce });
-  const db = (await call("POST", "/postgres", { name: "db", org_slug: "personal", region: "ams", plan: "basic" })).body.data.id;
+  const db = (await call("POST", "/postgres", { name: "db", org_slug: "personal", region: "ams", plan: "basic" })).body
+    .data.id;
   const sealed = JSON.stringify((await call("GET", `/postgres/${db}`)).body);
   const password = /"password":"([^"]+)"/.exec(sealed)?.[1];
   const held = { ...canaries, nonce, token: started.token, ...(password ? { password } : {}) };

@@ -39,7 +39,9 @@ beforeAll(async () => {
       headers: { authorization: `Bearer ${service.token}`, host: "localhost" },
     });
   for (const name of ["web", "other"]) await post("/v1/apps", { name, org_slug: "personal" });
-  await post("/v1/apps/web/machines", { config: { image: "nginx", guest: { cpu_kind: "shared", cpus: 1, memory_mb: 512 } } });
+  await post("/v1/apps/web/machines", {
+    config: { image: "nginx", guest: { cpu_kind: "shared", cpus: 1, memory_mb: 512 } },
+  });
   const { store } = service.context;
   const row = store.get<Record<string, never>>("SELECT * FROM machines");
   const other = store.get<{ id: string }>("SELECT id FROM apps WHERE name = 'other'")?.id;
