@@ -3,7 +3,7 @@
 import axe, { type AxeResults } from "axe-core";
 import { chromium, type Browser, type BrowserContextOptions, type Page } from "playwright-core";
 import { expect, inject } from "vitest";
-import type { ServiceOptions } from "../../service/index.ts";
+import type { Clock, ServiceOptions } from "../../service/index.ts";
 import { caller } from "../service/client.ts";
 import { afterThisTest } from "../support/leftovers.ts";
 import { hang } from "../support/patience.mts";
@@ -21,7 +21,9 @@ interface Options {
 }
 
 /** A service, and requests to it with its token. */
-export async function withService(options: ServiceOptions = {}) {
+export async function withService<C extends Clock | undefined = undefined>(
+  options: ServiceOptions & { clock?: C } = {},
+) {
   const service = await startService(options);
   afterThisTest(() => service.close());
   return { ...service, call: caller(service.url, service.token) };
@@ -71,6 +73,13 @@ export async function signIn(
   path = "/",
 ): Promise<void> {
   await page.goto(`${url}${path}#code=${service.consoleCode()}`);
+  await page.getByRole("button", { name: "Sign out" }).waitFor();
+}
+
+/** Signs in with a token, in the form that the page shows. */
+export async function signInWith(page: Page, token: string): Promise<void> {
+  await page.getByLabel("Or paste an access token").fill(token);
+  await page.getByRole("button", { name: "Sign in" }).click();
   await page.getByRole("button", { name: "Sign out" }).waitFor();
 }
 

@@ -149,7 +149,11 @@ export const NoView = ({
 /** Why something cannot be shown. */
 export const Problem = ({ error }: { readonly error: Failure }): JSX.Element => (
   <p class="problem" role="alert">
-    {error.status === 404 ? "It does not exist, or not any more." : error.message}
+    {error.status === 404
+      ? "It does not exist, or not any more."
+      : error.status === 403
+        ? "The token of this session may not see it."
+        : error.message}
   </p>
 );
 
