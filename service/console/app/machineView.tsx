@@ -123,7 +123,12 @@ export function MachinePage({ app, id }: { readonly app: string; readonly id: st
       {view === "versions" && <Versions at={at} versions={data.versions} current={machine.version ?? ""} />}
       {view === "logs" && <Logs app={app} machine={id} isReal={canLog} />}
       {view === "inside" && <Inside at={at} app={app} id={id} state={state} />}
-      {view === "terminal" && (
+      {view === "terminal" && !who.value?.canWrite && (
+        <Empty>
+          The terminal needs a console that was started with --console write, and a token that may do more than read.
+        </Empty>
+      )}
+      {view === "terminal" && who.value?.canWrite && (
         <Suspense fallback={<p class="faint">Loading …</p>}>
           <Terminal app={app} id={id} state={state} />
         </Suspense>
