@@ -6,7 +6,7 @@ import type { Fresh, MachineItem, MachineWindow } from "../types.ts";
 import { queryOf, setQuery, to } from "./address.ts";
 import { useLive } from "./live.ts";
 import { Choice, Empty, Filter, Id, Problem, State, Time } from "./parts.tsx";
-import { count } from "./words.ts";
+import { some } from "./words.ts";
 
 const rowHeight = 32;
 /** Rows of one window. */
@@ -68,7 +68,7 @@ export function MachineTable({
             ),
         )}
       </div>
-      <Rows key={filters.toString()} app={app} filters={filters.toString()} />
+      <Rows app={app} filters={filters.toString()} />
     </>
   );
 }
@@ -92,6 +92,7 @@ function Rows({ app, filters }: { readonly app: string; readonly filters: string
   );
   useEffect(() => list._didMount(), [list]);
   useEffect(() => list._willUpdate());
+  useEffect(() => scroll.current?.scrollTo(0, 0), [filters]);
   const rows = list.getVirtualItems();
   const first = Math.floor((rows[0]?.index ?? 0) / size);
   // The rows in sight may be in two windows.
@@ -99,20 +100,26 @@ function Rows({ app, filters }: { readonly app: string; readonly filters: string
     useWindow(app, filters, first),
     useWindow(app, filters, first + 1, (rows.at(-1)?.index ?? 0) >= (first + 1) * size),
   ];
-  const total = one.data?.total ?? two.data?.total ?? list.options.count;
+  // With other filters or another order, the rows from before stay until the new ones are there.
+  const known = useRef<{ readonly total: number; readonly items: ReadonlyMap<number, MachineItem> }>(undefined);
+  const read = [one.data, two.data].filter((data) => data !== undefined);
+  if (read[0])
+    known.current = {
+      total: read[0].total,
+      items: new Map(read.flatMap(({ offset, rows }) => rows.map((row, i) => [offset + i, row] as const))),
+    };
+  const { total = 0, items } = known.current ?? {};
   if (list.options.count !== total) {
     list.setOptions({ ...list.options, count: total });
     list.measure();
   }
-  const items = new Map<number, MachineItem>();
-  for (const { data } of [one, two]) data?.rows.forEach((row, i) => items.set(data.offset + i, row));
   if (one.error && !one.data) return <Problem error={one.error} />;
   return (
     <>
       <p class="faint" role="status">
-        {one.data ? `${count(total)} ${total === 1 ? "Machine" : "Machines"}` : "Reading …"}
+        {items ? some(total, "Machine") : "Reading …"}
       </p>
-      {one.data && total === 0 ? (
+      {items?.size === 0 && total === 0 ? (
         <Empty>
           {filters === ""
             ? "This App has no Machines. A program declares them as machines.Machine or machines.Fleet."
@@ -142,7 +149,7 @@ function Rows({ app, filters }: { readonly app: string; readonly filters: string
                   aria-rowindex={index + 2}
                   style={{ position: "absolute", inset: "0 0 auto 0", transform: `translateY(${start}px)` }}
                 >
-                  <Cells app={app} item={items.get(index)} />
+                  <Cells app={app} item={items?.get(index)} />
                 </div>
               ))}
             </div>

@@ -76,15 +76,15 @@ const Tab = ({ href, children }: { readonly href: string; readonly children: str
 function Page(): JSX.Element {
   const { path } = address.value;
   const user = who.value;
-  const isOpen = user != null;
-  const before = useRef(user);
+  const stage = user === undefined ? "connecting" : user === null ? "signing in" : "signed in";
+  const before = useRef(stage);
   useEffect(() => {
     const last = partsOf(path).at(-1);
     document.title = last === undefined ? "Machines Control Service" : `${last} · Machines Control Service`;
     // The link that was followed is gone with its view. On a first visit the focus is where the browser has it.
-    if (before.current !== undefined && isOpen) keepFocus();
-    before.current = who.peek();
-  }, [path, isOpen]);
+    if (before.current !== "connecting" && stage === "signed in") keepFocus();
+    before.current = stage;
+  }, [path, stage]);
   if (user === undefined) return <p class="faint">Connecting …</p>;
   if (user === null) return <SignIn />;
   const { organization, canWrite, runtime, isOperator } = user;

@@ -117,6 +117,7 @@ function Difference({
   const changes = diffLines(...texts);
   return (
     <div>
+      {from === to && <p class="faint">This is one version; choose another to compare it with.</p>}
       {from !== to && changes.length === 1 && <p class="faint">The two versions are equal.</p>}
       <pre class="diff" tabIndex={0} aria-label="Difference between the versions">
         {changes.map(({ value, added, removed }, i) => {
