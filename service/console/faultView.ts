@@ -8,8 +8,8 @@ import type { FaultList, LoggedRequest } from "./types.ts";
 /** Hits of each fault that are shown. */
 const hitsShown = 20;
 
-// Faults are the last field of an entry's line, which has `[]` without any.
-const hit = '"]]\n';
+// Only a list of faults that is not empty has this: within a text, the quotation mark would be escaped.
+const hit = ',["';
 
 /** The faults with their latest hits. `isOn` says whether this session may change them. */
 export async function faultsView(faults: Faults, audit: Audit, isOn: boolean, work: Work): Promise<FaultList> {

@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { weightOf } from "../http/accept.ts";
 import { refuse } from "../refusal.ts";
 import { builtFile } from "./built.ts";
 
@@ -73,14 +74,16 @@ function sendFile(request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const { file: name } = request.params as { file: string };
   const file = fileFor(name);
   if (!file) throw refuse(404, "no such file");
-  const isCompressed = /\bgzip\b/.test(request.headers["accept-encoding"]?.toString() ?? "");
+  const { "accept-encoding": encodings, "if-none-match": known = "" } = request.headers;
+  const isCompressed = weightOf("gzip", String(encodings ?? "")) > 0;
   reply
     .type(types[name.split(".").at(-1) ?? ""] ?? "application/octet-stream")
     .header("etag", file.tag)
     .header("x-content-type-options", "nosniff")
     .header("cache-control", "no-cache")
     .header("vary", "accept-encoding");
-  if (request.headers["if-none-match"] === file.tag) return reply.status(304).send();
+  // A proxy that compressed it has made the tag weak.
+  if (known.split(",").some((tag) => tag.trim().replace(/^W\//, "") === file.tag)) return reply.status(304).send();
   if (isCompressed) reply.header("content-encoding", "gzip");
   return reply.send(isCompressed ? file.compressed : file.whole);
 }
@@ -91,7 +94,7 @@ export function addPage(app: FastifyInstance): void {
   for (const path of ["/console", "/console/*"]) app.get(path, open, (_request, reply) => sendPage(reply));
   app.get("/console/assets/:file", open, sendFile);
   // The page is for views; a program that asks for something else must not take it for an answer.
-  for (const path of ["/console/api/*", "/console/assets/*"])
+  for (const path of ["/console/api", "/console/api/*", "/console/assets", "/console/assets/*"])
     app.get(path, open, () => {
       throw refuse(404, "no such route");
     });

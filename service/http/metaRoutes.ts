@@ -5,6 +5,7 @@ import { docsPage } from "../openapi/docsPage.ts";
 import { contentPolicy } from "../openapi/html.ts";
 import { rootJson, rootPage } from "../openapi/rootPage.ts";
 import { searchHash } from "../openapi/search.ts";
+import { weightOf } from "./accept.ts";
 import type { Metrics } from "./metrics.ts";
 import { refuse } from "../refusal.ts";
 import { openapi } from "../openapi/openapi.ts";
@@ -53,16 +54,6 @@ function writable(context: Context): () => Promise<boolean> {
     if (!asked || at - asked.at >= rememberedMs) asked = { at, answer: canWrite(context) };
     return asked.answer;
   };
-}
-
-/** The weight of a media type in an `Accept` header; 0 when it is not named. */
-function weightOf(type: string, accept: string): number {
-  const [, ...parameters] = accept
-    .split(",")
-    .map((part) => part.split(";").map((text) => text.trim().toLowerCase()))
-    .find(([name]) => name === type) ?? [type, "q=0"];
-  const weight = Number(parameters.find((text) => text.startsWith("q="))?.slice(2) ?? 1);
-  return Number.isNaN(weight) ? 1 : weight;
 }
 
 /** Whether a client is a browser, which names HTML; others accept anything, or name JSON. */

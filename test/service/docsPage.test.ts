@@ -85,7 +85,7 @@ describe("/docs", () => {
 describe("the command that prints a token", () => {
   /** The line of the shell on the page with every operation, and the first page. */
   async function pages(data: string, remoteAddress = "127.0.0.1") {
-    const service = createService({ data });
+    const service = createService({ data, console: "off" });
     afterThisTest(() => service.close());
     const asked = async (url: string) =>
       unescaped((await service.app.inject({ url, remoteAddress, headers: { accept: "text/html" } })).body);
@@ -260,8 +260,8 @@ describe("/", () => {
     return { status: response.status, headers: response.headers, text: await response.text() };
   };
 
-  test("a browser gets a page that leads to the others", async () => {
-    const { url, token } = await withApp();
+  test("without a console, a browser gets a page that leads to the others", async () => {
+    const { url, token } = await withApp({ console: "off" });
     const { status, headers, text } = await ask(url, "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8");
     expect([status, headers.get("content-type")]).toEqual([200, "text/html; charset=utf-8"]);
     expect(headers.get("content-security-policy")).toContain("default-src 'none'");

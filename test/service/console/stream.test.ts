@@ -130,10 +130,10 @@ test("a page is told of each change what of its topics it concerns, and nothing 
     ],
     [
       "a user is made",
-      () => post(`/postgres/${cluster}/users`, { name: "u", role: "reader" }),
+      () => post(`/postgres/${cluster}/users`, { username: "u", role: "reader" }),
       [`cluster:${cluster}`, "org"],
     ],
-    ["a backup is made", () => post(`/postgres/${cluster}/backups`), [`cluster:${cluster}`, "org"]],
+    ["a backup is made", () => post(`/postgres/${cluster}/backups`, { type: "full" }), [`cluster:${cluster}`, "org"]],
     [
       "an App is attached",
       () => post(`/postgres/${cluster}/attachments`, { app_name: "api" }),
