@@ -10,7 +10,7 @@ import { visibleTo } from "./requests.ts";
 import type { Changes, Subject } from "./changes.ts";
 import type { Topic } from "./types.ts";
 
-// ASSUMED: at most this many pages are open at a time; one more is 503.
+// ASSUMED: at most 200 pages of the console are open at a time; one more is 503.
 const mostPages = 200;
 /** A connection on which nothing comes is noticed after this many milliseconds. */
 const aliveEvery = 15_000;

@@ -75,7 +75,7 @@ function sendFile(request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const file = fileFor(name);
   if (!file) throw refuse(404, "no such file");
   const { "accept-encoding": encodings, "if-none-match": known = "" } = request.headers;
-  const isCompressed = weightOf("gzip", String(encodings ?? "")) > 0;
+  const isCompressed = weightOf("gzip", encodings ?? "") > 0;
   reply
     .type(types[name.split(".").at(-1) ?? ""] ?? "application/octet-stream")
     .header("etag", file.tag)

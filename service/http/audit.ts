@@ -118,7 +118,7 @@ class Pack {
 
   /** The entries whose line contains a text, newest first; each is read only when it is asked for. */
   *newestFirst(text: string): Generator<Audited> {
-    for (let end = this.#used; end > 0; ) {
+    for (let end = this.#used; end > 0;) {
       const at = this.#bytes.lastIndexOf(text, end - 1);
       if (at < 0 || at >= end) return;
       const start = at === 0 ? 0 : this.#bytes.lastIndexOf("\n", at - 1) + 1;

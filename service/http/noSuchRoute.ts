@@ -12,7 +12,9 @@ const freedom = (url: string): number => url.split(":").length + (url.includes("
  * Makes the refusal of a request without a route, for the routes that are added to the server from now on. ASSUMED: a path that has
  * other methods is 405 and names them.
  */
-export function refuserOf(app: FastifyInstance): (request: { readonly url: string; readonly method: string }) => Refusal {
+export function refuserOf(
+  app: FastifyInstance,
+): (request: { readonly url: string; readonly method: string }) => Refusal {
   const methods = new Map<string, string[]>();
   app.addHook("onRoute", ({ url, method }) => {
     const named = [method].flat().filter((one) => one !== "HEAD");

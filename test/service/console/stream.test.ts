@@ -2,7 +2,6 @@
 import { EventEmitter } from "node:events";
 import { get, type IncomingHttpHeaders, type IncomingMessage } from "node:http";
 import type { Readable } from "node:stream";
-import type { FastifyReply } from "fastify";
 import { expect, test, vi } from "vitest";
 import { Changes } from "../../../service/console/changes.ts";
 import { sendChanges } from "../../../service/console/events.ts";
@@ -329,7 +328,7 @@ test("a page that does not read fills no memory, and learns everything when it r
     send: (stream: Readable) => ((out = stream), reply),
   };
   const closing = new AbortController();
-  sendChanges(reply as unknown as FastifyReply, {
+  sendChanges(reply as unknown as Parameters<typeof sendChanges>[0], {
     ...{ asker: { context, caller }, topics: "faults,app:web", changes, run: "x" },
     ...{ isValid: () => true, closing: closing.signal },
   });
