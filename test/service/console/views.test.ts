@@ -268,7 +268,7 @@ test("the request log has the requests after a number, and what watches it is no
     ],
   ]);
   for (const path of ["overview", "apps/web", "apps/web/machines", "requests", "faults"]) await view(path);
-  expect(await view(`requests?after=${last}`)).toEqual({ last, entries: [] });
+  expect(await view(`requests?after=${last}`)).toEqual({ run: service.run, last, entries: [] });
 });
 
 test("of a long request log one answer has the newest thousand", async () => {
