@@ -63,9 +63,9 @@ describe.runIf(hasBrowser)("changes in the open view", () => {
     await call("DELETE", `/apps/web/machines/${id}`);
     clock.advance(1000);
     await row(page, /^web none/).waitFor();
-    await text(page.locator(".figures li"), /^0 volumes/);
+    await text(page.locator(".figures li"), /^0 volumes$/);
     await call("POST", "/apps/web/volumes", { name: "data", region: "ams" });
-    await text(page.locator(".figures li"), /^1 volumes/);
+    await text(page.locator(".figures li"), /^1 volume$/);
     await call("POST", "/apps/web/certificates/acme", { hostname: "web.example.com" });
     await row(page, /^web none 1 1 /).waitFor();
     const made = await call("POST", "/postgres", { name: "db", region: "ams", plan: "basic", org_slug: "personal" });

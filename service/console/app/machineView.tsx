@@ -21,10 +21,11 @@ export function MachinePage({ app, id }: { readonly app: string; readonly id: st
   const { data, error, refresh } = useLive<View>(at, [`machine:${app}/${id}`]);
   const leased = data?.lease?.expires_at;
   useEffect(() => {
+    if (leased === undefined) return undefined;
     // That a lease has expired is no change that the service tells.
-    const timer = leased === undefined ? undefined : window.setTimeout(refresh, leased * 1000 - now.peek() + 50);
+    const timer = window.setTimeout(refresh, Math.max(1000, leased * 1000 - now.peek() + 50));
     return () => window.clearTimeout(timer);
-  }, [leased]);
+  }, [data]);
   if (!data) return <NoView name={id} error={error} />;
   const { machine, lease, waits, volumes, canLog } = data;
   const name = machine.name ?? id;
@@ -64,7 +65,7 @@ export function MachinePage({ app, id }: { readonly app: string; readonly id: st
             "Lease",
             lease ? (
               <span key="lease">
-                {lease.owner} {lease.description ? `(${lease.description}), ` : ""}ends{" "}
+                {lease.owner}, {lease.description && <bdi>{lease.description}, </bdi>}ends{" "}
                 <Time at={(lease.expires_at ?? 0) * 1000} />
               </span>
             ) : (
