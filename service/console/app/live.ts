@@ -51,9 +51,10 @@ setInterval(() => {
 }, 1000);
 
 /** Sends a request. Throws a Failure for any answer that is no success. */
-export async function send<T>(method: string, url: string, body?: unknown): Promise<T> {
+export async function send<T>(method: string, url: string, body?: unknown, signal?: AbortSignal): Promise<T> {
   const response = await fetch(url, {
     method,
+    ...(signal ? { signal } : {}),
     cache: "no-store",
     ...(body === undefined ? {} : { headers: { "content-type": "application/json" }, body: JSON.stringify(body) }),
   });

@@ -3,7 +3,7 @@ import { FitAddon } from "@xterm/addon-fit";
 import { Terminal as Screen } from "@xterm/xterm";
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { Failure, send } from "./live.ts";
+import { problemOf, send } from "./live.ts";
 import { Empty } from "./parts.tsx";
 
 interface Outcome {
@@ -30,6 +30,9 @@ export function Terminal({
 }
 
 const prompt = "\x1b[1m$\x1b[0m ";
+const [up, down] = ["\x1b[A", "\x1b[B"];
+// oxlint-disable-next-line no-control-regex -- keys are control characters
+const nextKey = /^(?:\x1b(?:\[[\d;]*.|O.|.)?|[\0-\x1f\x7f]|[^\0-\x1f\x7f]+)/s;
 
 /**
  * Runs a function of the terminal, which writes its style sheets as text. The policy of the page forbids such elements, but not
@@ -74,56 +77,77 @@ function open(place: HTMLElement, app: string, id: string): () => void {
   fit.fit();
   const resized = new ResizeObserver(() => fit.fit());
   resized.observe(place);
+  // Nothing completes with Tab here, and the focus must be able to leave.
+  screen.attachCustomKeyEventHandler(({ key }) => key !== "Tab");
   const before: string[] = [];
-  let [line, at, isBusy, isOver] = ["", 0, false, false];
+  let [line, at, waiting, isOver] = ["", 0, "", false];
+  let running: AbortController | undefined;
+  // Where the line begins is saved, because it may be on several rows of the screen.
+  const ask = (): void => screen.write(`${prompt}\x1b7`);
   const show = (text: string): void => {
-    screen.write("\b \b".repeat(line.length));
     line = text;
-    screen.write(text);
+    screen.write(`\x1b8\x1b[J${text}`);
   };
   const run = async (command: string): Promise<void> => {
-    isBusy = true;
+    running = new AbortController();
+    const { signal } = running;
     try {
       const url = `/v1/apps/${encodeURIComponent(app)}/machines/${encodeURIComponent(id)}/exec`;
       const {
         stdout = "",
         stderr = "",
         exit_code = 0,
-      } = await send<Outcome>("POST", url, { command: ["sh", "-c", command] });
+      } = await send<Outcome>("POST", url, { command: ["sh", "-c", command] }, signal);
       for (const text of [stdout, stderr]) if (text !== "") screen.write(text.endsWith("\n") ? text : `${text}\n`);
       if (exit_code !== 0) screen.write(`\x1b[2mexit code ${exit_code}\x1b[0m\n`);
     } catch (error) {
-      screen.write(`\x1b[31m${error instanceof Failure ? error.message : String(error)}\x1b[0m\n`);
+      screen.write(signal.aborted ? "^C\n" : `\x1b[31m${problemOf(error)}\x1b[0m\n`);
     }
-    isBusy = false;
-    if (!isOver) screen.write(prompt);
+    running = undefined;
+    if (isOver) return;
+    ask();
+    drain();
   };
-  screen.write(
-    `\x1b[2mEach line is a command of sh in Machine ${id}; none has a terminal of its own.\x1b[0m\n${prompt}`,
-  );
-  screen.onData((data) => {
-    if (isBusy) return;
-    if (data === "\r") {
-      const command = line;
-      screen.write("\n");
+  const enter = (): void => {
+    const command = line;
+    line = "";
+    screen.write("\n");
+    if (command.trim() === "") return ask();
+    before.push(command);
+    at = before.length;
+    void run(command);
+  };
+  const press = (key: string): void => {
+    if (key === "\r" || key === "\n") return enter();
+    if (key === "\x7f") return show([...line].slice(0, -1).join(""));
+    if (key === "\x03") {
       line = "";
-      if (command.trim() === "") return screen.write(prompt);
-      before.push(command);
-      at = before.length;
-      return void run(command);
+      screen.write("^C\n");
+      return ask();
     }
-    if (data === "\x7f") return show(line.slice(0, -1));
-    if (data === "\x03") {
-      line = "";
-      return screen.write(`^C\n${prompt}`);
-    }
-    if (data === "\x1b[A" || data === "\x1b[B") {
-      at = Math.min(before.length, Math.max(0, at + (data === "\x1b[A" ? -1 : 1)));
+    if (key === up || key === down) {
+      at = Math.min(before.length, Math.max(0, at + (key === up ? -1 : 1)));
       return show(before[at] ?? "");
     }
-    const typed = data.replaceAll(/[^\x20-\x7e\u00a0-\uffff]/g, "");
-    line += typed;
-    screen.write(typed);
+    if (key >= " ") show(line + key);
+  };
+  /** Handles what was typed or pasted, as far as no command runs. */
+  const drain = (): void => {
+    while (!running && waiting !== "") {
+      const [key = waiting] = nextKey.exec(waiting) ?? [];
+      waiting = waiting.slice(key.length);
+      press(key);
+    }
+  };
+  screen.write(`\x1b[2mEach line is a command of sh in Machine ${id}; none has a terminal of its own.\x1b[0m\n`);
+  ask();
+  screen.onData((data) => {
+    if (running && data.includes("\x03")) {
+      waiting = "";
+      return running.abort();
+    }
+    waiting += data;
+    drain();
   });
   screen.focus();
   return () => {
