@@ -11,6 +11,7 @@ import { parseArgs } from "node:util";
 import { residentMb } from "../processes.ts";
 import { root } from "../workbench.ts";
 import { start, stop, type Local } from "./command.ts";
+import { consolePages, consoleStream, consoleViews } from "./consoleServing.ts";
 import { load, type Rate } from "./load.ts";
 import { data, folder, milliseconds, report, run, say } from "./run.ts";
 
@@ -20,6 +21,8 @@ const { values: options } = parseArgs({
     rounds: { type: "string", default: "3" },
     held: { type: "string", default: "5000" },
     machines: { type: "string", default: "100000" },
+    /** Only what the console shows. */
+    console: { type: "boolean", default: false },
   },
 });
 const [seconds, rounds, held, many] = [options.seconds, options.rounds, options.held, options.machines].map(Number) as [
@@ -212,7 +215,7 @@ function fill(count: number): void {
   db.close();
 }
 
-async function holding(): Promise<void> {
+async function holding(id: string): Promise<void> {
   await stop(data);
   fill(many);
   let local: Local | undefined;
@@ -225,6 +228,8 @@ async function holding(): Promise<void> {
     `restart ${(restart / 1000).toFixed(2)} s, page of 1,000 ${whole.warm.toFixed(0)} ms (the very first ${whole.first.toFixed(0)} ms), summary ${summary.warm.toFixed(0)} ms, ${residentMb(local.pid)} MB resident`,
     "restart ≤ 2 s, page ≤ 15 ms",
   );
+  await consoleViews(local, id, many);
+  await consoleStream(local, id);
 }
 
 async function bench(): Promise<void> {
@@ -236,6 +241,10 @@ async function bench(): Promise<void> {
   await call("POST", "/apps", { name: "created", org_slug: "personal" });
   const { id } = await call("POST", "/apps/web/machines", { config });
   await call("GET", `/apps/web/machines/${id}/wait?state=started`);
+  if (options.console) {
+    await consolePages(local, JSON.stringify({ config }), seconds, rounds);
+    return holding(id);
+  }
   await reading(local, id);
   await listing(local, call);
   // A fresh service: memory that a used one has allocated already would hide the memory of waits.
@@ -243,7 +252,8 @@ async function bench(): Promise<void> {
   const fresh = await start(data);
   await waiting(fresh, caller(fresh));
   await creating(fresh);
-  await holding();
+  await consolePages(fresh, JSON.stringify({ config }), seconds, rounds);
+  await holding(id);
 }
 
 void run(["what", "figure", "aim"], bench);

@@ -1,0 +1,164 @@
+// The part of npm run bench:service about the console: what its views of many Machines take, how long other clients wait for them,
+// and what open pages cost.
+import { Agent, request } from "node:http";
+import type { Local } from "./command.ts";
+import { load } from "./load.ts";
+import { milliseconds, report } from "./run.ts";
+
+const median = (numbers: readonly number[]): number => numbers.toSorted((a, b) => a - b)[numbers.length >> 1] ?? 0;
+const agent = new Agent({ keepAlive: true });
+
+/** Reads a path over a kept connection. `fetch` would add more than the service takes. */
+const get = ({ url, token }: Local, path: string): Promise<string> =>
+  new Promise((resolve, reject) => {
+    const sent = request(url + path, { agent, headers: { authorization: `Bearer ${token}` } }, (answer) => {
+      const parts: Buffer[] = [];
+      answer.on("data", (part: Buffer) => parts.push(part)).once("end", () => {
+        const text = Buffer.concat(parts).toString();
+        if (answer.statusCode === 200) resolve(text);
+        else reject(new Error(`${path} answered ${answer.statusCode}: ${text.slice(0, 200)}`));
+      });
+    });
+    sent.once("error", reject).end();
+  });
+
+/** The longest wait of a client that reads a Machine all the time, until `act` is over. */
+async function longestWait(local: Local, id: string, act: () => Promise<unknown>): Promise<number> {
+  let isOver = false;
+  let longest = 0;
+  const other = (async () => {
+    while (!isOver) {
+      longest = Math.max(longest, await milliseconds(() => get(local, `/v1/apps/web/machines/${id}`)));
+      await new Promise((resolve) => setTimeout(resolve, 1));
+    }
+  })();
+  await act();
+  isOver = true;
+  await other;
+  return longest;
+}
+
+const views = [
+  ["overview", "overview"],
+  ["groups", "apps/web/groups"],
+  ["first window", "apps/web/machines"],
+  ["window of a search", "apps/web/machines?text=copy-0999"],
+  ["window by image", "apps/web/machines?sort=image"],
+  ["last window by time", "apps/web/machines?sort=updated&offset=99900"],
+] as const;
+
+/** Measures the views on a service with many Machines in the App `web`. */
+export async function consoleViews(local: Local, id: string, many: number): Promise<void> {
+  const alone = await longestWait(local, id, () => new Promise((resolve) => setTimeout(resolve, 1000)));
+  for (const [what, path] of views) {
+    const times: number[] = [];
+    let wait = 0;
+    for (let round = 0; round < 5; round++) {
+      // An answer that was expensive is remembered for a while.
+      let freshIn: number | undefined = 0;
+      while (freshIn !== undefined) {
+        await new Promise((resolve) => setTimeout(resolve, freshIn));
+        let text = "";
+        const act = async (): Promise<void> => void (text = await get(local, `/console/api/${path}`));
+        let took = 0;
+        const waited = await longestWait(local, id, async () => void (took = await milliseconds(act)));
+        freshIn = (JSON.parse(text) as { readonly freshIn?: number }).freshIn;
+        if (freshIn !== undefined) continue;
+        times.push(took);
+        wait = Math.max(wait, waited);
+      }
+    }
+    report(
+      `console, ${what}, ${many.toLocaleString("en")} Machines`,
+      `${median(times).toFixed(0)} ms; another client waits ${wait.toFixed(0)} ms at most (${alone.toFixed(0)} ms without)`,
+      "no wait above 50 ms",
+    );
+  }
+}
+
+/** Opens a page of the console: it reads a window after each message, at most ten times a second. */
+async function openPage(local: Local, topics: string, told: () => void): Promise<() => void> {
+  const path = `${local.url}/console/events?topics=${encodeURIComponent(topics)}`;
+  const sent = request(path, { agent: false, headers: { authorization: `Bearer ${local.token}` } });
+  const opened = new Promise<void>((resolve, reject) => {
+    sent.once("error", reject).once("response", (answer) => {
+      answer.on("error", () => {}).on("data", (part: Buffer) => {
+        const text = part.toString();
+        if (text.includes("event: hello")) resolve();
+        if (text.includes("event: changed")) told();
+      });
+    });
+  });
+  sent.end();
+  await opened;
+  sent.on("error", () => {});
+  return () => void sent.destroy();
+}
+
+/** Measures the time from the answer to a change until its message. */
+export async function consoleStream(local: Local, id: string): Promise<void> {
+  let told = (): void => {};
+  const close = await openPage(local, `machine:web/${id}`, () => told());
+  const [messages, trips]: [number[], number[]] = [[], []];
+  for (let round = 0; round < 50; round++) {
+    const heard = new Promise<number>((resolve) => (told = () => resolve(performance.now())));
+    const path = `${local.url}/v1/apps/web/machines/${id}/metadata/round`;
+    await fetch(path, {
+      ...{ method: "POST", headers: { authorization: `Bearer ${local.token}` } },
+      body: JSON.stringify({ value: String(round) }),
+    });
+    const answered = performance.now();
+    messages.push((await heard) - answered);
+    trips.push(await milliseconds(() => get(local, `/v1/apps/web/machines/${id}`)));
+    // Messages that follow each other are told together, 50 ms apart.
+    await new Promise((resolve) => setTimeout(resolve, 60));
+  }
+  close();
+  report(
+    "console, message after the answer to a change",
+    `${median(messages).toFixed(1)} ms, at most ${Math.max(...messages).toFixed(0)} ms; reading a Machine takes ${median(trips).toFixed(1)} ms`,
+    "≤ 10 ms",
+  );
+}
+
+/** Measures creates per second without pages, and with 50 that read the first window again after each message. */
+export async function consolePages(local: Local, body: string, seconds: number, rounds: number): Promise<void> {
+  const creates = async (): Promise<number> => {
+    const url = `${local.url}/v1/apps/created/machines`;
+    const rate = await load({ url, token: local.token, method: "POST", body, connections: 200, seconds });
+    if (rate.failures > 0) throw new Error(`${rate.failures} creates failed`);
+    return rate.perSecond;
+  };
+  const [without, with_, reads]: [number[], number[], number[]] = [[], [], []];
+  for (let round = 0; round < rounds; round++) {
+    without.push(await creates());
+    let count = 0;
+    const pages = await Promise.all(
+      Array.from({ length: 50 }, () => {
+        let earliest = 0;
+        let isReading = false;
+        return openPage(local, "org,app:created", () => {
+          if (isReading || performance.now() < earliest) return;
+          isReading = true;
+          const begun = performance.now();
+          void get(local, "/console/api/apps/created/machines").then((text) => {
+            const { freshIn = 0 } = JSON.parse(text) as { readonly freshIn?: number };
+            const now = performance.now();
+            earliest = Math.max(begun + Math.max(100, 4 * (now - begun)), now + freshIn);
+            isReading = false;
+            count++;
+          });
+        });
+      }),
+    );
+    with_.push(await creates());
+    reads.push(count / seconds);
+    for (const close of pages) close();
+  }
+  const [floor, real] = [median(without), median(with_)];
+  report(
+    "console, creates with 50 open pages",
+    `${real}/s, ${(real / floor).toFixed(2)} of ${floor}/s without; the pages read ${median(reads).toFixed(0)} windows a second`,
+    "≥ 0.8 of those without",
+  );
+}
