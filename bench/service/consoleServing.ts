@@ -13,27 +13,29 @@ const get = ({ url, token }: Local, path: string): Promise<string> =>
   new Promise((resolve, reject) => {
     const sent = request(url + path, { agent, headers: { authorization: `Bearer ${token}` } }, (answer) => {
       const parts: Buffer[] = [];
-      answer.on("data", (part: Buffer) => parts.push(part)).once("end", () => {
-        const text = Buffer.concat(parts).toString();
-        if (answer.statusCode === 200) resolve(text);
-        else reject(new Error(`${path} answered ${answer.statusCode}: ${text.slice(0, 200)}`));
-      });
+      answer
+        .on("data", (part: Buffer) => parts.push(part))
+        .once("end", () => {
+          const text = Buffer.concat(parts).toString();
+          if (answer.statusCode === 200) resolve(text);
+          else reject(new Error(`${path} answered ${answer.statusCode}: ${text.slice(0, 200)}`));
+        });
     });
     sent.once("error", reject).end();
   });
 
 /** The longest wait of a client that reads a Machine all the time, until `act` is over. */
 async function longestWait(local: Local, id: string, act: () => Promise<unknown>): Promise<number> {
-  let isOver = false;
+  const over = new AbortController();
   let longest = 0;
   const other = (async () => {
-    while (!isOver) {
+    while (!over.signal.aborted) {
       longest = Math.max(longest, await milliseconds(() => get(local, `/v1/apps/web/machines/${id}`)));
       await new Promise((resolve) => setTimeout(resolve, 1));
     }
   })();
   await act();
-  isOver = true;
+  over.abort();
   await other;
   return longest;
 }
@@ -82,11 +84,13 @@ async function openPage(local: Local, topics: string, told: () => void): Promise
   const sent = request(path, { agent: false, headers: { authorization: `Bearer ${local.token}` } });
   const opened = new Promise<void>((resolve, reject) => {
     sent.once("error", reject).once("response", (answer) => {
-      answer.on("error", () => {}).on("data", (part: Buffer) => {
-        const text = part.toString();
-        if (text.includes("event: hello")) resolve();
-        if (text.includes("event: changed")) told();
-      });
+      answer
+        .on("error", () => {})
+        .on("data", (part: Buffer) => {
+          const text = part.toString();
+          if (text.includes("event: hello")) resolve();
+          if (text.includes("event: changed")) told();
+        });
     });
   });
   sent.end();
@@ -141,13 +145,14 @@ export async function consolePages(local: Local, body: string, seconds: number, 
           if (isReading || performance.now() < earliest) return;
           isReading = true;
           const begun = performance.now();
-          void get(local, "/console/api/apps/created/machines").then((text) => {
+          void (async () => {
+            const text = await get(local, "/console/api/apps/created/machines");
             const { freshIn = 0 } = JSON.parse(text) as { readonly freshIn?: number };
             const now = performance.now();
             earliest = Math.max(begun + Math.max(100, 4 * (now - begun)), now + freshIn);
             isReading = false;
             count++;
-          });
+          })();
         });
       }),
     );

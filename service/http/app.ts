@@ -173,7 +173,10 @@ export function addRoutes(app: FastifyInstance, options: AppOptions): void {
   const noSuchRoute = refuserOf(app);
   app.addHook("onRequest", (request, _reply, done) => done(request.is404 ? noSuchRoute(request) : undefined));
   app.addHook("onResponse", (request, reply, done) => {
-    if (request.routeOptions.config.unrecorded) return done();
+    if (request.routeOptions.config.unrecorded) {
+      request.span?.end();
+      return done();
+    }
     const ms = rounded(reply.elapsedTime);
     const { id, method, routeOptions } = request;
     const status = reply.statusCode;

@@ -80,7 +80,10 @@ describe.runIf(hasBrowser)("actions in the console", () => {
     await button(page, "Stop").click();
     const confirm = dialog(page).getByRole("button", { name: "Stop web-1" });
     await confirm.click();
-    await dialog(page).getByRole("alert").getByText(/lease currently held by .*@tokens.personal/).waitFor();
+    await dialog(page)
+      .getByRole("alert")
+      .getByText(/lease currently held by .*@tokens.personal/)
+      .waitFor();
     expect(await state()).toBe("started");
     await call("DELETE", `${at}/lease`, undefined, { "svc-machine-lease-nonce": nonce });
     await confirm.click();

@@ -135,7 +135,9 @@ describe.runIf(hasBrowser)("hostile texts", () => {
       }
     }
     await page.goto(service.url);
-    await page.evaluate("history.pushState(null, '', '/console/apps/%E0%A4%A'); dispatchEvent(new PopStateEvent('popstate'))");
+    await page.evaluate(
+      "history.pushState(null, '', '/console/apps/%E0%A4%A'); dispatchEvent(new PopStateEvent('popstate'))",
+    );
     await page.getByRole("main").getByRole("heading", { name: "%E0%A4%A" }).waitFor();
   });
 

@@ -61,7 +61,7 @@ describe.runIf(hasBrowser)("a restart of the service", () => {
     await page.getByRole("link", { name: "Requests" }).click();
     await page.getByRole("heading", { name: "Requests" }).waitFor();
     await page.goBack();
-    await start((ask) => ask("POST", "/apps/web/machines", machine("two")).then(() => {}));
+    await start(async (ask) => void (await ask("POST", "/apps/web/machines", machine("two"))));
     await row(page, /^two .*started/).waitFor();
     await live(page);
     await page.getByRole("link", { name: "Requests" }).click();
@@ -93,7 +93,7 @@ describe.runIf(hasBrowser)("a restart of the service", () => {
     await page.getByText("This App has no Machines").waitFor();
     await stop();
     await connecting(page);
-    await start((ask) => ask("DELETE", "/apps/shop?force=true").then(() => {}));
+    await start(async (ask) => void (await ask("DELETE", "/apps/shop?force=true")));
     await page.getByText("It does not exist, or not any more.").waitFor();
     await live(page);
     await page.getByRole("navigation", { name: "Views" }).getByRole("link", { name: "Overview" }).click();

@@ -28,7 +28,10 @@ describe.runIf(hasBrowser)("a session in the browser", () => {
     const service = await withService();
     const page = await openPage(service);
     await page.goto(`${service.url}/#code=wrong`);
-    await page.getByRole("alert").getByText(/^the code is wrong, was used, has expired/).waitFor();
+    await page
+      .getByRole("alert")
+      .getByText(/^the code is wrong, was used, has expired/)
+      .waitFor();
     expect(page.url()).toBe(`${service.url}/`);
     await field(page).fill("not-a-token");
     await page.keyboard.press("Enter");
@@ -42,7 +45,10 @@ describe.runIf(hasBrowser)("a session in the browser", () => {
     await first.goto(`${service.url}/#code=${code}`);
     await live(first);
     await second.goto(`${service.url}/#code=${code}`);
-    await second.getByRole("alert").getByText(/^the code is wrong, was used, has expired/).waitFor();
+    await second
+      .getByRole("alert")
+      .getByText(/^the code is wrong, was used, has expired/)
+      .waitFor();
     // The tab is open: this address loads no page.
     await second.goto(`${service.url}/#code=${service.service.consoleCode()}`);
     await live(second);
@@ -124,7 +130,9 @@ describe.runIf(hasBrowser)("a session in the browser", () => {
     expect(await views(page).getByRole("link").allTextContents()).toEqual(["Overview", "Requests", "Operations"]);
     await page.getByText("read-only").waitFor();
     await views(page).getByRole("link", { name: "Requests" }).click();
-    await row(page, / POST \/v1\/apps\/shop\/machines /).first().waitFor();
+    await row(page, / POST \/v1\/apps\/shop\/machines /)
+      .first()
+      .waitFor();
     expect(await page.getByText("/v1/apps/mail").count()).toBe(0);
     expect(await page.getByText("/v1/postgres").count()).toBe(0);
     await page.goto(`${url}/console/apps/mail`);

@@ -31,7 +31,6 @@ export function Terminal({
 
 const prompt = "\x1b[1m$\x1b[0m ";
 const [up, down] = ["\x1b[A", "\x1b[B"];
-// oxlint-disable-next-line no-control-regex -- keys are control characters
 const nextKey = /^(?:\x1b(?:\[[\d;]*.|O.|.)?|[\0-\x1f\x7f]|[^\0-\x1f\x7f]+)/s;
 
 /**
@@ -133,11 +132,11 @@ function open(place: HTMLElement, app: string, id: string): () => void {
   };
   /** Handles what was typed or pasted, as far as no command runs. */
   const drain = (): void => {
-    while (!running && waiting !== "") {
-      const [key = waiting] = nextKey.exec(waiting) ?? [];
-      waiting = waiting.slice(key.length);
-      press(key);
-    }
+    if (running || waiting === "") return;
+    const [key = waiting] = nextKey.exec(waiting) ?? [];
+    waiting = waiting.slice(key.length);
+    press(key);
+    drain();
   };
   screen.write(`\x1b[2mEach line is a command of sh in Machine ${id}; none has a terminal of its own.\x1b[0m\n`);
   ask();
