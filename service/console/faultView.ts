@@ -13,22 +13,22 @@ const hit = ',["';
 
 /** The faults with their latest hits. `isOn` says whether this session may change them. */
 export async function faultsView(faults: Faults, audit: Audit, isOn: boolean, work: Work): Promise<FaultList> {
-  if (!isOn) return { isOn, faults: [], operations: [] };
+  if (!isOn) return { isOn, faults: [], before: [], operations: [] };
   const hits = new Map<string, LoggedRequest[]>(faults.planned.map(({ id }) => [id, []]));
-  if (hits.size > 0)
-    for (const entry of audit.newestFirst({ text: hit })) {
-      for (const id of entry?.faults ?? []) {
-        const found = hits.get(id);
-        if (entry && found && found.length < hitsShown) found.push(logged(entry));
-      }
-      if (work.isDue) await work.pause();
-    }
+  const before: LoggedRequest[] = [];
+  for (const entry of audit.newestFirst({ text: hit })) {
+    if (work.isDue) await work.pause();
+    if (!entry) continue;
+    const known = entry.faults.map((id) => hits.get(id)).filter((found) => found !== undefined);
+    for (const found of known.length > 0 ? known : [before]) if (found.length < hitsShown) found.push(logged(entry));
+  }
   return {
     isOn,
     faults: faults.planned.map(({ id, seen, fault: { rewrite: _rewrite, until: _until, ...fault } }) => ({
       ...{ id, seen, fault },
       hits: hits.get(id) ?? [],
     })),
+    before,
     operations: [...operationsById.keys()].sort(),
   };
 }

@@ -67,7 +67,8 @@ export function addConsole(app: FastifyInstance, options: ConsoleOptions): Chang
   });
   audit.onAdd((entry) => {
     changes.answered(entry);
-    if (!faults.none) changes.faultsChanged();
+    // The last hit of a fault switches it off.
+    if (!faults.none || entry.faults.length > 0) changes.faultsChanged();
   });
   faults.onChange(() => changes.faultsChanged());
   context.waits.onListed((machine) => changes.seenOf(machine));

@@ -156,6 +156,8 @@ export interface ActiveFault {
 export interface FaultList {
   readonly isOn: boolean;
   readonly faults: readonly ActiveFault[];
+  /** The latest requests that faults hit which are off again, newest first. */
+  readonly before: readonly LoggedRequest[];
   readonly operations: readonly string[];
 }
 

@@ -45,6 +45,11 @@ export function FaultsPage(): JSX.Element {
               {hits.length > 0 && <RequestTable label={`Requests that ${id} hit`} requests={hits} />}
             </Section>
           ))}
+          {data.before.length > 0 && (
+            <Section title="Hit before" aside={<span class="faint">by faults that are off again</span>}>
+              <RequestTable label="Requests that other faults hit" requests={data.before} />
+            </Section>
+          )}
         </>
       ) : (
         <>

@@ -284,7 +284,7 @@ test("of a long request log one answer has the newest thousand", async () => {
 
 test("only the operator sees and changes the faults, while the admin listener is on", async () => {
   const { service, visit, view, url, token, call } = await withConsole();
-  const off = { isOn: false, faults: [], operations: [] };
+  const off = { isOn: false, faults: [], before: [], operations: [] };
   const fault = { operation: "apps.get", status: 500, times: "always" };
   expect(await view("faults")).toEqual(off);
   expect((await visit("POST", `${api}/faults`, fault)).status).toBe(403);
@@ -305,7 +305,7 @@ test("only the operator sees and changes the faults, while the admin listener is
   expect((await visit("POST", `${api}/faults`, { ...fault, statuss: 1 })).body.error).toBe("unknown statuss");
   expect((await visit("DELETE", `${api}/faults/${id}`)).status).toBe(204);
   expect((await visit("DELETE", `${api}/faults/${id}`)).status).toBe(404);
-  expect((await view("faults")).faults).toEqual([]);
+  expect(await view("faults")).toMatchObject({ faults: [], before: [{ path: "/v1/apps/web", faults: [id] }] });
 });
 
 test.each([
