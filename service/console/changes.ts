@@ -46,6 +46,7 @@ interface Open {
 export class Changes {
   readonly #context: Context;
   readonly #open = new Set<Open>();
+  #commits = 0;
 
   constructor(context: Context) {
     this.#context = context;
@@ -66,8 +67,14 @@ export class Changes {
     };
   }
 
+  /** Number of commits. */
+  get commits(): number {
+    return this.#commits;
+  }
+
   /** After a commit that changed these objects. */
   committed(touched: ReadonlySet<string>): void {
+    this.#commits++;
     if (this.#open.size === 0 || touched.size === 0) return;
     const changed = this.#changedBy(touched);
     for (const open of this.#open)

@@ -1,13 +1,14 @@
 // Answers about all Machines of an organization: counting 100,000 rows takes a while, and other requests must not wait for each
-// viewer's count. It is made in pieces, once for all who ask meanwhile, and is remembered in proportion to its cost.
+// viewer's count. It is made in pieces, once for all who ask meanwhile, and is remembered until a
+// change and then in proportion to its cost.
 import type { Fresh } from "./types.ts";
 
 /** Milliseconds of work between which other requests are served. */
 const pieceMs = 5;
 /** An answer may use this share of the time: one that took 50 ms is counted again after 1 s. */
 const share = 0.05;
-// ASSUMED: answers of the console that took less than 5 ms are never remembered.
-const cheapMs = 5;
+// ASSUMED: answers of the console that took less than 1 ms are never remembered after a change.
+const cheapMs = 1;
 /** Remembered answers. */
 const mostKept = 100;
 
@@ -50,6 +51,8 @@ interface Kept {
   readonly value: object;
   /** When it may be counted again. */
   readonly until: number;
+  /** Number of commits before it was counted; undefined if it depends on more than the store. */
+  readonly commits: number | undefined;
 }
 
 /** Remembers expensive answers for a time in proportion to their cost. */
@@ -65,15 +68,23 @@ export class Costly {
     this.#now = now;
   }
 
-  /** The answer of that name, and in how many milliseconds there will be a fresh one if this one is not. */
-  async answer<T extends object>(name: string, count: (work: Work) => T | Promise<T>): Promise<T & Fresh> {
+  /**
+   * The answer of that name, and in how many milliseconds there will be a fresh one if this one is not. An answer that depends on the
+   * store only stays fresh until the number of `commits` changes, which is undefined while there is a change to commit.
+   */
+  async answer<T extends object>(
+    name: string,
+    count: (work: Work) => T | Promise<T>,
+    commits?: () => number | undefined,
+  ): Promise<T & Fresh> {
     const known = this.#kept.get(name);
+    if (known?.commits !== undefined && known.commits === commits?.()) return known.value as T;
     const rest = known === undefined ? 0 : known.until - this.#now();
     if (known !== undefined && rest > 0) return { ...(known.value as T), freshIn: Math.ceil(rest) };
     const running = this.#running.get(name) as Promise<T> | undefined;
     // It may have begun before the change that this question is about.
     if (running) return { ...(await running), freshIn: 0 };
-    const begun = this.#count(name, count);
+    const begun = this.#count(name, count, commits);
     this.#running.set(name, begun);
     try {
       return await begun;
@@ -82,13 +93,19 @@ export class Costly {
     }
   }
 
-  async #count<T extends object>(name: string, count: (work: Work) => T | Promise<T>): Promise<T> {
+  async #count<T extends object>(
+    name: string,
+    count: (work: Work) => T | Promise<T>,
+    commits: (() => number | undefined) | undefined,
+  ): Promise<T> {
+    const before = commits?.();
     const work = new Work(this.#now, this.#nextTurn);
     const value = await count(work);
     const { ms } = work;
     this.#kept.delete(name);
     if (ms <= cheapMs) return value;
-    this.#kept.set(name, { value, until: this.#now() + ms / share });
+    const isSame = before === commits?.();
+    this.#kept.set(name, { value, until: this.#now() + ms / share, commits: isSame ? before : undefined });
     const [oldest] = this.#kept.keys();
     if (this.#kept.size > mostKept && oldest !== undefined) this.#kept.delete(oldest);
     return value;

@@ -24,7 +24,9 @@ export const eventsQuery = z.strictObject({ topics: z.string().max(2000) });
 function subjectOf(asker: Asker, topic: string): Subject {
   const { context, caller } = asker;
   const [kind, rest] = [topic.split(":", 1)[0], topic.slice(topic.indexOf(":") + 1)];
-  if (topic === "org" || topic === "faults") return { is: topic };
+  // For a token of one App, the organization is that App.
+  if (topic === "org") return caller.app === null ? { is: topic } : { is: "app", id: caller.app };
+  if (topic === "faults") return { is: topic };
   if (topic === "requests") return { is: topic, isVisible: visibleTo(asker) };
   if (kind === "app") return { is: "app", id: appOf({ context, caller, params: { app_name: rest } }).id };
   if (kind === "machine") {
@@ -48,7 +50,7 @@ function knownSubject(asker: Asker, topic: string): Subject {
   try {
     return subjectOf(asker, topic);
   } catch (error) {
-    if (error instanceof Refusal && (error.status === 404 || error.status === 403)) return { is: "org" };
+    if (error instanceof Refusal && (error.status === 404 || error.status === 403)) return subjectOf(asker, "org");
     throw error;
   }
 }

@@ -85,8 +85,10 @@ export function addConsole(app: FastifyInstance, options: ConsoleOptions): Chang
       return reply.header("cache-control", "no-store").send(found);
     });
   };
-  /** The same for answers that may be expensive; callers with the same rights share them. */
+  const commits = (): number | undefined => (context.store.unsettled ? undefined : changes.commits);
+  /** The same for answers that may be expensive; callers with the same rights share them. `of` tells what they depend on. */
   const getCostly = <Q extends z.ZodType>(
+    of: "store" | "more",
     path: string,
     query: Q,
     answer: (asking: Asking<z.infer<Q>>, work: Work) => object | Promise<object>,
@@ -94,34 +96,35 @@ export function addConsole(app: FastifyInstance, options: ConsoleOptions): Chang
     get(path, query, (asking) => {
       const { asker, request } = asking;
       const rights = [asker.caller.org, asker.caller.app, mayFault(request)];
-      return costly.answer(JSON.stringify([...rights, request.url]), (work) => answer(asking, work));
+      const name = JSON.stringify([...rights, request.url]);
+      return costly.answer(name, (work) => answer(asking, work), of === "store" ? commits : undefined);
     });
   const appIn = ({ asker, params }: Pick<Asking<unknown>, "asker" | "params">): string =>
     appOf({ ...asker, params }).id;
   const addresses = async (of: AppRow) => (await proxy?.addressesOf(of)) ?? [];
 
-  getCostly("overview", noQuery, ({ asker }, work) => overviewOf(asker, work));
-  getCostly("apps/:app_name", noQuery, ({ asker, params }, work) =>
+  getCostly("store", "overview", noQuery, ({ asker }, work) => overviewOf(asker, work));
+  getCostly("more", "apps/:app_name", noQuery, ({ asker, params }, work) =>
     appView(asker, params["app_name"] ?? "", audit, addresses, work),
   );
-  getCostly("apps/:app_name/groups", noQuery, async (asking, work) => ({
+  getCostly("store", "apps/:app_name/groups", noQuery, async (asking, work) => ({
     groups: await groupsOf(asking.asker, appIn(asking), work),
   }));
-  getCostly("apps/:app_name/machines", windowQuery, (asking, work) =>
+  getCostly("store", "apps/:app_name/machines", windowQuery, (asking, work) =>
     windowOf(asking.asker, appIn(asking), asking.query, work),
   );
   const ofMachine = "apps/:app_name/machines/:machine_id";
-  getCostly(ofMachine, noQuery, ({ asker, params }) => machineView(asker, machineIn(params)));
+  getCostly("more", ofMachine, noQuery, ({ asker, params }) => machineView(asker, machineIn(params)));
   get(`${ofMachine}/inside`, noQuery, ({ asker, params }) => insideView(asker, machineIn(params)));
   get(`${ofMachine}/versions/:version`, noQuery, ({ asker, params }) =>
     versionView(asker, machineIn(params), params["version"] ?? ""),
   );
   get("clusters/:cluster_id", noQuery, ({ asker, params }) => clusterView(asker, params["cluster_id"] ?? ""));
-  getCostly("requests", requestsQuery, async ({ asker, query }, work): Promise<RequestLog> => {
+  getCostly("more", "requests", requestsQuery, async ({ asker, query }, work): Promise<RequestLog> => {
     const { after, run: known = run } = query;
     return { run, ...(await requestsAfter(audit, asker, known === run ? after : 0, work)) };
   });
-  getCostly("faults", noQuery, ({ request }, work) => faultsView(faults, audit, mayFault(request), work));
+  getCostly("more", "faults", noQuery, ({ request }, work) => faultsView(faults, audit, mayFault(request), work));
 
   const requireFaults = (request: FastifyRequest): void => {
     if (!mayFault(request))

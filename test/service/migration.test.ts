@@ -50,6 +50,10 @@ async function verify(data: string): Promise<void> {
     expect(store.all("SELECT version, machine FROM secret_sets")).toEqual([{ version: 3, machine: null }]);
     expect(store.all("SELECT cpu_kind, machines FROM region_use")).toEqual([{ cpu_kind: "shared", machines: 2 }]);
     expect(store.all("SELECT id FROM machines WHERE standby = 1")).toEqual([{ id: "00000000000002" }]);
+    expect(store.all("SELECT size, has_checks FROM machines ORDER BY id")).toEqual([
+      { size: null, has_checks: 0 },
+      { size: "performance-2x", has_checks: 1 },
+    ]);
     expect(store.all("PRAGMA integrity_check")).toEqual([{ integrity_check: "ok" }]);
     expect(store.all("PRAGMA foreign_key_check")).toEqual([]);
     expect(store.get("PRAGMA foreign_keys")).toEqual({ foreign_keys: 1 });

@@ -27,7 +27,7 @@ test("a cheap answer is counted each time", async () => {
   const { costly, pass } = withClock();
   let n = 0;
   const count = () => {
-    pass(5);
+    pass(1);
     return { n: ++n };
   };
   expect([await costly.answer("a", count), await costly.answer("a", count)]).toEqual([{ n: 1 }, { n: 2 }]);
@@ -53,6 +53,35 @@ test("an expensive answer is remembered for twenty times its cost, without the p
   expect(await costly.answer("a", count)).toEqual({ n: 3, freshIn: 1 });
   pass(0.5);
   expect(await costly.answer("a", count)).toEqual({ n: 4 });
+});
+
+test("an answer of the store is fresh until a commit, unless something was changed during its count", async () => {
+  const { costly, pass } = withClock();
+  let n = 0;
+  let commits: number | undefined = 1;
+  const count = () => {
+    pass(50);
+    return { n: ++n };
+  };
+  const ask = (act = count) => costly.answer("a", act, () => commits);
+  expect([await ask(), await ask()]).toEqual([{ n: 1 }, { n: 1 }]);
+  pass(5000);
+  expect(await ask()).toEqual({ n: 1 });
+  commits = undefined;
+  expect(await ask()).toEqual({ n: 2 });
+  expect(await ask()).toMatchObject({ n: 2, freshIn: expect.any(Number) });
+  commits = 2;
+  // It may have read a change that was not committed in the end.
+  expect(await ask()).toMatchObject({ n: 2, freshIn: expect.any(Number) });
+  pass(1000);
+  const meanwhile = () => {
+    commits = 3;
+    return count();
+  };
+  expect(await ask(meanwhile)).toEqual({ n: 3 });
+  expect(await ask()).toMatchObject({ n: 3, freshIn: expect.any(Number) });
+  pass(1000);
+  expect([await ask(), await ask()]).toEqual([{ n: 4 }, { n: 4 }]);
 });
 
 test("who asks during a count gets its answer, and is told to ask again", async () => {
