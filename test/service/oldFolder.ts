@@ -63,7 +63,12 @@ export function writeOldFolder(data: string): void {
     },
     ...{ config: '{"image":"nginx","standbys":["00000000000001"]}', metadata: null },
   });
-  insert("machine_versions", { machine: "00000000000002", version: versions[0], config: '{"image":"nginx","size":"performance-2x","services":[{"protocol":"tcp","internal_port":80,"checks":[{"type":"tcp"}]}]}' });
+  insert("machine_versions", {
+    machine: "00000000000002",
+    version: versions[0],
+    config:
+      '{"image":"nginx","size":"performance-2x","services":[{"protocol":"tcp","internal_port":80,"checks":[{"type":"tcp"}]}]}',
+  });
   insert("machine_versions", {
     machine,
     version: versions[0],
