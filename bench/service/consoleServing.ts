@@ -24,6 +24,13 @@ const get = ({ url, token }: Local, path: string): Promise<string> =>
     sent.once("error", reject).end();
   });
 
+/** Changes a Machine of the App `web`. */
+async function change({ url, token }: Local, id: string, value: string): Promise<void> {
+  const init = { method: "POST", headers: { authorization: `Bearer ${token}` }, body: JSON.stringify({ value }) };
+  const answer = await fetch(`${url}/v1/apps/web/machines/${id}/metadata/round`, init);
+  if (!answer.ok) throw new Error(`a change answered ${answer.status}`);
+}
+
 /** The longest wait of a client that reads a Machine all the time, until `act` is over. */
 async function longestWait(local: Local, id: string, act: () => Promise<unknown>): Promise<number> {
   const over = new AbortController();
@@ -56,7 +63,8 @@ export async function consoleViews(local: Local, id: string, many: number): Prom
     const times: number[] = [];
     let wait = 0;
     for (let round = 0; round < 5; round++) {
-      // An answer that was expensive is remembered for a while.
+      // An answer is remembered until a change, and one that was expensive for a while longer.
+      await change(local, id, String(round));
       let freshIn: number | undefined = 0;
       while (freshIn !== undefined) {
         await new Promise((resolve) => setTimeout(resolve, freshIn));
@@ -106,11 +114,7 @@ export async function consoleStream(local: Local, id: string): Promise<void> {
   const [messages, trips]: [number[], number[]] = [[], []];
   for (let round = 0; round < 50; round++) {
     const heard = new Promise<number>((resolve) => (told = () => resolve(performance.now())));
-    const path = `${local.url}/v1/apps/web/machines/${id}/metadata/round`;
-    await fetch(path, {
-      ...{ method: "POST", headers: { authorization: `Bearer ${local.token}` } },
-      body: JSON.stringify({ value: String(round) }),
-    });
+    await change(local, id, String(round));
     const answered = performance.now();
     messages.push((await heard) - answered);
     trips.push(await milliseconds(() => get(local, `/v1/apps/web/machines/${id}`)));
