@@ -2,7 +2,7 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { problemOf, send, who } from "./live.ts";
-import { Dialog, keepFocus } from "./parts.tsx";
+import { Dialog, keepFocus } from "./dialog.tsx";
 
 interface Action {
   readonly name: string;

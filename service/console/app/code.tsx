@@ -2,7 +2,8 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { useLive } from "./live.ts";
-import { Code, Dialog, Problem } from "./parts.tsx";
+import { Dialog } from "./dialog.tsx";
+import { Code, Problem } from "./parts.tsx";
 
 interface ObjectCode {
   readonly typescript: string | null;

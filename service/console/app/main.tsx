@@ -8,7 +8,8 @@ import { FaultsPage } from "./faults.tsx";
 import { isLive, send, who } from "./live.ts";
 import { MachinePage } from "./machineView.tsx";
 import { OverviewView } from "./overview.tsx";
-import { Empty, keepFocus, say, spoken } from "./parts.tsx";
+import { keepFocus } from "./dialog.tsx";
+import { Empty, say, spoken } from "./parts.tsx";
 import { RequestsPage } from "./requests.tsx";
 import { SignIn, enter } from "./signIn.tsx";
 
