@@ -137,7 +137,7 @@ export default defineConfig({
           include: ["test/runtime/**/*.test.ts", `test/service/spec/${isThorough ? "*" : "wait"}.test.ts`],
           // failures.test.ts tells the same story with other causes.
           exclude: isThorough ? [] : ["test/runtime/noSpace.test.ts"],
-          globalSetup: ["test/runtime/globalSetup.ts"],
+          globalSetup: ["test/runtime/globalSetup.ts", "test/console/globalSetup.ts"],
           setupFiles: ["test/support/newRun.ts", "test/runtime/spec/setup.ts"],
           maxWorkers,
           testTimeout: wholeRun,
