@@ -1,6 +1,7 @@
 // What the console shows only of Machines that really run: what they write, their processes, and where they can be opened.
 import { describe, expect, test } from "vitest";
 import { hasBrowser, openPage, signIn } from "../console/page.ts";
+import { send } from "../service/console/browser.ts";
 import { hasEngine, withRuntime } from "./runtimes.ts";
 
 describe.runIf(hasEngine && hasBrowser)("the console with containers", () => {
@@ -25,7 +26,7 @@ describe.runIf(hasEngine && hasBrowser)("the console with containers", () => {
     await page.goto(`${app.url}/console/apps/web?view=network`);
     const link = page.getByRole("main").getByRole("link", { name: /^http:/ });
     const { port } = new URL((await link.getAttribute("href")) ?? "");
-    const answer = await fetch(`http://127.0.0.1:${port}/`, { headers: { host: "web.localhost" } });
+    const answer = await send(`http://127.0.0.1:${port}`, "GET", "/", { headers: { host: "web.localhost" } });
     expect(answer.status).toBe(200);
   });
 });
