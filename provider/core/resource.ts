@@ -41,6 +41,8 @@ export interface Context {
   readonly owner?: string;
   /** The resource's name in the program. It is the base of a generated name. */
   readonly name?: string;
+  /** The resource's URN. Only in the inputs of the program. */
+  readonly urn?: string;
   /** `customTimeouts` as Go durations, if the engine does not pass them itself. */
   readonly timeouts?: Readonly<Partial<Record<"create" | "update" | "delete", string>>>;
   /** True when the name was generated. */

@@ -37,6 +37,8 @@ interface Declared {
   readonly resource: Resource;
   /** Its name in the program. */
   readonly name: string | undefined;
+  /** Its URN, if the binding knows it only from the program. */
+  readonly urn: string | undefined;
   /** Its inputs in the current program. */
   readonly inputs: Values;
   /** Its inputs in the state. Undefined if the engine sent none, as for a new resource or a forced replacement. */
@@ -187,13 +189,13 @@ export class Run implements RunInfo {
 
   /** Notes a resource of the program, with its inputs in the state (`olds`) and in the program (`news`). */
   declare(resource: Resource, olds: Values, news: Values): void {
-    const { owner, name = contextOf(olds).name } = { owner: contextOf(olds).owner, ...contextOf(news) };
+    const { owner, name = contextOf(olds).name, urn } = { owner: contextOf(olds).owner, ...contextOf(news) };
     if (owner === undefined) return;
     const known = this.#declared.get(owner);
     // The engine checks a replacement twice, the second time without old inputs. It checks a forced one only without them.
     const isSecondCheck = known?.before !== undefined && !hasInputs(olds);
     const next: Declared = {
-      ...{ resource, name, inputs: news },
+      ...{ resource, name, urn, inputs: news },
       before: hasInputs(olds) ? olds : known?.before,
       id: known?.id,
       isReplaced: isSecondCheck,
@@ -285,9 +287,9 @@ export class Run implements RunInfo {
     return resource?.autoname && before?.[resource.autoname.property];
   }
 
-  /** The name of a resource that the program declares in this run. */
-  nameInProgram(owner: string | undefined): string | undefined {
-    return this.#declaredBy(owner)?.name;
+  /** The URN of a resource that the program declares in this run. */
+  urnInProgram(owner: string | undefined): string | undefined {
+    return this.#declaredBy(owner)?.urn;
   }
 
   /** The inputs of an owner's object in the state. The engine does not send them when it checks the replacement. */

@@ -72,9 +72,9 @@ export function provider(type: string): dynamic.ResourceProvider {
     return { api: clientFor(found, print), run, progress: print, warn: print };
   };
   /**
-   * Helpers for the given values; they report none of the secrets in them. Requests name the resource by its type and name, as a
-   * URN ends: the host does not pass on the URN that the engine sends. The name is known if the program declares the resource in
-   * this run; otherwise the id stands for it.
+   * Helpers for the given values; they report none of the secrets in them. Requests name the resource. The host does not pass on
+   * the URN that the engine sends, so it is known only if the program declares the resource in this run. Otherwise the type and
+   * the id stand for it.
    */
   const quietly = <T>(
     id: string,
@@ -82,8 +82,8 @@ export function provider(type: string): dynamic.ResourceProvider {
     work: (caller: () => Promise<Caller>) => Promise<T>,
   ): Promise<T> => {
     const cleaned = clean(...known);
-    const name = run.nameInProgram(contextOf(known.at(-1) ?? {}).owner) ?? id;
-    return onBehalfOf(`${tokenOf(type)}::${name}`, () => withoutNoise(cleaned, () => work(() => caller(cleaned))));
+    const asker = run.urnInProgram(contextOf(known.at(-1) ?? {}).owner) ?? `${tokenOf(type)}::${id}`;
+    return onBehalfOf(asker, () => withoutNoise(cleaned, () => work(() => caller(cleaned))));
   };
   return {
     configure: (request) => {

@@ -111,10 +111,12 @@ function contextFor(
   opts: pulumi.CustomResourceOptions | undefined,
 ): pulumi.Inputs {
   const { create, update, delete: remove } = opts?.customTimeouts ?? {};
-  const owner = urnOf(opts?.parent).then((parent) => ownerHash(type, name, parent));
+  const parent = urnOf(opts?.parent);
+  const owner = parent.then((of) => ownerHash(type, name, of));
   return {
     name,
     owner,
+    urn: parent.then((of) => urnFor(type, name, of)),
     timeouts: { create, update, delete: remove },
     ...(pulumi.runtime.isDryRun() ? { findings: findingsFor(type, args, owner), sources: sourcesIn(args) } : {}),
   };
@@ -160,6 +162,13 @@ async function sourceOf(output: pulumi.Output<unknown>): Promise<Source | undefi
  */
 const urnOf = (parent: pulumi.Resource | undefined): Promise<string> =>
   new Promise((resolve) => void pulumi.output(parent?.urn ?? "").apply(resolve));
+
+/** The URN of a resource, as the engine makes it. Check removes it from the inputs, so that no diff compares it. */
+function urnFor(type: string, name: string, parent: string): string {
+  const [, , types = ""] = parent.split("::");
+  const within = types === "" || types === pulumi.runtime.rootPulumiStackTypeName ? "" : `${types}$`;
+  return `urn:pulumi:${pulumi.getStack()}::${pulumi.getProject()}::${within}${typeToken(type)}::${name}`;
+}
 
 const ownerHash = (type: string, name: string, parent: string): string =>
   ownerInProgram({ project: pulumi.getProject(), stack: pulumi.getStack(), type, parent, name });

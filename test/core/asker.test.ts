@@ -15,18 +15,17 @@ const named = ({ service: { audit } }: TestService, from: number) => [
   ...new Set(audit.after(from).map(({ urn }) => urn)),
 ];
 
-describe.each(bindings)("a resource, $name binding", ({ name: binding, start }) => {
-  /** The plugin gets the URN; the dynamic binding knows the end of it. */
-  const nameOf = (type: string, name: string): string =>
-    binding === "plugin" ? urnOf(type, name) : `machines:index:${type}::${name}`;
+/** What the program of the dynamic binding says about a resource. */
+const contextFor = (type: string, name: string) => ({ name, owner: name, urn: urnOf(type, name) });
 
+describe.each(bindings)("a resource, $name binding", ({ name: binding, start }) => {
   test("every verb names it", async () => {
     const started = (service = await startService());
     await makeApp(started, "shop");
     const { bound, close } = await start("Machine", started);
     try {
       const inputs = async (name: string, image: string) =>
-        (await bound.check({}, { app: "shop", config: { image }, [CONTEXT]: { name, owner: name } })).inputs;
+        (await bound.check({}, { app: "shop", config: { image }, [CONTEXT]: contextFor("Machine", name) })).inputs;
       const before = await inputs("web é", "nginx:1");
       const after = { ...before, config: { image: "nginx:2" } };
       let at = started.service.audit.last;
@@ -35,17 +34,17 @@ describe.each(bindings)("a resource, $name binding", ({ name: binding, start }) 
         at = started.service.audit.last;
         return found;
       };
-      const own = [nameOf("Machine", "web é")];
+      const own = [urnOf("Machine", "web é")];
       const { id, state } = await bound.create(before);
       expect(next()).toEqual(own);
       await bound.read(id, state);
       expect(next()).toEqual(own);
       const changed = await bound.update(id, state, after);
       expect(next()).toEqual(own);
-      // A run that destroys declares nothing.
+      // A run that destroys declares nothing, and the dynamic binding knows the URN only from the program.
       await bound.nextRun();
       await bound.delete(id, changed);
-      expect(next()).toEqual(binding === "plugin" ? own : [nameOf("Machine", id)]);
+      expect(next()).toEqual(binding === "plugin" ? own : [`machines:index:Machine::${id}`]);
     } finally {
       await close();
     }
@@ -59,14 +58,14 @@ describe.each(bindings)("a resource, $name binding", ({ name: binding, start }) 
       const names = ["one", "two", "three"];
       const inputs = await Promise.all(
         names.map(async (name) => {
-          const given = { app: "shop", name, config: { image: "nginx" }, [CONTEXT]: { name, owner: name } };
+          const given = { app: "shop", name, config: { image: "nginx" }, [CONTEXT]: contextFor("Machine", name) };
           return (await bound.check({}, given)).inputs;
         }),
       );
       const from = started.service.audit.last;
       await Promise.all(inputs.map((one) => bound.create(one)));
       const creates = started.service.audit.after(from).filter(({ operation }) => operation === "machines.create");
-      expect(creates.map(({ urn }) => urn).sort()).toEqual(names.map((name) => nameOf("Machine", name)).sort());
+      expect(creates.map(({ urn }) => urn).sort()).toEqual(names.map((name) => urnOf("Machine", name)).sort());
     } finally {
       await close();
     }
@@ -78,7 +77,7 @@ describe.each(bindings)("a resource, $name binding", ({ name: binding, start }) 
     const { bound, close } = await start("Secret", started);
     try {
       const name = `${"long-".repeat(200)}end`;
-      const given = { app: "shop", name: "KEY", value: "canary-of-a-secret", [CONTEXT]: { name, owner: name } };
+      const given = { app: "shop", name: "KEY", value: "canary-of-a-secret", [CONTEXT]: contextFor("Secret", name) };
       const { inputs } = await bound.check({}, given);
       await bound.create(inputs);
       const urns = started.service.audit.after(0).map(({ urn }) => urn ?? "");
