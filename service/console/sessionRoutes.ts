@@ -6,28 +6,7 @@ import { Refusal, refuse } from "../refusal.ts";
 import type { Clock } from "../time/clock.ts";
 import { LockOut } from "./lockOut.ts";
 import type { Credential, Sessions } from "./sessions.ts";
-
-/** The session of a request, as `GET /console/session` answers it. */
-export interface SessionView {
-  /** Slug of the organization. */
-  readonly organization: string;
-  /** The App that the token is restricted to; null for the whole organization. */
-  readonly app: string | null;
-  /** Owner of the leases that the token takes. */
-  readonly owner: string;
-  /** Whether the token itself may only read. */
-  readonly readOnly: boolean;
-  /** Whether the session was opened with a code of this computer, not with a token. */
-  readonly isOperator: boolean;
-  /** Whether the session may operate Machines. */
-  readonly canWrite: boolean;
-  /** Name of what runs the Machines. */
-  readonly runtime: string;
-  /** Milliseconds since 1970, by the clock of the service; null for a token that never expires. */
-  readonly expiresAt: number | null;
-  /** The time of the service, in milliseconds since 1970. */
-  readonly now: number;
-}
+import type { SessionView } from "./types.ts";
 
 const kindOf = (value: unknown): string =>
   value === undefined ? "nothing" : value === null ? "null" : Array.isArray(value) ? "a list" : `a ${typeof value}`;

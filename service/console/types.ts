@@ -1,8 +1,31 @@
 // The answers of the console's own routes, as the page reads them. Everything else it gets is as in the contract.
+import type { Audited } from "../http/audit.ts";
 import type { MachineState } from "../states/machineStates.ts";
 
 /** A topic of changes: the organization, an App, a Machine, a cluster, the request log, or the faults. */
 export type Topic = "org" | `app:${string}` | `machine:${string}` | `cluster:${string}` | "requests" | "faults";
+
+/** The session of a request, as `GET /console/session` answers it. */
+export interface SessionView {
+  /** Slug of the organization. */
+  readonly organization: string;
+  /** The App that the token is restricted to; null for the whole organization. */
+  readonly app: string | null;
+  /** Owner of the leases that the token takes. */
+  readonly owner: string;
+  /** Whether the token itself may only read. */
+  readonly readOnly: boolean;
+  /** Whether the session was opened with a code of this computer, not with a token. */
+  readonly isOperator: boolean;
+  /** Whether the session may operate Machines. */
+  readonly canWrite: boolean;
+  /** Name of what runs the Machines. */
+  readonly runtime: string;
+  /** Milliseconds since 1970, by the clock of the service; null for a token that never expires. */
+  readonly expiresAt: number | null;
+  /** The time of the service, in milliseconds since 1970. */
+  readonly now: number;
+}
 
 /** Number of Machines by state. */
 export type States = Readonly<Partial<Record<MachineState, number>>>;
@@ -118,21 +141,8 @@ export interface MachineWindow {
   readonly rows: readonly MachineItem[];
 }
 
-/** An answered request. */
-export interface LoggedRequest {
-  readonly seq: number;
-  readonly at: number;
-  readonly id: string;
-  readonly operation: string | null;
-  readonly method: string;
-  readonly path: string;
-  /** Null when the connection was closed before the whole answer was sent. */
-  readonly status: number | null;
-  readonly ms: number | null;
-  readonly owner: string | null;
-  readonly urn: string | null;
-  readonly faults: readonly string[];
-}
+/** An answered request, without what only the service needs. */
+export type LoggedRequest = Omit<Audited, "org" | "nonce" | "lease">;
 
 /** The request log after an entry. */
 export interface RequestLog {

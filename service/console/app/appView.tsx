@@ -143,7 +143,7 @@ function Rollouts({ app, groups, view }: Parts & { readonly groups: readonly Gro
                 <td>
                   <Status of={step.status} />
                 </td>
-                <td class="number">{step.ms === null ? "" : Math.round(step.ms)}</td>
+                <td class="number">{Math.round(step.ms)}</td>
                 <td>
                   <Asker request={step} />
                 </td>

@@ -1,7 +1,7 @@
 // Reads from the service, and reads again when the service says that something has changed.
 import { computed, effect, signal, type Signal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
-import type { Fresh, Topic } from "../types.ts";
+import type { Fresh, SessionView, Topic } from "../types.ts";
 
 /** An answer that is no success. */
 export class Failure extends Error {
@@ -17,23 +17,8 @@ export class Failure extends Error {
 export const problemOf = (error: unknown): string =>
   error instanceof Failure ? error.message : "the service does not answer";
 
-/** Who uses the page. */
-export interface Who {
-  readonly organization: string;
-  readonly app: string | null;
-  readonly owner: string;
-  readonly readOnly: boolean;
-  readonly isOperator: boolean;
-  readonly canWrite: boolean;
-  readonly runtime: string;
-  /** Milliseconds since 1970, by the clock of the service; null for never. */
-  readonly expiresAt: number | null;
-  /** The time of the service. */
-  readonly now: number;
-}
-
 /** The session: undefined until it is known, null without one. */
-export const who = signal<Who | null | undefined>(undefined);
+export const who = signal<SessionView | null | undefined>(undefined);
 
 /** Why the page asks to sign in; empty on a first visit. */
 export const notice = signal("");
@@ -216,7 +201,7 @@ effect(() => {
 /** Finds out who uses the page. */
 export async function checkSession(): Promise<void> {
   try {
-    who.value = await send<Who>("GET", "/console/session");
+    who.value = await send<SessionView>("GET", "/console/session");
     ahead = who.value.now - Date.now();
   } catch (error) {
     if (!(error instanceof Failure) || error.status !== 401) window.setTimeout(() => void checkSession(), 1000);

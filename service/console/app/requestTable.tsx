@@ -56,9 +56,7 @@ export const RequestTable = ({
         <td>
           <Status of={request.status} />
         </td>
-        <td class="number">
-          {request.ms === null ? "" : request.ms < 10 ? request.ms.toFixed(1) : Math.round(request.ms)}
-        </td>
+        <td class="number">{request.ms < 10 ? request.ms.toFixed(1) : Math.round(request.ms)}</td>
         <td>
           <Asker request={request} />
         </td>
