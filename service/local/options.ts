@@ -11,6 +11,12 @@ export const runtimeNames = ["simulated", "docker"] as const;
 /** Name of a runtime. */
 export type RuntimeName = (typeof runtimeNames)[number];
 
+/** The engines of Postgres clusters to choose from. */
+export const postgresNames = ["simulated", "embedded"] as const;
+
+/** Name of an engine of Postgres clusters. */
+export type PostgresName = (typeof postgresNames)[number];
+
 /** Selects a service, and says how to start it if it is not running. */
 export interface LocalOptions {
   /** Folder of the data. Default: `MACHINES_SERVICE_DATA` or `~/.machines-service`. */
@@ -28,6 +34,8 @@ export interface LocalOptions {
   readonly regions?: string;
   /** What runs the Machines: a simulation (the default), or containers of a Docker engine. */
   readonly runtime?: RuntimeName;
+  /** What runs Postgres clusters: `simulated` (the default), or `embedded` for servers on this computer. */
+  readonly postgres?: PostgresName;
   /** Port of the proxy for HTTP; another one if it is taken. */
   readonly http?: string;
   /** Port of the proxy for HTTPS; another one if it is taken. */
@@ -53,6 +61,7 @@ const flags: { readonly [K in keyof Required<LocalOptions>]: string } = {
   rateLimits: "--rate-limits",
   regions: "--regions",
   runtime: "--runtime",
+  postgres: "--postgres",
   http: "--http",
   https: "--https",
   strict: "--strict",

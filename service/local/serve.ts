@@ -3,6 +3,7 @@ import { writeSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import { startAdmin, type Admin } from "../http/admin.ts";
 import { listenOnLocalhost } from "../http/connections.ts";
+import type { EngineFactory } from "../runtime/postgresEngine.ts";
 import { createService } from "../service.ts";
 import { clearRunning, writeRunning, type Running } from "../store/lock.ts";
 import { readCertificate } from "./certificate.ts";
@@ -40,6 +41,7 @@ export async function serve(options: LocalOptions & { readonly listen: string })
   const runtime = await docker?.dockerRuntime().catch((error: unknown) => {
     throw error instanceof docker.EngineError ? new Problem(error.message) : error;
   });
+  const postgres = await postgresEngine(options, folder, await docker?.machinesReach());
   const tracing = await startTracing(options.otlpEndpoint, ({ message }) =>
     service.app.log.warn({ reason: message }, "spans could not be sent"),
   );
@@ -53,6 +55,7 @@ export async function serve(options: LocalOptions & { readonly listen: string })
     strict: options.strict ?? false,
     console: consoleMode,
     ...(runtime ? { runtime } : {}),
+    ...(postgres ? { postgres } : {}),
     ...(options.regions === undefined ? {} : readRegions(options.regions)),
     ...(tls ? { tls } : {}),
     allowHosts: options.allowHosts ?? (address.loopback ? [] : "any"),
@@ -91,6 +94,7 @@ export async function serve(options: LocalOptions & { readonly listen: string })
     pid: process.pid,
     data: folder,
     runtime: runtimeName,
+    postgres: service.context.postgres.name,
     ...(proxy ? { proxy } : {}),
     ...(admin ? { admin: admin.url } : {}),
   };
@@ -102,6 +106,20 @@ export async function serve(options: LocalOptions & { readonly listen: string })
   writeRunning(folder, running);
   service.app.log.info(who, "ready");
   return running;
+}
+
+/** The engine of Postgres clusters; undefined for the simulation. */
+async function postgresEngine(
+  { postgres, runtime }: LocalOptions,
+  data: string,
+  machinesReach: string | undefined,
+): Promise<EngineFactory | undefined> {
+  if (postgres !== "embedded") return undefined;
+  const { embeddedPostgres, PostgresError } = await import("../runtime/postgres/index.ts");
+  // Containers continue to run while the service is stopped, and need their databases.
+  return embeddedPostgres({ data, machinesReach, outlive: runtime === "docker" }).catch((error: unknown) => {
+    throw error instanceof PostgresError ? new Problem(error.message) : error;
+  });
 }
 
 /** A port of the proxy. */

@@ -2,20 +2,12 @@
 // (docs/interface.md#managed-postgres).
 import { clusterName } from "../../api/names.ts";
 import { rfc3339 } from "../time/clock.ts";
-import { findCluster } from "../lifecycle/clusters.ts";
+import { findCluster, plans } from "../lifecycle/clusters.ts";
 import { refuse } from "../refusal.ts";
+import type { ClusterSource } from "../runtime/postgresEngine.ts";
 import type { ClusterRow, OrgRow } from "../store/rows.ts";
 import type { Context } from "../context.ts";
 import type { Asking } from "./find.ts";
-
-/** The contents of each plan. ASSUMED: the plan `basic` has no replica, the others have one. */
-const plans: Readonly<Record<string, { cpu_kind: string; cpus: number; memory_mb: number; replicas: number }>> = {
-  basic: { cpu_kind: "shared", cpus: 2, memory_mb: 1024, replicas: 0 },
-  starter: { cpu_kind: "shared", cpus: 2, memory_mb: 2048, replicas: 1 },
-  launch: { cpu_kind: "performance", cpus: 2, memory_mb: 8192, replicas: 1 },
-  scale: { cpu_kind: "performance", cpus: 4, memory_mb: 32_768, replicas: 1 },
-  Performance: { cpu_kind: "performance", cpus: 8, memory_mb: 65_536, replicas: 1 },
-};
 
 const gib = 2 ** 30;
 
@@ -50,6 +42,7 @@ export function clusterAnswer(context: Context, row: ClusterRow, org: OrgRow) {
     ...{ id, name, region, plan, status },
     organization: { name: org.name, slug: org.slug },
     ...plans[plan],
+    ...(context.postgres.replicas === undefined ? {} : { replicas: context.postgres.replicas }),
     ...{ disk_size_gb, pg_major_version },
     postgis_enabled: row.postgis_enabled === 1,
     endpoints: endpoints === null ? {} : (JSON.parse(endpoints) as object),
@@ -63,6 +56,7 @@ export function clusterAnswer(context: Context, row: ClusterRow, org: OrgRow) {
 /** The properties of a new cluster. */
 export interface Wanted {
   readonly name: string | undefined;
+  readonly source?: ClusterSource;
   readonly region: string;
   readonly plan: string;
   readonly disk_size_gb: number;
@@ -94,11 +88,15 @@ function nameFor(context: Context, org: number, asked: string | undefined): stri
   return asked;
 }
 
-/** Adds the row of an empty cluster. The caller calls the engine. */
-export function newCluster(context: Context, org: number, { name: asked, ...wanted }: Wanted): ClusterRow {
+/** Adds the row of a cluster without contents. The caller calls the engine. */
+export function newCluster(context: Context, org: number, { name: asked, source, ...wanted }: Wanted): ClusterRow {
   const name = nameFor(context, org, asked);
-  const problem = context.postgres.problem(name);
-  if (problem !== undefined) throw refuse(400, problem);
+  const problem = context.postgres.problem({
+    name,
+    version: wanted.pg_major_version,
+    hasPostgis: wanted.postgis_enabled === 1,
+  });
+  if (problem) throw refuse(problem.status, problem.message);
   const row: ClusterRow = {
     id: context.ids.cluster(),
     number: (context.store.get<{ n: number | null }>("SELECT max(number) AS n FROM clusters")?.n ?? 0) + 1,
@@ -110,6 +108,7 @@ export function newCluster(context: Context, org: number, { name: asked, ...want
     storage_used_bytes: null,
     created_at: context.clock.now(),
     deleted_at: null,
+    source: source === undefined ? null : JSON.stringify(source),
   };
   context.store.insert("clusters", row);
   context.store.touch(row.id);

@@ -4,6 +4,7 @@ import type { contract } from "../../api/index.ts";
 import { postgresPlan } from "../../api/postgres.ts";
 import { meantAmong } from "../../api/validated.ts";
 import { rfc3339 } from "../time/clock.ts";
+import { insertUser } from "../lifecycle/clusterContents.ts";
 import { changeCluster, clusterOf } from "../lifecycle/clusters.ts";
 import { refuse } from "../refusal.ts";
 import type { AppRow, ClusterRow } from "../store/rows.ts";
@@ -11,7 +12,7 @@ import type { Context } from "../context.ts";
 import { attachedApps, clusterAnswer, liveClusterOf, newCluster } from "./clusters.ts";
 import { orgOf, callerOrg, type Asking } from "./find.ts";
 import { backups } from "./postgresBackups.ts";
-import { addUser, contents, firstUser } from "./postgresContents.ts";
+import { contents, firstUser } from "./postgresContents.ts";
 import { Reply, type Input, type Rules } from "./rule.ts";
 
 type Group = typeof contract.postgres;
@@ -47,13 +48,13 @@ function create(input: Input<Group["create"]>) {
     region: body.region,
     plan,
     disk_size_gb: body.disk_size_gb ?? 10,
-    pg_major_version: body.pg_major_version ?? "16",
+    pg_major_version: body.pg_major_version ?? context.postgres.version,
     pool_mode: body.pool_mode ?? "session",
     postgis_enabled: body.postgis_enabled ? 1 : 0,
   });
   context.store.insert("databases", { cluster: row.id, name: firstDatabase, created_at: row.created_at });
+  insertUser(context, row, firstUser, "schema_admin");
   context.postgres.create(clusterOf(row));
-  addUser(context, row, firstUser, "schema_admin");
   return { data: clusterAnswer(context, row, org) };
 }
 

@@ -1,13 +1,14 @@
 // Backups of a Postgres cluster, and clusters created from one (docs/interface.md#backups).
 import type { contract } from "../../api/index.ts";
 import { rfc3339 } from "../time/clock.ts";
+import { passwordName } from "../lifecycle/clusterContents.ts";
 import { clusterOf } from "../lifecycle/clusters.ts";
 import { refuse } from "../refusal.ts";
+import type { ClusterSource } from "../runtime/postgresEngine.ts";
 import type { BackupRow, ClusterRow, DatabaseUserRow } from "../store/rows.ts";
 import type { Context } from "../context.ts";
 import { callerOrg } from "./find.ts";
 import { clusterAnswer, liveClusterOf, newCluster } from "./clusters.ts";
-import { passwordName } from "./postgresContents.ts";
 import { Reply, type Rules } from "./rule.ts";
 
 type BackupRules = Pick<Rules<typeof contract.postgres>, "listBackups" | "createBackup" | "restore" | "fork">;
@@ -29,7 +30,7 @@ interface Contents {
   }[];
 }
 
-function contentsOf({ store }: Context, cluster: string): Contents {
+function snapshotOf({ store }: Context, cluster: string): Contents {
   const users = store.all<DatabaseUserRow>("SELECT * FROM database_users WHERE cluster = ?", cluster);
   return {
     databases: store.all("SELECT name, created_at FROM databases WHERE cluster = ?", cluster),
@@ -59,10 +60,10 @@ function fill(context: Context, row: ClusterRow, from: string, { databases, exte
 const forkOf = (name: string): string => `${name.slice(0, 58).replace(/-+$/, "")}-fork`;
 
 /** A cluster with the properties of another and a new name. */
-function like(context: Context, source: ClusterRow, name: string | undefined): ClusterRow {
+function like(context: Context, source: ClusterRow, name: string | undefined, begin: ClusterSource): ClusterRow {
   const { org, region, plan, disk_size_gb, pg_major_version, pool_mode, postgis_enabled } = source;
   const sizes = { region, plan, disk_size_gb, pg_major_version, pool_mode, postgis_enabled };
-  return newCluster(context, org, { name, ...sizes });
+  return newCluster(context, org, { name, source: begin, ...sizes });
 }
 
 const shown = ({ id, type, status, size_bytes, started_at, finished_at }: ListedBackup) => ({
@@ -80,6 +81,11 @@ const backupsOf = (context: Context, cluster: string): ListedBackup[] =>
     cluster,
   );
 
+/** ASSUMED: what an engine cannot do with backups is 422. */
+function requireBackups({ postgres }: Context): void {
+  if (postgres.noBackups !== undefined) throw refuse(422, postgres.noBackups);
+}
+
 /** The rules of backups, restore and fork. */
 export const backups: BackupRules = {
   listBackups(input) {
@@ -91,6 +97,7 @@ export const backups: BackupRules = {
     const cluster = liveClusterOf(input);
     if (body.type === undefined) throw refuse(422, "invalid type, got nothing, allowed are full, incr, diff");
     if (cluster.status !== "ready") throw refuse(503, `The cluster is not ready, its status is ${cluster.status}`);
+    requireBackups(context);
     if (backupsOf(context, cluster.id).some(({ status }) => status === "running"))
       throw refuse(409, "A backup is already running");
     const row: BackupRow = {
@@ -100,13 +107,13 @@ export const backups: BackupRules = {
       type: body.type,
       status: "running",
       size_bytes: null,
-      contents: JSON.stringify(contentsOf(context, cluster.id)),
+      contents: JSON.stringify(snapshotOf(context, cluster.id)),
       started_at: context.clock.now(),
       finished_at: null,
     };
     context.store.insert("backups", row);
     context.store.touch(cluster.id);
-    context.timers.after(context.delays.backup, "backup.done", row.id);
+    context.postgres.backUp(clusterOf(cluster), row.id);
     return new Reply({ data: shown(row) });
   },
 
@@ -114,6 +121,7 @@ export const backups: BackupRules = {
     const { context, body } = input;
     const source = liveClusterOf(input);
     const { backup_id, pitr_time } = body;
+    requireBackups(context);
     if ((backup_id === undefined) === (pitr_time === undefined))
       throw refuse(422, "exactly one of backup_id and pitr_time must be given");
     const all = backupsOf(context, source.id).filter(({ status }) => status === "completed");
@@ -127,25 +135,26 @@ export const backups: BackupRules = {
         : all.find(({ finished_at }) => (finished_at ?? Number.POSITIVE_INFINITY) <= time);
     if (!backup && time === undefined) throw refuse(404, "Backup not found");
     if (!backup) throw refuse(422, "invalid pitr_time, there is no backup before it");
-    const row = like(context, source, body.name || undefined);
-    const sql = "SELECT contents FROM backups WHERE id = ?";
-    const { contents = "{}" } = context.store.get<Pick<BackupRow, "contents">>(sql, backup.id) ?? {};
-    fill(context, row, source.id, JSON.parse(contents) as Contents);
-    context.postgres.create(clusterOf(row), {
+    const row = like(context, source, body.name || undefined, {
       cluster: source.id,
       backup: backup.id,
       ...(time === undefined ? {} : { time }),
     });
+    const sql = "SELECT contents FROM backups WHERE id = ?";
+    const { contents = "{}" } = context.store.get<Pick<BackupRow, "contents">>(sql, backup.id) ?? {};
+    fill(context, row, source.id, JSON.parse(contents) as Contents);
+    context.postgres.create(clusterOf(row));
     return { data: clusterAnswer(context, row, callerOrg(input)) };
   },
 
   fork(input) {
     const { context, body } = input;
     const source = liveClusterOf(input);
+    requireBackups(context);
     if (source.status !== "ready") throw refuse(409, `The cluster is not ready, its status is ${source.status}`);
-    const row = like(context, source, body.name || forkOf(source.name));
-    fill(context, row, source.id, contentsOf(context, source.id));
-    context.postgres.create(clusterOf(row), { cluster: source.id });
+    const row = like(context, source, body.name || forkOf(source.name), { cluster: source.id });
+    fill(context, row, source.id, snapshotOf(context, source.id));
+    context.postgres.create(clusterOf(row));
     return { data: clusterAnswer(context, row, callerOrg(input)) };
   },
 };

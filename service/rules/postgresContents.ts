@@ -2,9 +2,15 @@
 // docs/interface.md#extensions, docs/interface.md#users-and-credentials).
 import type { contract } from "../../api/index.ts";
 import { parseDuration } from "../../api/schema.ts";
+import { insertUser, passwordName, passwordOf } from "../lifecycle/clusterContents.ts";
 import { clusterOf } from "../lifecycle/clusters.ts";
 import { refuse } from "../refusal.ts";
-import type { ClusterChange } from "../runtime/postgresEngine.ts";
+import {
+  ChangeRefused,
+  type ClusterChange,
+  type ExtensionOffer,
+  type InstalledExtension,
+} from "../runtime/postgresEngine.ts";
 import type { ClusterRow, DatabaseUserRow } from "../store/rows.ts";
 import type { Context } from "../context.ts";
 import type { Asking } from "./find.ts";
@@ -42,9 +48,6 @@ const reservedUsers: readonly string[] = ["postgres", "repmgr", "replication", "
 const mostDatabases = 100;
 const mostUsers = 100;
 
-/** Name for the encryption of a password. */
-export const passwordName = (cluster: string, user: string): string => `cluster/${cluster}/${user}`;
-
 /** The cluster of the path, which must be ready. ASSUMED: requests for the contents of a cluster that is not ready are 503. */
 function readyClusterOf(asking: Asking): ClusterRow {
   const row = liveClusterOf(asking);
@@ -52,10 +55,46 @@ function readyClusterOf(asking: Asking): ClusterRow {
   return row;
 }
 
-/** Tells the engine of a change. The row of the cluster stays the same, but an open page shows its contents. */
-function tellEngine(context: Context, row: ClusterRow, change: ClusterChange): void {
-  context.postgres.change(clusterOf(row), change);
+// ASSUMED: a request for a change of a cluster waits half a minute for its server, then it is 503, and the change is applied later.
+const serverMs = 30_000;
+
+/** Has the engine apply a change. The answer waits until its server has it, or refuses it with that status. */
+function apply<T>(
+  context: Context,
+  row: ClusterRow,
+  change: ClusterChange,
+  answer: T,
+  refusedWith = 422,
+): T | Deferred<T> {
+  // The row of the cluster stays the same, but an open page shows its contents.
   context.store.touch(row.id);
+  const applied = context.postgres.change(clusterOf(row), change);
+  if (!applied) return answer;
+  const answered = inTime(context, applied).then(
+    () => answer,
+    (error: unknown) => {
+      throw error instanceof ChangeRefused ? refuse(refusedWith, error.message) : error;
+    },
+  );
+  // It is awaited only when the change is durable.
+  answered.catch(() => {});
+  return new Deferred(() => answered);
+}
+
+function inTime({ clock }: Context, applied: Promise<void>): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const late = (): void =>
+      reject(refuse(503, "The server of the cluster does not answer; the change is applied when it does"));
+    const cancel = clock.after(serverMs, late);
+    applied.finally(cancel).then(resolve, reject);
+  });
+}
+
+/** The extensions of a ready cluster. */
+function offersOf(context: Context, cluster: ClusterRow): readonly ExtensionOffer[] {
+  const offers = context.postgres.extensions(clusterOf(cluster));
+  if (!offers) throw refuse(503, "The server of the cluster does not answer");
+  return offers;
 }
 
 const hasDatabase = (context: Context, cluster: string, name: string): boolean =>
@@ -81,19 +120,6 @@ function userOf(asking: Asking): { readonly cluster: ClusterRow; readonly user: 
 const isPlatforms = () => refuse(400, `the user ${JSON.stringify(firstUser)} belongs to the platform`);
 const noRole = () => refuse(422, "invalid role, got nothing, allowed are schema_admin, writer, reader");
 
-/** Adds a user with a generated password. */
-export function addUser(context: Context, row: ClusterRow, name: string, role: string): void {
-  const password = context.ids.password();
-  context.store.insert("database_users", {
-    cluster: row.id,
-    name,
-    role,
-    password: context.vault.seal(passwordName(row.id, name), password),
-    created_at: context.clock.now(),
-  });
-  tellEngine(context, row, { kind: "createUser", user: name, role, password });
-}
-
 interface Installed {
   readonly name: string;
   readonly schema: string;
@@ -118,8 +144,7 @@ export const contents: ContentRules = {
     if (count(context, "SELECT count(*) AS n FROM databases WHERE cluster = ?", cluster.id) >= mostDatabases)
       throw refuse(422, `a cluster has at most ${mostDatabases} databases, delete one first`);
     context.store.insert("databases", { cluster: cluster.id, name, created_at: context.clock.now() });
-    tellEngine(context, cluster, { kind: "createDatabase", database: name });
-    return { data: { name } };
+    return apply(context, cluster, { kind: "createDatabase", database: name }, { data: { name } });
   },
 
   deleteDatabase(input) {
@@ -129,8 +154,7 @@ export const contents: ContentRules = {
       throw refuse(400, `the database ${JSON.stringify(params.database)} belongs to the platform`);
     const { cluster, database } = databaseOf(input);
     context.store.run("DELETE FROM databases WHERE cluster = ? AND name = ?", cluster.id, database);
-    tellEngine(context, cluster, { kind: "dropDatabase", database });
-    return { data: { name: database } };
+    return apply(context, cluster, { kind: "dropDatabase", database }, { data: { name: database } });
   },
 
   listExtensions(input) {
@@ -139,7 +163,7 @@ export const contents: ContentRules = {
     const sql = "SELECT name, schema, version FROM extensions WHERE cluster = ? AND database = ?";
     const installed = new Map(context.store.all<Installed>(sql, cluster.id, database).map((one) => [one.name, one]));
     return {
-      data: context.postgres.extensions(cluster.pg_major_version).map(({ name, version, description, system }) => {
+      data: offersOf(context, cluster).map(({ name, version, description, system }) => {
         const found = system ? { schema: "pg_catalog", version } : installed.get(name);
         return {
           ...{ name, description, system },
@@ -153,7 +177,7 @@ export const contents: ContentRules = {
   installExtension(input) {
     const { context, body } = input;
     const { cluster, database } = databaseOf(input);
-    const offer = context.postgres.extensions(cluster.pg_major_version).find(({ name }) => name === body.name);
+    const offer = offersOf(context, cluster).find(({ name }) => name === body.name);
     if (!offer) throw refuse(422, `unknown extension ${JSON.stringify(body.name?.slice(0, 80)) ?? "nothing"}`);
     if (offer.name === "postgis" && cluster.postgis_enabled === 0)
       throw refuse(409, "PostGIS is not enabled for this cluster");
@@ -164,26 +188,33 @@ export const contents: ContentRules = {
     const schema = body.schema ?? "public";
     if (schema !== "public" && body.create_schema !== true)
       throw refuse(422, `schema ${JSON.stringify(schema)} does not exist`);
-    const row = { cluster: cluster.id, database, name: offer.name, schema, version: offer.version };
-    context.store.insert("extensions", row);
-    tellEngine(context, cluster, { kind: "installExtension", database, extension: offer.name, schema });
+    const extension = { database, name: offer.name, schema, version: offer.version };
+    context.store.insert("extensions", { cluster: cluster.id, ...extension });
+    return apply(context, cluster, { kind: "installExtension", extension }, undefined);
   },
 
   removeExtension(input) {
     const { context, params, query } = input;
     const { cluster, database } = databaseOf(input);
-    const offer = context.postgres.extensions(cluster.pg_major_version).find(({ name }) => name === params.extension);
+    const offer = offersOf(context, cluster).find(({ name }) => name === params.extension);
     if (offer?.system) throw refuse(400, `the extension ${JSON.stringify(offer.name)} belongs to the platform`);
     const where = "FROM extensions WHERE cluster = ? AND database = ? AND name = ?";
-    if (!context.store.get(`SELECT 1 ${where}`, cluster.id, database, params.extension))
-      throw refuse(404, "Extension not found");
-    context.store.run(`DELETE ${where}`, cluster.id, database, params.extension);
-    tellEngine(context, cluster, {
-      kind: "removeExtension",
+    const extension = context.store.get<InstalledExtension>(
+      `SELECT database, name, schema, version ${where}`,
+      cluster.id,
       database,
-      extension: params.extension,
-      force: query.force === true,
-    });
+      params.extension,
+    );
+    if (!extension) throw refuse(404, "Extension not found");
+    context.store.run(`DELETE ${where}`, cluster.id, database, params.extension);
+    // ASSUMED: an extension that other objects need is 409 without `force`.
+    return apply(
+      context,
+      cluster,
+      { kind: "removeExtension", extension: { ...extension }, force: query.force === true },
+      undefined,
+      409,
+    );
   },
 
   activeQueries(input) {
@@ -221,8 +252,8 @@ export const contents: ContentRules = {
     if (findUser(context, cluster.id, username)) throw refuse(409, "User already exists");
     if (count(context, "SELECT count(*) AS n FROM database_users WHERE cluster = ?", cluster.id) >= mostUsers)
       throw refuse(422, `a cluster has at most ${mostUsers} users, delete one first`);
-    addUser(context, cluster, username, role);
-    return { data: { username, role } };
+    insertUser(context, cluster, username, role);
+    return apply(context, cluster, { kind: "createUser", user: username }, { data: { username, role } });
   },
 
   updateUser(input) {
@@ -233,7 +264,7 @@ export const contents: ContentRules = {
     if (user.name === firstUser) throw isPlatforms();
     const sql = "UPDATE database_users SET role = ? WHERE cluster = ? AND name = ?";
     context.store.run(sql, body.role, cluster.id, user.name);
-    tellEngine(context, cluster, { kind: "changeRole", user: user.name, role: body.role });
+    return apply(context, cluster, { kind: "changeRole", user: user.name }, undefined);
   },
 
   deleteUser(input) {
@@ -241,14 +272,14 @@ export const contents: ContentRules = {
     const { cluster, user } = userOf(input);
     if (user.name === firstUser) throw isPlatforms();
     context.store.run("DELETE FROM database_users WHERE cluster = ? AND name = ?", cluster.id, user.name);
-    tellEngine(context, cluster, { kind: "dropUser", user: user.name });
+    return apply(context, cluster, { kind: "dropUser", user: user.name }, undefined);
   },
 
   credentials(input) {
     const { context } = input;
     const { cluster, user } = userOf(input);
     if (input.caller.readOnly) throw refuse(403, "unauthorized");
-    const password = context.vault.open(passwordName(cluster.id, user.name), user.password).toString();
+    const password = passwordOf(context, cluster.id, user.name);
     return { data: { username: user.name, password } };
   },
 
@@ -260,7 +291,7 @@ export const contents: ContentRules = {
     const sql = "UPDATE database_users SET password = ? WHERE cluster = ? AND name = ?";
     context.store.run(sql, sealed, cluster.id, user.name);
     const endSessions = body.kill_sessions === true;
-    tellEngine(context, cluster, { kind: "setPassword", user: user.name, password, endSessions });
-    return { data: { username: user.name, password } };
+    const answer = { data: { username: user.name, password } };
+    return apply(context, cluster, { kind: "setPassword", user: user.name, endSessions }, answer);
   },
 };

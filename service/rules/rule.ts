@@ -99,7 +99,7 @@ export interface Input<Row extends Omit<Operation, "id"> = Operation> {
 
 type Body<Row> = Row extends { readonly answer: infer A extends z.ZodType }
   ? z.infer<A> | Text | Pieces | Reply | Deferred<z.infer<A>>
-  : void | Reply;
+  : void | Reply | Deferred<undefined>;
 
 /** Refuses, or changes the store and answers. Rules of all methods except GET run in a transaction. */
 export type Rule<Row extends Omit<Operation, "id">> = (input: Input<Row>) => Body<Row>;

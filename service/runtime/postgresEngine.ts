@@ -1,7 +1,18 @@
 // The interface of engines that run Postgres clusters. As with Machines (runtime.ts), the service decides, and an engine acts
 // and reports.
+import type { FastifyBaseLogger } from "fastify";
 import type { Delays } from "../time/delays.ts";
 import type { Timers } from "../time/timers.ts";
+
+/** The data that a new cluster begins with. */
+export interface ClusterSource {
+  /** The cluster that has it. */
+  readonly cluster: string;
+  /** The backup to begin with; the current data if left out. */
+  readonly backup?: string;
+  /** The time to restore, in milliseconds since 1970; the end of the backup if left out. */
+  readonly time?: number;
+}
 
 /** A cluster in the form of an engine. */
 export interface Cluster {
@@ -9,14 +20,28 @@ export interface Cluster {
   readonly name: string;
   readonly region: string;
   readonly plan: string;
+  readonly cpus: number;
+  readonly memoryMb: number;
+  /** Major version. */
   readonly version: string;
   readonly diskGb: number;
+  readonly poolMode: string;
   readonly status: string;
+  /** Undefined for a cluster that begins empty. */
+  readonly source: ClusterSource | undefined;
+  /** The stored addresses, which an engine keeps if it can. */
+  readonly endpoints: Endpoints | undefined;
+}
+
+/** An address of a server. */
+export interface Endpoint {
+  readonly host: string;
+  readonly port: number;
 }
 
 /** The addresses of a cluster. */
 export interface Endpoints {
-  readonly primary: Readonly<Record<"direct" | "pooler", { readonly host: string; readonly port: number }>>;
+  readonly primary: Readonly<Record<"direct" | "pooler", Endpoint>>;
 }
 
 /** An extension that an engine can install. */
@@ -46,48 +71,94 @@ export interface SlowQuery {
   readonly mean_ms: number;
 }
 
-/** A change inside a cluster. Passwords are in plain text, because the engine has to set them. */
+/** An extension of a database. */
+export interface InstalledExtension {
+  readonly database: string;
+  readonly name: string;
+  readonly schema: string;
+  readonly version: string;
+}
+
+/** What a cluster contains. */
+export interface ClusterContents {
+  readonly databases: readonly string[];
+  readonly extensions: readonly InstalledExtension[];
+  readonly users: readonly { readonly name: string; readonly role: string }[];
+}
+
+/** A change inside a cluster. It has no password: the engine reads the current one from its host. */
 export type ClusterChange =
   | { readonly kind: "createDatabase" | "dropDatabase"; readonly database: string }
-  | {
-      readonly kind: "installExtension";
-      readonly database: string;
-      readonly extension: string;
-      readonly schema: string;
-    }
-  | { readonly kind: "removeExtension"; readonly database: string; readonly extension: string; readonly force: boolean }
-  | { readonly kind: "createUser"; readonly user: string; readonly role: string; readonly password: string }
-  | { readonly kind: "changeRole"; readonly user: string; readonly role: string }
-  | { readonly kind: "dropUser"; readonly user: string }
-  | { readonly kind: "setPassword"; readonly user: string; readonly password: string; readonly endSessions: boolean };
+  | { readonly kind: "installExtension"; readonly extension: InstalledExtension }
+  | { readonly kind: "removeExtension"; readonly extension: InstalledExtension; readonly force: boolean }
+  | { readonly kind: "createUser" | "changeRole" | "dropUser"; readonly user: string }
+  | { readonly kind: "setPassword"; readonly user: string; readonly endSessions: boolean };
+
+/** A change that the server of a cluster has refused. The message says why, for the client. */
+export class ChangeRefused extends Error {
+  override readonly name = "ChangeRefused";
+}
 
 /** Reports of an engine. */
 export interface EngineEvents {
   /** It is being set up; `creating` is over. */
   initializing(id: string): void;
   ready(id: string, endpoints: Endpoints): void;
-  failed(id: string): void;
+  /** A ready cluster has other addresses than before. */
+  moved(id: string, endpoints: Endpoints): void;
+  failed(id: string, reason: string): void;
   destroyed(id: string): void;
+  /** The contents of a copy, which may differ from those that the service expects. */
+  copied(id: string, contents: ClusterContents): void;
+  /** A change is applied. */
+  applied(change: number): void;
+  /** A change was refused, and has to be undone in the store. */
+  refused(change: number): void;
+  measured(id: string, bytes: number): void;
+  backedUp(backup: string, bytes: number): void;
+  backupFailed(backup: string): void;
 }
+
+/** The properties of a new cluster. */
+export type NewCluster = Pick<Cluster, "name" | "version"> & { readonly hasPostgis: boolean };
 
 /** Runs Postgres clusters. Calls return at once, inside the transaction of the decision. */
 export interface PostgresEngine {
+  readonly name: string;
+  /** Replicas that a cluster really has; undefined for as many as its plan says. */
+  readonly replicas?: number;
+  /** The major version of a cluster that asks for none. */
+  readonly version: string;
   /** The reason why the engine cannot create a cluster; undefined when it can. */
-  problem(name: string): string | undefined;
-  /** Reports `initializing`, then `ready` or `failed`. `from` names the source of its data. */
-  create(cluster: Cluster, from?: { readonly cluster: string; readonly backup?: string; readonly time?: number }): void;
+  problem(cluster: NewCluster): { readonly status: 400 | 422; readonly message: string } | undefined;
+  /** The reason why it cannot back up and restore; undefined when it can. */
+  readonly noBackups?: string;
+  /** Reports `initializing`, then `ready` or `failed`. */
+  create(cluster: Cluster): void;
   /** Reports `destroyed`. */
   destroy(cluster: Cluster): void;
-  change(cluster: Cluster, change: ClusterChange): void;
-  extensions(version: string): readonly ExtensionOffer[];
+  /**
+   * Applies a change of a ready cluster. Undefined if that is done at once, else it resolves when it is.
+   * @throws ChangeRefused (as a rejection) if the server refuses it.
+   */
+  change(cluster: Cluster, change: ClusterChange): Promise<void> | undefined;
+  /** What it can install in a ready cluster; undefined while its server cannot be asked. */
+  extensions(cluster: Cluster): readonly ExtensionOffer[] | undefined;
   /** The running queries, in one database or in all. */
   activeQueries(cluster: Cluster, database: string | undefined): Promise<readonly RunningQuery[]>;
-  /** The slowest queries of the last `ms` milliseconds, slowest first. */
+  /** The slowest queries of the last `withinMs` milliseconds, slowest first. */
   slowQueries(cluster: Cluster, withinMs: number): Promise<readonly SlowQuery[]>;
-  /** Size of a cluster in bytes. */
-  storedBytes(cluster: Cluster): number;
+  /** Measures the size of a cluster, and reports `measured`. */
+  measure(cluster: Cluster): void;
+  /** Reports `backedUp` or `backupFailed`. */
+  backUp(cluster: Cluster, backup: string): void;
+  /** A backup, or the last copy of a deleted cluster, is no longer needed. */
+  discard?(cluster: string, backup?: string): void;
   /** A timer that the engine set through its host is due. */
-  due?(id: string): void;
+  due?(kind: "cluster.step" | "backup.done", id: string): void;
+  /** Continues what the service's last run has left. */
+  recover?(): void;
+  close?(): Promise<void>;
 }
 
 /** The service in the form of an engine. */
@@ -95,7 +166,24 @@ export interface EngineHost {
   readonly timers: Timers;
   readonly delays: Delays;
   readonly events: EngineEvents;
+  readonly log: Pick<FastifyBaseLogger, "info" | "warn" | "error">;
   cluster(id: string): Cluster | undefined;
+  /** Ids of the clusters that are not deleted. */
+  ids(): readonly string[];
+  /** Ids of the completed backups of a cluster, and of those that run, oldest first. */
+  backups(id: string): readonly { readonly id: string; readonly isRunning: boolean }[];
+  /** What a cluster is to contain. */
+  contents(id: string): ClusterContents;
+  /** The password of a user. */
+  password(cluster: string, user: string): string;
+  /** A secret for the engine's own use; the same in every run of this service. */
+  secret(name: string): string;
+  /** Keeps a change, in the open transaction, until it is reported as applied or refused; returns its number. */
+  keep(cluster: string, change: ClusterChange): number;
+  /** The oldest change of a cluster that is not applied. */
+  next(cluster: string): { readonly number: number; readonly change: ClusterChange } | undefined;
+  /** Resolves when everything that was decided is durable. */
+  settled(): Promise<void>;
 }
 
 /** Creates the engine of a service. */

@@ -1,6 +1,14 @@
 // The simulated Postgres engine. The contents of clusters are in the store. A cluster whose name ends in `-simulate-fail` fails,
 // with `-simulate-stuck` it is never ready, and with `-simulate-refuse` it is refused.
-import type { Cluster, EngineHost, ExtensionOffer, PostgresEngine, RunningQuery, SlowQuery } from "./postgresEngine.ts";
+import type {
+  Cluster,
+  EngineHost,
+  ExtensionOffer,
+  NewCluster,
+  PostgresEngine,
+  RunningQuery,
+  SlowQuery,
+} from "./postgresEngine.ts";
 
 const offers: readonly ExtensionOffer[] = [
   { name: "plpgsql", version: "1.0", description: "PL/pgSQL procedural language", system: true },
@@ -22,14 +30,16 @@ const simulates = (name: string, what: string): boolean => name.endsWith(`simula
 
 /** An engine that runs nothing. */
 export class SimulatedPostgres implements PostgresEngine {
+  readonly name = "simulated";
+  readonly version = "16";
   readonly #host: EngineHost;
 
   constructor(host: EngineHost) {
     this.#host = host;
   }
 
-  problem(name: string): string | undefined {
-    return simulates(name, "refuse") ? "the cluster could not be created" : undefined;
+  problem({ name }: NewCluster): { status: 400; message: string } | undefined {
+    return simulates(name, "refuse") ? { status: 400, message: "the cluster could not be created" } : undefined;
   }
 
   create({ id }: Cluster): void {
@@ -40,7 +50,7 @@ export class SimulatedPostgres implements PostgresEngine {
     this.#step(id);
   }
 
-  change(): void {
+  change(): undefined {
     // The store holds the contents of clusters.
   }
 
@@ -56,18 +66,23 @@ export class SimulatedPostgres implements PostgresEngine {
     return Promise.resolve([]);
   }
 
-  storedBytes(): number {
-    return emptyBytes;
+  measure({ id }: Cluster): void {
+    this.#host.events.measured(id, emptyBytes);
   }
 
-  due(id: string): void {
+  backUp(_: Cluster, backup: string): void {
+    this.#host.timers.after(this.#host.delays.backup, "backup.done", backup);
+  }
+
+  due(kind: "cluster.step" | "backup.done", id: string): void {
     const { events } = this.#host;
+    if (kind === "backup.done") return events.backedUp(id, emptyBytes);
     const cluster = this.#host.cluster(id);
     if (cluster?.status === "creating") {
       events.initializing(id);
       if (!simulates(cluster.name, "stuck")) this.#step(id);
     } else if (cluster?.status === "initializing") {
-      if (simulates(cluster.name, "fail")) events.failed(id);
+      if (simulates(cluster.name, "fail")) events.failed(id, "the name of the cluster asks for a failure");
       else events.ready(id, endpointsOf(cluster));
     } else if (cluster?.status === "deleting") events.destroyed(id);
   }

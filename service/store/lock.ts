@@ -20,6 +20,8 @@ export interface Running {
   readonly data: string;
   /** What runs its Machines; undefined of services before there was a choice. */
   readonly runtime?: string;
+  /** Name of the engine of Postgres clusters. */
+  readonly postgres?: string;
   /** The ports of its proxy, if it has one. */
   readonly proxy?: { readonly http: number; readonly https: number };
   /** URL of its admin listener, if it has one. */

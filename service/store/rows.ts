@@ -232,6 +232,8 @@ export interface ClusterRow {
   readonly storage_used_bytes: number | null;
   readonly created_at: number;
   readonly deleted_at: number | null;
+  /** JSON: the data that it began with; null if it began empty. */
+  readonly source: string | null;
 }
 
 /** A user of a cluster; the password is sealed. */

@@ -354,4 +354,13 @@ export const migrations: readonly string[] = [
     WHERE v.machine = machines.id AND v.version = machines.version AND json_valid(v.config)
       AND (instr(v.config, '"size":') > 0 OR instr(v.config, '"checks":') > 0);
   `,
+  `
+  -- For engines that run servers: what a cluster begins with, and the changes that its server does not have yet.
+  ALTER TABLE clusters ADD COLUMN source TEXT;
+  CREATE TABLE cluster_changes (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, cluster TEXT NOT NULL REFERENCES clusters(id) ON DELETE CASCADE,
+    change TEXT NOT NULL
+  );
+  CREATE INDEX cluster_changes_cluster ON cluster_changes (cluster, number);
+  `,
 ];

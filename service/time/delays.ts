@@ -64,6 +64,8 @@ export const periods = {
   destroyedKept: 24 * hour,
   /** A deleted volume stays `pending_destroy` (docs/interface.md#volume-states). */
   volumeKept: 24 * hour,
+  /** ASSUMED: an engine that has real data keeps the last copy of a deleted cluster for a day, as volumes are kept. */
+  clusterKept: 24 * hour,
   /** Retries of a failed process are counted for this long, from the first one (docs/interface.md#limits). */
   retries: 300 * second,
   backup: 24 * hour,

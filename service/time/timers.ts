@@ -21,6 +21,7 @@ export const timerKinds = [
   "cluster.step",
   "cluster.measure",
   "cluster.clear",
+  "cluster.discard",
   "backup.done",
   "runtime.step",
   "runtime.exit",

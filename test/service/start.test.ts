@@ -26,6 +26,7 @@ const everyOption = {
   rateLimits: "documented",
   regions: "/regions.json",
   runtime: "docker",
+  postgres: "embedded",
   http: "0",
   https: "0",
   strict: true,

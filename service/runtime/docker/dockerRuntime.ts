@@ -24,7 +24,16 @@ import type {
 } from "../runtime.ts";
 import { Checker } from "./checker.ts";
 import { containerOptions, filesOf, labels, memoryLimits } from "./container.ts";
-import { allowing, engineGone, isAnswered, isUnreachable, reasonOf, statusOf, type Engine } from "./engine.ts";
+import {
+  allowing,
+  engineGone,
+  isAnswered,
+  isUnreachable,
+  ofEngine,
+  reasonOf,
+  statusOf,
+  type Engine,
+} from "./engine.ts";
 import { fetchImage, findImage } from "./images.ts";
 import { containerLogs } from "./logs.ts";
 import { Networks } from "./networks.ts";
@@ -32,7 +41,7 @@ import { outcomeOf } from "./outcome.ts";
 import { accepts } from "./probe.ts";
 import { memoryLimit } from "../memory.ts";
 import { stopRequest } from "../stopRequest.ts";
-import { pauses, Steps } from "./steps.ts";
+import { pauses, Steps } from "../steps.ts";
 import { unsupported } from "./unsupported.ts";
 import { Volumes } from "./volumes.ts";
 
@@ -102,11 +111,15 @@ export class DockerRuntime implements Runtime {
       whilePaused: (volume, work) => this.#whilePaused(volume, work),
       changed: (machine) => this.#changed(machine),
     });
-    this.#steps = new Steps(host, "machine", async (id) => {
-      const before = host.subject(id)?.state;
-      await this.#step(id);
-      // A report may have moved the Machine into a state that needs another step.
-      return host.subject(id)?.state !== before;
+    this.#steps = new Steps(host, {
+      ...ofEngine,
+      kind: "machine",
+      step: async (id) => {
+        const before = host.subject(id)?.state;
+        await this.#step(id);
+        // A report may have moved the Machine into a state that needs another step.
+        return host.subject(id)?.state !== before;
+      },
     });
   }
 

@@ -102,6 +102,9 @@ export function reasonOf(error: unknown): string {
   return text.replace(/^\(HTTP code \d+\) [^-]* - /, "").trim();
 }
 
+/** How steps report failures of an engine. */
+export const ofEngine = { failed: "the container engine refused or did not answer", reasonOf } as const;
+
 /** Whether the engine answered; if not, it may be stopped, and the same request may succeed later. */
 export const isAnswered = (error: unknown): boolean => statusOf(error) !== undefined;
 

@@ -4,9 +4,9 @@ import { pipeline, Transform } from "node:stream";
 import type Dockerode from "dockerode";
 import type { RuntimeHost, Subject, VolumeSubject } from "../runtime.ts";
 import { labels } from "./container.ts";
-import { allowing, isUnreachable, reasonOf, type Engine } from "./engine.ts";
+import { allowing, isUnreachable, ofEngine, reasonOf, type Engine } from "./engine.ts";
 import { importImage } from "./images.ts";
-import { Steps } from "./steps.ts";
+import { Steps } from "../steps.ts";
 import { tarOf } from "./tar.ts";
 
 const folder = "/data";
@@ -35,7 +35,7 @@ export class Volumes {
     this.#engine = engine;
     this.#host = host;
     this.#machines = machines;
-    this.#steps = new Steps(host, "volume", (id) => this.#step(id));
+    this.#steps = new Steps(host, { ...ofEngine, kind: "volume", step: (id) => this.#step(id) });
   }
 
   get #docker(): Dockerode {

@@ -1,10 +1,27 @@
 // Level-triggered work: a change of something only says that its next step is due. A step looks at what is wanted and what is
 // there, and does what is missing. It is repeated until it succeeds.
-import type { RuntimeHost } from "../runtime.ts";
-import { reasonOf } from "./engine.ts";
 
-/** Pauses between two attempts while the engine does not answer. */
+/** Pauses between two failed attempts. */
 export const pauses = { first: 200, longest: 5000 };
+
+/** What steps need of the service. */
+export interface StepsHost {
+  /** Resolves when everything that was decided is durable. */
+  settled(): Promise<void>;
+  readonly log: { warn(details: object, message: string): void };
+}
+
+/** One kind of steps. */
+export interface StepsOf {
+  /** The kind of the thing, for the log. */
+  readonly kind: string;
+  /** The log line of a failure. */
+  readonly failed: string;
+  /** The reason of a failure, for the log. */
+  readonly reasonOf: (error: unknown) => string;
+  /** Does one step; true if another one is due. */
+  readonly step: (id: string) => Promise<boolean>;
+}
 
 interface Work {
   /** A change came while a step was running. */
@@ -17,19 +34,16 @@ interface Work {
 
 /** The steps of one kind of thing. Those of one thing never overlap. */
 export class Steps {
-  readonly #host: Pick<RuntimeHost, "settled" | "log">;
-  readonly #kind: string;
-  /** Does one step; true if another one is due. */
-  readonly #step: (id: string) => Promise<boolean>;
+  readonly #host: StepsHost;
+  readonly #of: StepsOf;
   readonly #work = new Map<string, Work>();
   /** The last holder of each thing. */
   readonly #held = new Map<string, Promise<void>>();
   #isClosed = false;
 
-  constructor(host: Pick<RuntimeHost, "settled" | "log">, kind: string, step: (id: string) => Promise<boolean>) {
+  constructor(host: StepsHost, of: StepsOf) {
     this.#host = host;
-    this.#kind = kind;
-    this.#step = step;
+    this.#of = of;
   }
 
   /** Something has changed, or may have. */
@@ -80,13 +94,12 @@ export class Steps {
         // The call came inside a transaction, which may still be undone.
         await new Promise(setImmediate);
         await this.#host.settled();
-        if (await this.#step(id)) work.again = true;
+        if (await this.#of.step(id)) work.again = true;
         pause = pauses.first;
       } catch (error) {
         if (this.#isClosed) return;
-        const reason = reasonOf(error);
-        if (reason !== logged)
-          this.#host.log.warn({ [this.#kind]: id, reason }, "the container engine refused or did not answer");
+        const reason = this.#of.reasonOf(error);
+        if (reason !== logged) this.#host.log.warn({ [this.#of.kind]: id, reason }, this.#of.failed);
         logged = reason;
         work.again = true;
         await pauseOf(pause, work);

@@ -1,0 +1,415 @@
+// The engine with real servers: each cluster is a PostgreSQL server on this computer. A call only says that a cluster has changed.
+// The engine then compares what the store wants with what is there, does the next step and reports it, also after a kill.
+import { existsSync } from "node:fs";
+import { mkdir, readdir, rename, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import type pg from "pg";
+import { refuse } from "../../refusal.ts";
+import {
+  ChangeRefused,
+  type Cluster,
+  type ClusterChange,
+  type Endpoints,
+  type EngineHost,
+  type ExtensionOffer,
+  type NewCluster,
+  type PostgresEngine,
+  type RunningQuery,
+  type SlowQuery,
+} from "../postgresEngine.ts";
+import { Steps } from "../steps.ts";
+import { installCommand, type Binaries } from "./binaries.ts";
+import * as contents from "./contents.ts";
+import { copyServer, draftFrom, keepChanges, pruneChanges } from "./copies.ts";
+import { isRefusal, PostgresError, reasonOf } from "./postgresError.ts";
+import * as queries from "./queries.ts";
+import * as servers from "./server.ts";
+import { pathsOf, type Installation, type Paths } from "./server.ts";
+
+/** Options of the engine. */
+export interface EmbeddedOptions extends Installation {
+  /** Folder of all clusters. */
+  readonly folder: string;
+  /** The installed versions. */
+  readonly versions: ReadonlyMap<string, Binaries>;
+  /** The host name or address in the addresses of clusters. */
+  readonly publicHost: string;
+  /** Whether servers continue to run when the service stops. */
+  readonly outlive: boolean;
+}
+
+/** A server that can be used. */
+interface Ready extends servers.Running {
+  readonly offers: readonly ExtensionOffer[];
+}
+
+interface Waiting {
+  readonly cluster: string;
+  resolve(): void;
+  reject(error: Error): void;
+}
+
+/** Pause between two looks at a cluster whose data is to be copied. */
+const sourcePause = 50;
+
+/** Runs each cluster as a server on this computer. */
+export class EmbeddedPostgres implements PostgresEngine {
+  readonly name = "embedded";
+  readonly replicas = 0;
+  readonly version: string;
+  readonly #host: EngineHost;
+  readonly #options: EmbeddedOptions;
+  readonly #clusters: Steps;
+  readonly #backups: Steps;
+  /** The servers that can be used. */
+  readonly #ready = new Map<string, Ready>();
+  /** Requests that wait for a change, by its number. */
+  readonly #waiting = new Map<number, Waiting>();
+  /** The cluster of each backup that is being written. */
+  readonly #clusterOf = new Map<string, string>();
+  readonly #closed = new AbortController();
+
+  constructor(host: EngineHost, options: EmbeddedOptions) {
+    this.#host = host;
+    this.#options = options;
+    this.version = [...options.versions.keys()].sort((a, b) => Number(b) - Number(a))[0] ?? "";
+    const failed = "a Postgres cluster could not continue; it is tried again";
+    this.#clusters = new Steps(host, { kind: "cluster", failed, reasonOf, step: (id) => this.#step(id) });
+    this.#backups = new Steps(host, { kind: "backup", failed, reasonOf, step: (id) => this.#backUp(id) });
+  }
+
+  problem({ version, hasPostgis }: NewCluster): { status: 422; message: string } | undefined {
+    if (!this.#options.versions.has(version))
+      return {
+        status: 422,
+        message: `invalid pg_major_version, got ${JSON.stringify(version)}, installed are ${[...this.#options.versions.keys()].map((one) => JSON.stringify(one)).join(", ")}; to add it, run ${installCommand(version)} and restart the service`,
+      };
+    if (hasPostgis)
+      return { status: 422, message: "invalid postgis_enabled, got true, this service's PostgreSQL has no PostGIS" };
+    return undefined;
+  }
+
+  create({ id }: Cluster): void {
+    this.#clusters.changed(id);
+  }
+
+  destroy({ id }: Cluster): void {
+    this.#clusters.changed(id);
+  }
+
+  change({ id }: Cluster, change: ClusterChange): Promise<void> {
+    const number = this.#host.keep(id, change);
+    this.#clusters.changed(id);
+    return new Promise((resolve, reject) => this.#waiting.set(number, { cluster: id, resolve, reject }));
+  }
+
+  extensions({ id }: Cluster): readonly ExtensionOffer[] | undefined {
+    return this.#ready.get(id)?.offers;
+  }
+
+  activeQueries({ id }: Cluster, database: string | undefined): Promise<readonly RunningQuery[]> {
+    return this.#ask(id, (admin) => queries.activeQueries(admin, database));
+  }
+
+  slowQueries({ id }: Cluster, withinMs: number): Promise<readonly SlowQuery[]> {
+    return this.#ask(id, (admin) => queries.slowQueries(admin, withinMs));
+  }
+
+  measure({ id }: Cluster): void {
+    const measure = async (): Promise<void> => {
+      const admin = this.#ready.get(id)?.admin;
+      if (!admin) return;
+      this.#host.events.measured(id, await queries.storedBytes(admin));
+      await queries.keepCounts(admin);
+      await this.#prune(id, admin);
+    };
+    measure().catch((error: unknown) => this.#host.log.warn({ cluster: id, reason: reasonOf(error) }, "not measured"));
+  }
+
+  backUp({ id }: Cluster, backup: string): void {
+    this.#clusterOf.set(backup, id);
+    this.#backups.changed(backup);
+  }
+
+  discard(cluster: string, backup?: string): void {
+    const { folder } = this.#options;
+    const discarded =
+      backup === undefined ? this.#keptOf(cluster) : join(pathsOf(join(folder, cluster)).backups, backup);
+    void rm(discarded, { recursive: true, force: true });
+  }
+
+  recover(): void {
+    for (const id of this.#host.ids()) {
+      this.#clusters.changed(id);
+      for (const backup of this.#host.backups(id)) {
+        if (!backup.isRunning) continue;
+        this.#clusterOf.set(backup.id, id);
+        this.#backups.changed(backup.id);
+      }
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closed.abort(new PostgresError("the service is closing"));
+    await Promise.all([this.#clusters.close(), this.#backups.close()]);
+    await Promise.all(
+      [...this.#ready].map(async ([id, { admin }]) => {
+        this.#ready.delete(id);
+        await admin.end().catch(() => {});
+      }),
+    );
+    if (!this.#options.outlive) await Promise.all(this.#host.ids().map((id) => servers.stop(this.#pathsOf(id))));
+  }
+
+  #pathsOf(id: string): Paths {
+    return pathsOf(join(this.#options.folder, id));
+  }
+
+  /** The last copy of a deleted cluster. */
+  #keptOf(id: string): string {
+    return join(this.#options.folder, "deleted", id);
+  }
+
+  async #ask<T>(id: string, ask: (admin: pg.Client) => Promise<T>): Promise<T> {
+    const ready = this.#ready.get(id);
+    if (!ready) throw refuse(503, "The server of the cluster does not answer");
+    return ask(ready.admin);
+  }
+
+  /** The next step of a cluster; true if another one is due. */
+  async #step(id: string): Promise<boolean> {
+    const cluster = this.#host.cluster(id);
+    switch (cluster?.status) {
+      case "creating":
+        return this.#orFailed(id, () => this.#write(cluster));
+      case "initializing":
+        return this.#orFailed(id, () => this.#setUp(cluster));
+      case "ready":
+        await this.#keepReady(cluster);
+        return false;
+      case "deleting":
+        await this.#remove(cluster);
+        return false;
+      case undefined:
+      default:
+        return false;
+    }
+  }
+
+  /** A cluster that cannot be set up is failed. */
+  async #orFailed(id: string, step: () => Promise<void>): Promise<boolean> {
+    try {
+      await step();
+      return true;
+    } catch (error) {
+      if (this.#closed.signal.aborted) throw error;
+      if (this.#host.cluster(id)?.status === "deleting") return true;
+      await servers.stop(this.#pathsOf(id));
+      this.#host.events.failed(id, reasonOf(error));
+      return false;
+    }
+  }
+
+  /** Writes the data of a new cluster: empty, or a copy. */
+  async #write(cluster: Cluster): Promise<void> {
+    const paths = this.#pathsOf(cluster.id);
+    if (!existsSync(paths.data)) {
+      await mkdir(paths.folder, { recursive: true, mode: 0o700 });
+      if (cluster.source) await this.#writeCopy(cluster.source, paths);
+      else await servers.initialize(this.#options, this.#binariesOf(cluster), paths);
+      await servers.finishDraft(paths);
+    }
+    this.#host.events.initializing(cluster.id);
+  }
+
+  async #writeCopy({ cluster, backup, time }: NonNullable<Cluster["source"]>, paths: Paths): Promise<void> {
+    const source = this.#pathsOf(cluster);
+    const { signal } = this.#closed;
+    const ready = await this.#readyOf(cluster);
+    if (time !== undefined) await keepChanges(ready.admin, source, signal);
+    if (backup === undefined)
+      await this.#withConnection(ready, (client) => copyServer(client, source, paths.draft, signal));
+    const copy = backup === undefined ? paths.draft : join(source.backups, backup);
+    await draftFrom(copy, paths, source.wal, time);
+  }
+
+  /** The server of a cluster whose data is needed. */
+  async #readyOf(id: string): Promise<Ready> {
+    for (;;) {
+      const ready = this.#ready.get(id);
+      if (ready) return ready;
+      if (this.#host.cluster(id)?.status !== "ready") throw new PostgresError(`cluster ${id} does not exist any more`);
+      await sleep(sourcePause, undefined, { signal: this.#closed.signal });
+    }
+  }
+
+  async #withConnection<T>({ port }: servers.Running, work: (client: pg.Client) => Promise<T>): Promise<T> {
+    const client = await servers.connect(this.#options, port, "postgres");
+    try {
+      return await work(client);
+    } finally {
+      await client.end().catch(() => {});
+    }
+  }
+
+  /** Starts a new cluster, and brings it to its wanted contents. */
+  async #setUp(cluster: Cluster): Promise<void> {
+    const { id } = cluster;
+    const ready = await this.#start(cluster);
+    const connect = this.#connectTo(ready);
+    if (cluster.source) this.#host.events.copied(id, await contents.contentsOf(ready.admin, connect));
+    else await contents.prepare(ready.admin, connect);
+    const { databases, users } = this.#host.contents(id);
+    for (const database of databases) await contents.ensureDatabase(ready.admin, database);
+    for (const { name, role } of users)
+      await contents.ensureUser(ready.admin, name, role, this.#host.password(id, name));
+    await rm(this.#pathsOf(id).recovery, { force: true });
+    this.#host.events.ready(id, this.#endpointsOf(ready));
+  }
+
+  /** Starts the server of a cluster unless it runs. */
+  async #start(cluster: Cluster): Promise<Ready> {
+    const { id, endpoints } = cluster;
+    const known = this.#ready.get(id);
+    if (known) return known;
+    const wantedPort = endpoints?.primary.direct.port;
+    const paths = this.#pathsOf(id);
+    const { signal } = this.#closed;
+    const running = await servers.start(this.#options, this.#binariesOf(cluster), paths, cluster, wantedPort, signal);
+    const ready = { ...running, offers: await contents.offersOf(running.admin) };
+    this.#ready.set(id, ready);
+    running.admin.once("end", () => {
+      if (this.#ready.get(id) !== ready) return;
+      this.#ready.delete(id);
+      this.#clusters.changed(id);
+    });
+    return ready;
+  }
+
+  #binariesOf({ version }: Cluster): Binaries {
+    const binaries = this.#options.versions.get(version);
+    if (!binaries) throw new PostgresError(`PostgreSQL ${version} is not installed: ${installCommand(version)}`);
+    return binaries;
+  }
+
+  #connectTo({ port }: servers.Running): contents.Connect {
+    return (database) => servers.connect(this.#options, port, database);
+  }
+
+  #endpointsOf({ port }: servers.Running): Endpoints {
+    const endpoint = { host: this.#options.publicHost, port };
+    return { primary: { direct: endpoint, pooler: endpoint } };
+  }
+
+  /** Keeps the server of a ready cluster running, and applies its changes in their order. */
+  async #keepReady(cluster: Cluster): Promise<void> {
+    const { id } = cluster;
+    const ready = await this.#start(cluster);
+    const endpoints = this.#endpointsOf(ready);
+    if (JSON.stringify(endpoints) !== JSON.stringify(cluster.endpoints)) this.#host.events.moved(id, endpoints);
+    for (let next = this.#host.next(id); next; next = this.#host.next(id)) {
+      const { number, change } = next;
+      const waiting = this.#waiting.get(number);
+      try {
+        await this.#apply(cluster, ready, change);
+        this.#host.events.applied(number);
+        await this.#host.settled();
+        waiting?.resolve();
+      } catch (error) {
+        if (!isRefusal(error)) throw error;
+        this.#host.events.refused(number);
+        await this.#host.settled();
+        waiting?.reject(new ChangeRefused(error.message));
+      }
+      this.#waiting.delete(number);
+    }
+  }
+
+  async #apply({ id }: Cluster, ready: Ready, change: ClusterChange): Promise<void> {
+    const { admin } = ready;
+    const connect = this.#connectTo(ready);
+    switch (change.kind) {
+      case "createDatabase":
+        return contents.ensureDatabase(admin, change.database);
+      case "dropDatabase":
+        return contents.dropDatabase(admin, change.database);
+      case "installExtension":
+        return contents.installExtension(connect, change.extension);
+      case "removeExtension":
+        return contents.removeExtension(connect, change.extension, change.force);
+      case "dropUser":
+        return contents.dropUser(admin, connect, change.user);
+      case "createUser":
+      case "changeRole":
+      case "setPassword": {
+        const user = this.#host.contents(id).users.find(({ name }) => name === change.user);
+        // It was deleted meanwhile, by a later change.
+        if (!user) return;
+        await contents.ensureUser(admin, user.name, user.role, this.#host.password(id, user.name));
+        if (change.kind === "setPassword" && change.endSessions) await contents.endSessions(admin, user.name);
+      }
+    }
+  }
+
+  /** Stops a server. Its data is kept for a while; everything else goes. */
+  async #remove({ id }: Cluster): Promise<void> {
+    const paths = this.#pathsOf(id);
+    const ready = this.#ready.get(id);
+    this.#ready.delete(id);
+    await ready?.admin.end().catch(() => {});
+    await servers.stop(paths);
+    if (existsSync(paths.data)) {
+      const kept = this.#keptOf(id);
+      await mkdir(join(kept, ".."), { recursive: true, mode: 0o700 });
+      await rename(paths.data, kept);
+    }
+    await rm(paths.folder, { recursive: true, force: true });
+    for (const [number, waiting] of this.#waiting) {
+      if (waiting.cluster !== id) continue;
+      this.#waiting.delete(number);
+      waiting.reject(new ChangeRefused("This cluster is being deleted"));
+    }
+    this.#host.events.destroyed(id);
+  }
+
+  /** Writes a backup; true if another attempt is due. */
+  async #backUp(backup: string): Promise<boolean> {
+    const id = this.#clusterOf.get(backup);
+    if (id === undefined) return false;
+    const paths = this.#pathsOf(id);
+    try {
+      const ready = await this.#readyOf(id);
+      const target = join(paths.backups, backup);
+      await mkdir(paths.backups, { recursive: true, mode: 0o700 });
+      if (!existsSync(target))
+        await this.#withConnection(ready, (client) => copyServer(client, paths, target, this.#closed.signal));
+      this.#host.events.backedUp(backup, await queries.storedBytes(ready.admin));
+      await this.#prune(id, ready.admin);
+    } catch (error) {
+      if (this.#closed.signal.aborted) throw error;
+      this.#host.log.warn({ cluster: id, backup, reason: reasonOf(error) }, "a backup failed");
+      await rm(join(paths.backups, `${backup}.draft`), { recursive: true, force: true });
+      this.#host.events.backupFailed(backup);
+    }
+    this.#clusterOf.delete(backup);
+    return false;
+  }
+
+  /** Removes the kept changes that nothing needs. */
+  async #prune(id: string, admin: pg.Client): Promise<void> {
+    const isCopied = this.#host.ids().some((other) => {
+      const cluster = this.#host.cluster(other);
+      return cluster?.source?.cluster === id && cluster.status !== "ready";
+    });
+    const backups = this.#host.backups(id);
+    if (isCopied || backups.some(({ isRunning }) => isRunning)) return;
+    const paths = this.#pathsOf(id);
+    const written = existsSync(paths.backups) ? await readdir(paths.backups) : [];
+    await pruneChanges(
+      admin,
+      paths,
+      backups.map(({ id: backup }) => backup).filter((backup) => written.includes(backup)),
+    );
+  }
+}

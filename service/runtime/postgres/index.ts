@@ -1,0 +1,49 @@
+// The engine with real PostgreSQL servers for a service: `createService({ postgres: await embeddedPostgres({ folder }) })`.
+import { mkdirSync } from "node:fs";
+import { join, resolve } from "node:path";
+import type { EngineFactory } from "../postgresEngine.ts";
+import { findAccount } from "./account.ts";
+import { findBinaries } from "./binaries.ts";
+import { EmbeddedPostgres } from "./embeddedPostgres.ts";
+
+export { PostgresError } from "./postgresError.ts";
+
+const loopback = "127.0.0.1";
+
+/** Options of the engine. */
+export interface EmbeddedPostgresOptions {
+  /** The data folder of the service; clusters are in its folder `postgres`. */
+  readonly data: string;
+  /** An address of this computer at which Machines reach servers too. Default: none, so servers listen at 127.0.0.1 alone. */
+  readonly machinesReach?: string | undefined;
+  /** Whether servers continue to run when the service stops. Default: false. */
+  readonly outlive?: boolean;
+}
+
+/**
+ * Finds the installed PostgreSQL, and returns an engine that runs each cluster as a server of its own below the data folder.
+ * @throws PostgresError if PostgreSQL is not installed, or cannot run as this user.
+ */
+export async function embeddedPostgres({
+  data,
+  machinesReach,
+  outlive = false,
+}: EmbeddedPostgresOptions): Promise<EngineFactory> {
+  const versions = await findBinaries();
+  const folder = join(resolve(data), "postgres");
+  mkdirSync(resolve(data), { recursive: true, mode: 0o700 });
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const account = await findAccount(folder);
+  const addresses = [loopback, ...(machinesReach === undefined ? [] : [machinesReach])];
+  const publicHost = machinesReach ?? loopback;
+  return (host) => {
+    // The service has closed its folder meanwhile.
+    account.reach();
+    return new EmbeddedPostgres(host, {
+      ...{ account, addresses, publicHost, folder, versions, outlive },
+      get password() {
+        return host.secret("postgres/superuser");
+      },
+    });
+  };
+}

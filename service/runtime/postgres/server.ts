@@ -1,0 +1,224 @@
+// One server: its folder, its process, and the service's connection to it.
+import { execFile, spawn } from "node:child_process";
+import { closeSync, existsSync, openSync, readFileSync } from "node:fs";
+import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { createServer, type AddressInfo } from "node:net";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
+import pg from "pg";
+import type { Account } from "./account.ts";
+import type { Binaries } from "./binaries.ts";
+import { codeOf, PostgresError } from "./postgresError.ts";
+import { endProcess, runs } from "./processes.ts";
+import { scramVerifier } from "./scram.ts";
+import { accessRules, configurationOf, superuser, type Recovery, type ServerSettings } from "./settings.ts";
+
+const run = promisify(execFile);
+
+/** Pause between two attempts to connect to a server that is starting. */
+const connectPause = 10;
+
+// ASSUMED: a server that is to stop ends its connections at once; after a minute it ends without a checkpoint, and recovers at
+// its next start.
+const stopMs = 60_000;
+
+/** The folders and files of a cluster. */
+export const pathsOf = (folder: string) => ({
+  folder,
+  data: join(folder, "data"),
+  /** The data while it is being written. */
+  draft: join(folder, "data.draft"),
+  wal: join(folder, "wal"),
+  backups: join(folder, "backups"),
+  log: join(folder, "server.log"),
+  recovery: join(folder, "recovery.json"),
+});
+
+/** The folders and files of a cluster. */
+export type Paths = ReturnType<typeof pathsOf>;
+
+/** What every server of an engine needs. */
+export interface Installation {
+  readonly account: Account;
+  /** Password of the service's own role. */
+  readonly password: string;
+  /** Addresses to listen at; the first is 127.0.0.1. */
+  readonly addresses: readonly string[];
+}
+
+/** Creates an empty cluster of databases in the draft folder. */
+export async function initialize({ account, password }: Installation, binaries: Binaries, paths: Paths): Promise<void> {
+  await rm(paths.draft, { recursive: true, force: true });
+  // The program takes the form in which it stores the password.
+  const passwordFile = join(paths.folder, "initial");
+  await writeFile(passwordFile, await scramVerifier(password), { mode: 0o600 });
+  await account.own(paths.folder);
+  const options = ["--pgdata", paths.draft, "--username", superuser, "--pwfile", passwordFile];
+  const [program, args] = account.command(binaries.initdb, [
+    ...options,
+    ...["--auth", "scram-sha-256", "--encoding", "UTF8", "--no-locale", "--no-sync", "--no-instructions"],
+  ]);
+  try {
+    await run(program, args, account.options);
+  } catch (error) {
+    const text = (error as { readonly stderr?: string }).stderr ?? String(error);
+    throw new PostgresError(lastLine(text, /(?:error|FATAL): +(.*)/));
+  } finally {
+    await rm(passwordFile, { force: true });
+  }
+}
+
+/** The draft is complete: it becomes the data. */
+export async function finishDraft({ draft, data }: Paths): Promise<void> {
+  await syncFileSystem(draft);
+  await rename(draft, data);
+  await syncFileSystem(data);
+}
+
+/** Waits until everything that was written below a folder is on the disk. */
+export async function syncFileSystem(folder: string): Promise<void> {
+  await run("sync", process.platform === "linux" ? ["-f", folder] : []);
+}
+
+/** A running server. */
+export interface Running {
+  readonly port: number;
+  /** The service's own connection; it ends when the server ends. */
+  readonly admin: pg.Client;
+}
+
+/** The process of a server; undefined if none runs. */
+export function processOf({ data }: Pick<Paths, "data">): { readonly pid: number; readonly port: number } | undefined {
+  const file = join(data, "postmaster.pid");
+  if (!existsSync(file)) return undefined;
+  const [pid, , , port] = readFileSync(file, "utf8").split("\n");
+  return runs(Number(pid), data) ? { pid: Number(pid), port: Number(port) } : undefined;
+}
+
+/** A connection of the service. */
+export async function connect({ password }: Installation, port: number, database: string): Promise<pg.Client> {
+  const client = new pg.Client({
+    ...{ host: "127.0.0.1", port, user: superuser, password, database },
+    application_name: "machines-service",
+    keepAlive: true,
+  });
+  // The end of a connection is noticed by its user, or by the next query.
+  client.on("error", () => {});
+  await client.connect();
+  return client;
+}
+
+/**
+ * Starts a server, or continues with the one that runs, and waits until it can be used.
+ * @throws PostgresError if it ends instead, with its last words.
+ */
+export async function start(
+  installation: Installation,
+  binaries: Binaries,
+  paths: Paths,
+  cluster: ServerSettings["cluster"],
+  wantedPort: number | undefined,
+  signal: AbortSignal,
+): Promise<Running> {
+  const known = processOf(paths);
+  if (known) return untilUsable(installation, paths, known.port, () => processOf(paths) !== undefined, signal);
+  const port = wantedPort !== undefined && (await isFree(wantedPort)) ? wantedPort : await freePort();
+  await mkdir(paths.wal, { recursive: true, mode: 0o700 });
+  const recovery = await recoveryOf(paths);
+  const { addresses, account } = installation;
+  const settings: ServerSettings = {
+    ...{ cluster, port, addresses, walFolder: paths.wal },
+    ...(recovery ? { recovery } : {}),
+  };
+  await writeFile(join(paths.data, "postgresql.conf"), configurationOf(settings), { mode: 0o600 });
+  await writeFile(join(paths.data, "pg_hba.conf"), accessRules, { mode: 0o600 });
+  await account.own(paths.folder);
+  // A file of a process that was killed, whose number another process may have by now.
+  await rm(join(paths.data, "postmaster.pid"), { force: true });
+  const log = openSync(paths.log, "w", 0o600);
+  const [program, args] = account.command(binaries.postgres, ["-D", paths.data]);
+  const server = spawn(program, args, { ...account.options, detached: true, stdio: ["ignore", log, log] });
+  closeSync(log);
+  let problem: string | undefined;
+  let hasEnded = false;
+  server.on("error", (error) => (problem = error.message));
+  server.on("exit", () => (hasEnded = true));
+  server.unref();
+  return untilUsable(
+    installation,
+    paths,
+    port,
+    () => {
+      if (hasEnded) problem ??= lastLine(readFileSync(paths.log, "utf8"), /(?:FATAL|PANIC): +(.*)/);
+      if (problem !== undefined) throw new PostgresError(problem);
+      return true;
+    },
+    signal,
+  );
+}
+
+async function untilUsable(
+  installation: Installation,
+  paths: Paths,
+  port: number,
+  isAlive: () => boolean,
+  signal: AbortSignal,
+): Promise<Running> {
+  for (;;) {
+    if (!isAlive()) throw new PostgresError("the server has ended");
+    try {
+      const admin = await connect(installation, port, superuser);
+      // Another server may have this port.
+      const { rows } = await admin.query<{ data_directory: string }>("SHOW data_directory");
+      if (rows[0]?.data_directory === paths.data) return { port, admin };
+      await admin.end();
+      throw new PostgresError(`port ${port} has become another server's`);
+    } catch (error) {
+      // It is starting, or recovering.
+      if (!["ECONNREFUSED", "ECONNRESET", "57P03"].includes(codeOf(error) ?? "")) throw error;
+    }
+    await sleep(connectPause, undefined, { signal });
+  }
+}
+
+/** Stops a server, and waits until its process has ended. */
+export async function stop(paths: Paths): Promise<void> {
+  const found = processOf(paths);
+  if (found) await endProcess(found.pid, paths.data, { signal: "SIGINT", last: "SIGQUIT", patienceMs: stopMs });
+}
+
+/** Keeps where a copy finds the changes since its backup. */
+export const writeRecovery = ({ recovery }: Paths, wanted: Recovery): Promise<void> =>
+  writeFile(recovery, JSON.stringify(wanted), { mode: 0o600 });
+
+async function recoveryOf({ recovery }: Paths): Promise<Recovery | undefined> {
+  return existsSync(recovery) ? (JSON.parse(await readFile(recovery, "utf8")) as Recovery) : undefined;
+}
+
+function listening(port: number): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once("error", reject);
+    server.listen({ host: "127.0.0.1", port }, () => {
+      const { port: bound } = server.address() as AddressInfo;
+      server.close(() => resolve(bound));
+    });
+  });
+}
+
+/** A port of this computer at which nothing listens. */
+export const freePort = (): Promise<number> => listening(0);
+
+const isFree = (port: number): Promise<boolean> =>
+  listening(port).then(
+    () => true,
+    () => false,
+  );
+
+/** The last line of a log that matches, or its last line. */
+function lastLine(text: string, pattern: RegExp): string {
+  const lines = text.split("\n").filter((line) => line.trim() !== "");
+  const found = lines.map((line) => pattern.exec(line)?.[1]).findLast((part) => part !== undefined);
+  return found ?? lines.at(-1) ?? "it ended without a message";
+}

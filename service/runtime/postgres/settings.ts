@@ -1,0 +1,86 @@
+// The configuration files of a server. They are written before every start.
+import { totalmem } from "node:os";
+import type { Cluster } from "../postgresEngine.ts";
+
+/** The role of the service in every server. */
+export const superuser = "postgres";
+
+const mib = 2 ** 20;
+
+/** What a server is started with. */
+export interface ServerSettings {
+  readonly cluster: Pick<Cluster, "id" | "cpus" | "memoryMb">;
+  readonly port: number;
+  /** Addresses to listen at. */
+  readonly addresses: readonly string[];
+  /** Folder for the log of changes (WAL) that is kept for backups. */
+  readonly walFolder: string;
+  /** How a copy gets its data: from the changes in that folder, until the end of the backup or until a time. */
+  readonly recovery?: Recovery;
+}
+
+/** Where a copy finds the changes since its backup, and where it stops. */
+export interface Recovery {
+  readonly walFolder: string;
+  /** In milliseconds since 1970; the end of the backup if left out. */
+  readonly time?: number;
+}
+
+const quoted = (text: string): string => `'${text.replaceAll("\\", "\\\\").replaceAll("'", "''")}'`;
+
+const inShell = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
+
+// ASSUMED: a server takes a quarter of the memory of its plan for its cache, but at most an eighth of what this computer has.
+const cacheMb = (memoryMb: number): number =>
+  Math.max(32, Math.min(Math.floor(memoryMb / 4), Math.floor(totalmem() / mib / 8)));
+
+// ASSUMED: 100 connections for each GB of the plan's memory, at least 100 and at most 500.
+const connections = (memoryMb: number): number => Math.min(500, Math.max(100, Math.floor(memoryMb / 1024) * 100));
+
+/** The text of `postgresql.conf`. */
+export function configurationOf({ cluster, port, addresses, walFolder, recovery }: ServerSettings): string {
+  const { cpus, memoryMb } = cluster;
+  const settings: Readonly<Record<string, string | number>> = {
+    cluster_name: quoted(cluster.id),
+    listen_addresses: quoted(addresses.join(",")),
+    port,
+    unix_socket_directories: "''",
+    max_connections: connections(memoryMb),
+    shared_buffers: `${cacheMb(memoryMb)}MB`,
+    effective_cache_size: `${Math.floor((memoryMb * 3) / 4)}MB`,
+    max_worker_processes: Math.max(8, cpus),
+    max_parallel_workers: cpus,
+    wal_level: "replica",
+    archive_mode: "on",
+    archive_library: "basic_archive",
+    "basic_archive.archive_directory": quoted(walFolder),
+    shared_preload_libraries: "pg_stat_statements",
+    password_encryption: "scram-sha-256",
+    timezone: "UTC",
+    log_timezone: "UTC",
+    // A statement that fails may contain a password.
+    log_min_error_statement: "panic",
+    // Nobody reads a copy before it is complete.
+    hot_standby: "off",
+    ...(recovery && {
+      restore_command: quoted(`cp ${inShell(recovery.walFolder).replaceAll("%", "%%")}/%f "%p"`),
+      recovery_target_action: "promote",
+      ...(recovery.time === undefined
+        ? { recovery_target: "immediate" }
+        : {
+            recovery_target_time: quoted(new Date(recovery.time).toISOString().replace("T", " ").replace("Z", "+00")),
+          }),
+    }),
+  };
+  return Object.entries(settings)
+    .map(([name, value]) => `${name} = ${value}\n`)
+    .join("");
+}
+
+/** The text of `pg_hba.conf`: who may connect from where. */
+export const accessRules = [
+  `host all ${superuser} 127.0.0.1/32 scram-sha-256`,
+  `host all ${superuser} all reject`,
+  "host all all all scram-sha-256",
+  "",
+].join("\n");

