@@ -30,6 +30,8 @@ export interface Context {
   readonly runtime: Runtime;
   /** Identifies the data of this service (store/dataId.ts). */
   readonly dataId: string;
+  /** The block of loopback addresses for Apps (runtime/loopback.ts); undefined where their addresses are simulated. */
+  readonly loopbackBlock: number | undefined;
   readonly postgres: PostgresEngine;
   /** Encrypts the values that the store must not contain in plain text. */
   readonly vault: Vault;

@@ -358,6 +358,9 @@ function createContext(
     get dataId() {
       return host.dataId;
     },
+    get loopbackBlock() {
+      return proxy()?.block;
+    },
     postgres: (options.postgres ?? simulatedPostgres)(engineHost),
     vault: openVault(folder, random, store.get(sealedAnything) !== undefined),
     regions: new Map(withCapacity),

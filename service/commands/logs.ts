@@ -7,7 +7,7 @@ import { logFile, olderLog } from "../local/log.ts";
 import { dataFolder } from "../local/options.ts";
 import { Problem } from "../local/problem.ts";
 import { withTokens } from "../local/orgRequests.ts";
-import type { Address } from "../proxy/proxy.ts";
+import type { Address } from "../proxy/addresses.ts";
 import type { LogLine } from "../runtime/runtime.ts";
 import { holderOf } from "./holder.ts";
 import { print, printJson } from "./print.ts";

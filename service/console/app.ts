@@ -19,6 +19,8 @@ const mostShown = 200;
 interface Address {
   readonly port: number;
   readonly url: string;
+  /** The address of the App, if the URL has it. */
+  readonly ip?: string;
 }
 
 const some = <T>(all: readonly T[], total = all.length): Some<T> => ({ total, first: all.slice(0, mostShown) });
@@ -47,7 +49,7 @@ export async function appView(
   const params = { app_name: name };
   const app = appOf({ ...asker, params });
   const shown = await ask(asker, "apps", "get", params);
-  const urls = await addresses(app);
+  const urls = (await addresses(app)).slice(0, mostShown);
   const volumes = volumesOf(asker, app.id);
   const { ips } = await ask(asker, "ipAssignments", "list", params);
   await work.pause();

@@ -72,6 +72,8 @@ export async function serve(options: LocalOptions & { readonly listen: string })
     process.exit(0); // a client that keeps its connection must not keep the process
   };
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => void close(signal));
+  // Before the first request, because it finds the addresses that Apps can have.
+  const proxy = await service.proxy?.listen(ports);
   try {
     await service.app.listen({ host: address.host, port: address.port, backlog });
     if (address.host === "localhost") await listenOnLocalhost(service.app.server);
@@ -85,7 +87,6 @@ export async function serve(options: LocalOptions & { readonly listen: string })
     await service.close();
     throw await listenProblem(error, options.admin ?? "", "--admin");
   }
-  const proxy = await service.proxy?.listen(ports);
   const bound = service.app.server.address() as AddressInfo;
   const url = `${tls ? "https" : "http"}://${hostInUrl(address.host)}:${bound.port}`;
   const runtimeName = service.context.runtime.name;

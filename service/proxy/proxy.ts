@@ -1,28 +1,29 @@
 // The proxy: makes the services of Machines reachable on this computer, and on no other.
-import { createServer as createHttp, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import {
+  createServer as createHttp,
+  type IncomingMessage,
+  type Server as WebServer,
+  type ServerResponse,
+} from "node:http";
 import { createServer as createHttps } from "node:https";
-import type { Socket } from "node:net";
-import type { TLSSocket } from "node:tls";
+import type { Server, Socket } from "node:net";
+import type { TLSSocket, TlsOptions } from "node:tls";
 import { callbackify } from "node:util";
 import type { Context } from "../context.ts";
 import { findMachine } from "../lifecycle/machines.ts";
 import type { Reach } from "../runtime/runtime.ts";
 import type { AppRow } from "../store/rows.ts";
+import { Addresses, type Address } from "./addresses.ts";
 import { Authority } from "./authority.ts";
 import { Autostop } from "./autostop.ts";
+import { bind as bindBySystem, bindNear, type Bind } from "./bind.ts";
+import { Claims } from "./claims.ts";
 import { hostOf, type PublicPort } from "./routes.ts";
-import { listen, listenTcp, type Listener } from "./tcp.ts";
+import { accept, allowsVersion, passOn, versionsOf, type Listener } from "./tcp.ts";
 import { Targets } from "./targets.ts";
 import type { Scheme, Web } from "./web.ts";
 
 const host = "127.0.0.1";
-
-/** Where an App can be opened. */
-export interface Address {
-  /** The public port in the configuration. */
-  readonly port: number;
-  readonly url: string;
-}
 
 /** The ports at which a proxy listens. */
 export type ProxyPorts = Readonly<Record<Scheme, number>>;
@@ -34,7 +35,10 @@ export class Proxy {
   readonly #targets: Targets;
   readonly #autostop: Autostop;
   #web: Web | undefined;
-  readonly #servers: Server[] = [];
+  #addresses: Addresses | undefined;
+  #claims: Claims | undefined;
+  #block: number | undefined;
+  readonly #servers: WebServer[] = [];
   readonly #sockets = new Set<Socket>();
   /** Listeners for raw connections, by App and public port. */
   readonly #raw = new Map<string, Map<number, Raw>>();
@@ -58,11 +62,24 @@ export class Proxy {
     return this.#ports;
   }
 
-  /** Listens at these ports, or at free ones where they are taken. */
-  async listen(wanted: ProxyPorts): Promise<ProxyPorts> {
+  /** The block of loopback addresses for Apps; undefined if there is none, and before it listens. */
+  get block(): number | undefined {
+    return this.#block;
+  }
+
+  /** Listens at these ports, or at free ones where they are taken, and by `bind` at the addresses of Apps. */
+  async listen(wanted: ProxyPorts, bind: Bind = bindBySystem): Promise<ProxyPorts> {
+    const { store, dataId, log } = this.#context;
+    this.#claims = new Claims(bind, log);
+    const ips = store.all<{ ip: string }>("SELECT DISTINCT ip FROM ips WHERE ip LIKE '127.%'").map(({ ip }) => ip);
+    this.#block = await this.#claims.claim(dataId, ips);
     // Loaded only by a service that needs it, because it takes a tenth of a second.
     const { Web } = await import("./web.ts");
-    const web = new Web(this.#targets, () => this.#ports);
+    const web = new Web({
+      targets: this.#targets,
+      ports: () => this.#ports,
+      arrivalOf: (socket) => this.#addresses?.arrivalOf(socket),
+    });
     this.#web = web;
     // An upload takes as long as it takes.
     const options = { requestTimeout: 0, shouldUpgradeCallback: isWebSocket };
@@ -90,9 +107,18 @@ export class Proxy {
         socket.on("close", () => this.#sockets.delete(socket));
       });
       this.#servers.push(server);
-      this.#ports = { ...this.#ports, [scheme]: await listen(server, host, wanted[scheme]) };
+      this.#ports = { ...this.#ports, [scheme]: await bindNear(server, host, wanted[scheme]) };
     }
-    const apps = this.#context.store.all<{ id: string }>("SELECT id FROM apps WHERE deleting < 2");
+    this.#addresses = new Addresses({
+      context: this.#context,
+      targets: this.#targets,
+      bind,
+      ports: this.#ports,
+      servers: { http, https },
+      certificateFor: (name) => this.#authority.certificateFor(name),
+      tlsOf: (name, of) => this.#tlsOf(name, of),
+    });
+    const apps = store.all<{ id: string }>("SELECT id FROM apps WHERE deleting < 2");
     for (const { id } of apps) this.#sync(id);
     return this.#ports;
   }
@@ -134,12 +160,14 @@ export class Proxy {
       const listener = await this.#raw.get(id)?.get(port)?.listener;
       return listener ? [{ port, url: `${kind}://${host}:${listener.port}` }] : [];
     });
-    return (await Promise.all(addresses)).flat();
+    return [...(await Promise.all(addresses)).flat(), ...((await this.#addresses?.addressesOf(id)) ?? [])];
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#autostop.close();
+    this.#claims?.close();
+    await this.#addresses?.close();
     for (const server of this.#servers) server.close();
     for (const socket of this.#sockets) socket.destroy();
     for (const listeners of this.#raw.values())
@@ -162,9 +190,8 @@ export class Proxy {
     const { servername } = socket as { readonly servername?: string | false };
     const app = hostOf(this.#context, servername || "")?.app;
     const ports = app === undefined ? [] : [...this.#targets.portsOf(app).values()];
-    const allowed = ports.find(({ kind }) => kind === "https")?.options.tls_options?.versions ?? [];
-    const version = socket.getProtocol();
-    if (allowed.length > 0 && !allowed.some((one) => one === version)) socket.destroy();
+    const port = ports.find(({ kind }) => kind === "https");
+    if (port && !allowsVersion(port, socket)) socket.destroy();
   }
 
   #syncAll(): void {
@@ -173,8 +200,9 @@ export class Proxy {
     if (!this.#isClosed) for (const app of apps) this.#sync(app);
   }
 
-  /** Listens for the raw ports that an App has, and no longer for those that it had. */
+  /** Listens for the raw ports and the addresses that an App has, and no longer for those that it had. */
   #sync(app: string): void {
+    this.#addresses?.sync(app);
     const listeners = this.#raw.get(app) ?? new Map<number, Raw>();
     const ports = this.#targets.portsOf(app);
     const isRaw = (port: PublicPort | undefined): port is PublicPort => port?.kind === "tcp" || port?.kind === "tls";
@@ -204,7 +232,16 @@ export class Proxy {
   /** Listens for a raw port, after the listener before has ended. */
   async #listenRaw(port: PublicPort, before: Promise<unknown> | undefined): Promise<Listener> {
     await before;
-    return listenTcp(host, port, this.#targets, this.#authority, this.#chooser);
+    const { app, port: number, kind, options } = port;
+    const tls = kind === "tls" ? await this.#tlsOf("localhost", options) : undefined;
+    const bind = (server: Server): Promise<number> => bindNear(server, host, number);
+    return accept({ bind, tls }, (socket) => void passOn(socket, app, number, this.#targets));
+  }
+
+  /** The options of TLS for a public port; `name` is for clients that name no host. */
+  async #tlsOf(name: string, options: PublicPort["options"]): Promise<TlsOptions> {
+    const certificate = await this.#authority.certificateFor(name);
+    return { ...certificate, SNICallback: this.#chooser, ...versionsOf(options) };
   }
 }
 

@@ -10,6 +10,11 @@ import type { MachineRow } from "../store/rows.ts";
 /** How clients speak to a public port. */
 export type Kind = "http" | "https" | "tcp" | "tls";
 
+const usualPorts: Readonly<Partial<Record<Kind, number>>> = { http: 80, https: 443 };
+
+/** The part of a URL that names a port: nothing for the usual one. */
+export const portPart = (kind: Kind, port: number): string => (usualPorts[kind] === port ? "" : `:${port}`);
+
 /** A Machine behind a public port. */
 export interface Offer {
   readonly machine: MachineRow;

@@ -1,78 +1,51 @@
-// Raw connections: each public port of an App without HTTP has a port of its own on this computer.
+// Connections: accepts them at a port of this computer, and passes raw ones on to a Machine.
 import { connect, createServer, type Server, type Socket } from "node:net";
-import { createServer as createTls, type TlsOptions } from "node:tls";
-import type { Authority } from "./authority.ts";
+import { createServer as createTls, type TLSSocket, type TlsOptions } from "node:tls";
 import { join } from "./join.ts";
 import type { PublicPort } from "./routes.ts";
 import type { Targets } from "./targets.ts";
 
+/** A certificate and its key, in PEM. */
+export type Certificate = Required<Pick<TlsOptions, "cert" | "key">>;
+
 /** A listening port. */
 export interface Listener {
   readonly port: number;
+  /** Changes the certificate for clients that name no host. */
+  certify(certificate: Certificate): void;
   /** Ends the connections, and resolves once the port is free. */
   close(): Promise<void>;
 }
 
-/** Listens at a port of this computer: the public one where it is free, else another. */
-export async function listen(server: Server, host: string, wanted: number): Promise<number> {
-  const attempt = (port: number): Promise<number> =>
-    new Promise((resolve, reject) => {
-      server.once("error", reject);
-      server.listen({ host, port }, () => {
-        server.removeListener("error", reject);
-        const bound = server.address();
-        resolve(typeof bound === "object" && bound !== null ? bound.port : port);
-      });
-    });
-  // Ports below 1024 are the system's.
-  return wanted < 1024 ? attempt(0) : attempt(wanted).catch(() => attempt(0));
+/** How to accept connections. */
+export interface Accepting {
+  /** Makes the server listen, and resolves with its port. */
+  readonly bind: (server: Server) => Promise<number>;
+  /** The options of TLS; undefined for connections without it. */
+  readonly tls?: TlsOptions | undefined;
+  /** Whether a client may end its side of a connection and still get an answer. */
+  readonly allowHalfOpen?: boolean;
 }
 
-/** Sends each connection to a Machine. */
-export async function listenTcp(
-  host: string,
-  { app, port: number, kind, options }: PublicPort,
-  targets: Targets,
-  authority: Authority,
-  SNICallback: TlsOptions["SNICallback"],
+/** Accepts connections, and hands each over when it is ready, after the handshake of TLS. */
+export async function accept(
+  { bind, tls, allowHalfOpen = false }: Accepting,
+  ready: (socket: Socket) => void,
 ): Promise<Listener> {
   const sockets = new Set<Socket>();
-  const accept = (socket: Socket): void => {
+  const secured = tls && createTls({ noDelay: true, ...tls }, ready);
+  const server = secured ?? createServer({ noDelay: true, allowHalfOpen }, ready);
+  // This event comes before the handshake.
+  server.prependListener("connection", (socket: Socket) => {
     sockets.add(socket);
     socket.on("close", () => sockets.delete(socket));
-    socket.on("error", () => socket.destroy());
-    void forward(socket);
-  };
-  const forward = async (socket: Socket): Promise<void> => {
-    const gone = new AbortController();
-    socket.once("close", () => gone.abort("the client has gone"));
-    try {
-      const target = await targets.take(app, number, gone.signal, "connection");
-      socket.once("close", () => target.release());
-      if (socket.destroyed) return target.release();
-      const machine = connect({ host: "127.0.0.1", port: target.port, noDelay: true });
-      if (options.handlers?.includes("proxy_proto")) machine.write(proxyLine(socket, number));
-      join(socket, machine);
-    } catch {
-      // A connection has no way to say why.
-      socket.destroy();
-    }
-  };
-  const server =
-    kind === "tls"
-      ? createTls(
-          {
-            // For a client that names no host.
-            ...(await authority.certificateFor("localhost")),
-            SNICallback,
-            ...versionsOf(options),
-          },
-          accept,
-        )
-      : createServer({ noDelay: true }, accept);
-  const port = await listen(server, host, number);
+  });
+  const port = await bind(server);
+  // A connection that the system cannot accept must not end the service.
+  server.on("error", () => {});
   return {
     port,
+    certify: (certificate) => secured?.setSecureContext({ ...tls, ...certificate }),
     close() {
       for (const socket of sockets) socket.destroy();
       return new Promise((resolve) => void server.close(() => resolve()));
@@ -80,8 +53,33 @@ export async function listenTcp(
   };
 }
 
+/** Passes a raw connection to a public port of an App on to one of its Machines. */
+export async function passOn(socket: Socket, app: string, number: number, targets: Targets): Promise<void> {
+  const gone = new AbortController();
+  socket.on("error", () => socket.destroy());
+  socket.once("close", () => gone.abort("the client has gone"));
+  try {
+    const isMarked = targets.portsOf(app).get(number)?.options.handlers?.includes("proxy_proto");
+    const target = await targets.take(app, number, gone.signal, "connection");
+    socket.once("close", () => target.release());
+    if (socket.destroyed) return target.release();
+    const machine = connect({ host: "127.0.0.1", port: target.port, noDelay: true });
+    if (isMarked) machine.write(proxyLine(socket, number));
+    join(socket, machine);
+  } catch {
+    // A connection has no way to say why.
+    socket.destroy();
+  }
+}
+
+/** Whether a public port allows the version of TLS of a connection. */
+export function allowsVersion({ options }: PublicPort, socket: TLSSocket): boolean {
+  const allowed = options.tls_options?.versions ?? [];
+  return allowed.length === 0 || allowed.some((one) => one === socket.getProtocol());
+}
+
 /** The versions of TLS that a port allows. */
-function versionsOf({ tls_options }: PublicPort["options"]): Pick<TlsOptions, "minVersion" | "maxVersion"> {
+export function versionsOf({ tls_options }: PublicPort["options"]): Pick<TlsOptions, "minVersion" | "maxVersion"> {
   const [first, last = first] = (tls_options?.versions ?? []).toSorted();
   return first === undefined || last === undefined ? {} : { minVersion: first, maxVersion: last };
 }

@@ -4,7 +4,7 @@ import type { Socket } from "node:net";
 import compression from "compression";
 import { Client, Pool } from "undici";
 import { forward, hasBody, pathOf } from "./forward.ts";
-import type { PublicPort } from "./routes.ts";
+import { portPart, type Host, type PublicPort } from "./routes.ts";
 import { Unavailable, type Kind, type Target, type Targets } from "./targets.ts";
 
 /** How a client speaks to the proxy. */
@@ -13,6 +13,23 @@ export type Scheme = "http" | "https";
 // ASSUMED: a request without a body that only reads or that can be repeated is sent up to three times, if no answer began.
 const attempts = 3;
 const repeatable = ["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"];
+
+/** How a connection came to an address of Apps. */
+export interface Arrival {
+  /** The App that a request with this header `Host` means. */
+  hostOf(header: string): Host | undefined;
+  /** The port at this address for a scheme of an App. */
+  portOf(scheme: Scheme, app: string): number | undefined;
+}
+
+/** What requests need to know of the proxy. */
+export interface WebHost {
+  readonly targets: Targets;
+  /** The ports at which the proxy listens. */
+  readonly ports: () => Readonly<Record<Scheme, number>>;
+  /** How a connection came to an address of Apps; undefined for one to the proxy itself. */
+  arrivalOf(socket: Socket): Arrival | undefined;
+}
 
 /** An answer of the proxy itself. */
 interface Own {
@@ -25,8 +42,8 @@ type Asked = Own | { readonly name: string; readonly port: PublicPort };
 
 /** Sends requests to Machines. */
 export class Web {
+  readonly #host: WebHost;
   readonly #targets: Targets;
-  readonly #ports: () => Readonly<Record<Scheme, number>>;
   /** Connections that are kept, by the port of the Machine. */
   readonly #pools = new Map<number, Pool>();
   // Events must not wait until a block is full.
@@ -36,10 +53,9 @@ export class Web {
       compression.filter(request, response),
   });
 
-  /** `ports` gives the ports at which the proxy listens. */
-  constructor(targets: Targets, ports: () => Readonly<Record<Scheme, number>>) {
-    this.#targets = targets;
-    this.#ports = ports;
+  constructor(host: WebHost) {
+    this.#host = host;
+    this.#targets = host.targets;
   }
 
   /** Answers a request. One that asks for another protocol comes with what the client has sent after it. */
@@ -116,31 +132,32 @@ export class Web {
   /** The public port that a request means. */
   #asked(request: IncomingMessage, scheme: Scheme): Asked {
     const { host = "" } = request.headers;
-    const found = this.#targets.hostOf(host);
+    const arrival = this.#host.arrivalOf(request.socket);
+    const found = (arrival ?? this.#targets).hostOf(host);
     if (!found) return { status: 404, text: `no App has the host name ${JSON.stringify(host.slice(0, 200))}` };
     const { app, name, port: number } = found;
     const ports = [...this.#targets.portsOf(app).values()].sort((a, b) => a.port - b.port);
     const port = ports.find((one) => one.kind === scheme && (number === undefined || one.port === number));
     const other = scheme === "http" ? "https" : "http";
+    const urlOf = (of: Scheme): string => {
+      const at = arrival?.portOf(of, app) ?? this.#host.ports()[of];
+      return `${of}://${host.replace(/:\d+$/, "")}${portPart(of, at)}${pathOf(request)}`;
+    };
     if (!port) {
       const isOther = ports.some(({ kind }) => kind === other);
-      const instead = isOther ? `; use ${this.#urlOf(other, host, pathOf(request))}` : "";
+      const instead = isOther ? `; use ${urlOf(other)}` : "";
       return {
         status: 404,
         text: `App ${name} has no service for ${scheme}${number === undefined ? "" : ` at port ${number}`}${instead}`,
       };
     }
     if (scheme === "http" && port.options.force_https) {
-      const location = this.#urlOf("https", host, pathOf(request));
+      const location = urlOf("https");
       // 308 repeats the method, which older clients do not know.
       const status = ["GET", "HEAD"].includes(request.method ?? "") ? 301 : 308;
       return { status, text: location, location };
     }
     return { name, port };
-  }
-
-  #urlOf(scheme: Scheme, host: string, path: string): string {
-    return `${scheme}://${host.replace(/:\d+$/, "")}:${this.#ports()[scheme]}${path}`;
   }
 
   async #send(

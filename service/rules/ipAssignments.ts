@@ -5,14 +5,18 @@ import { refuse } from "../refusal.ts";
 import type { AppRow, IpRow } from "../store/rows.ts";
 import { touch, type Context } from "../context.ts";
 import { count } from "./counts.ts";
+import { freeIn, sharedIn } from "../runtime/loopback.ts";
 import { appOf, openAppOf, orgOf } from "./find.ts";
 import { regionOf } from "./platform.ts";
 import type { Input, Rules } from "./rule.ts";
 
 type Group = typeof contract.ipAssignments;
 
-// ASSUMED: all Apps with a shared address have the same one.
-const sharedV4 = "198.18.0.1";
+const simulatedSharedV4 = "198.18.0.1";
+
+// ASSUMED: all Apps with a shared address have the same one. Those assigned before the service had loopback addresses stay as they are.
+const sharedV4 = ({ loopbackBlock }: Context): string =>
+  loopbackBlock === undefined ? simulatedSharedV4 : sharedIn(loopbackBlock);
 
 const mostOfApp = 500;
 
@@ -31,12 +35,23 @@ function shown({ ip, type, region, service_name, network, network_org, created_a
   };
 }
 
-/** A free address. Addresses are from ranges reserved for tests and documentation, so they are unreachable. */
+/**
+ * A free address. Where Machines can be reached, a `v4` is a loopback address at which the proxy answers. Others are from ranges
+ * reserved for tests and documentation, so they are unreachable.
+ */
 function freeAddress(context: Context, type: string): string {
-  for (let tries = 0; tries < 1000; tries++) {
-    const ip = isV6(type) ? context.ids.ipv6(type === "private_v6") : context.ids.ipv4();
-    if (ip !== sharedV4 && !context.store.get("SELECT 1 FROM ips WHERE ip = ?", ip)) return ip;
-  }
+  const { ids, loopbackBlock, random, store } = context;
+  const isTaken = (ip: string): boolean =>
+    store.get("SELECT 1 FROM ips WHERE ip = ? AND type <> 'shared_v4'", ip) !== undefined;
+  if (type === "v4" && loopbackBlock !== undefined) {
+    const [high = 0, low = 0] = random(2);
+    const ip = freeIn(loopbackBlock, high * 256 + low, isTaken);
+    if (ip !== undefined) return ip;
+  } else
+    for (let tries = 0; tries < 1000; tries++) {
+      const ip = isV6(type) ? ids.ipv6(type === "private_v6") : ids.ipv4();
+      if (ip !== simulatedSharedV4 && !isTaken(ip)) return ip;
+    }
   throw refuse(422, "no address is free", "insufficient_capacity");
 }
 
@@ -49,7 +64,7 @@ interface Asked {
 }
 
 function give(context: Context, app: AppRow, asked: Asked): IpRow {
-  const ip = asked.type === "shared_v4" ? sharedV4 : freeAddress(context, asked.type);
+  const ip = asked.type === "shared_v4" ? sharedV4(context) : freeAddress(context, asked.type);
   const row = { app: app.id, ip, ...asked, created_at: context.clock.now() };
   context.store.insert("ips", row);
   touch(context, app.id);

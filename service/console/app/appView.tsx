@@ -17,7 +17,9 @@ export function AppPage({ name }: { readonly name: string }): JSX.Element {
   const { data, error } = useLive<View>(at, [`app:${name}`]);
   const groups = useLive<{ readonly groups: readonly Group[] } & Fresh>(`${at}/groups`, [`app:${name}`]).data?.groups;
   if (!data) return <NoView name={name} error={error} />;
-  const { app, urls } = data;
+  const { app } = data;
+  // An App may have many addresses; the view of the network lists them.
+  const named = data.urls.filter(({ ip }) => ip === undefined);
   const regions = [...new Set(groups?.map(({ region }) => region))].sort();
   const view = queryOf("view") || "machines";
   return (
@@ -29,7 +31,7 @@ export function AppPage({ name }: { readonly name: string }): JSX.Element {
         <h1>{name}</h1>
         {app.status !== undefined && <span class="faint">{app.status}</span>}
         <span class="faint">network {app.network ?? "default"}</span>
-        {urls.map(({ url }) => (
+        {named.map(({ url }) => (
           <a key={url} href={url} target="_blank" rel="noreferrer">
             {url.replace(/^https?:\/\//, "")} ↗
           </a>
