@@ -35,22 +35,25 @@ function printReady(running: Running, json: boolean): void {
   const { url, pid, data, runtime = "simulated", postgres = "simulated", proxy, admin } = running;
   const docs = `${url}/docs`;
   const page = consoleUrl(running);
-  const others = { ...(proxy === undefined ? {} : { proxy }), ...(admin === undefined ? {} : { admin }) };
+  const isSimulated = postgres === "simulated";
+  const engine = isSimulated ? "" : `, Postgres ${postgres}`;
+  const others = {
+    ...(isSimulated ? {} : { postgres }),
+    ...(proxy === undefined ? {} : { proxy }),
+    ...(admin === undefined ? {} : { admin }),
+  };
   if (json)
     return printJson({
       url,
       pid,
       data,
       runtime,
-      postgres,
       ...others,
       docs,
       ...(page === undefined ? {} : { console: page }),
     });
   const listener = admin === undefined ? "" : `, admin listener ${admin}`;
-  print(
-    `machines-service is ready at ${url} (pid ${pid}, data ${data}, runtime ${runtime}, Postgres ${postgres}${listener})`,
-  );
+  print(`machines-service is ready at ${url} (pid ${pid}, data ${data}, runtime ${runtime}${engine}${listener})`);
   if (proxy) print(`an App's service: http://<app>.localhost:${proxy.http}, https://<app>.localhost:${proxy.https}`);
   print(`every operation, with examples: ${docs}`);
   if (page !== undefined) print(`console: ${page} (to sign in: ${ownCommand("console", data)})`);

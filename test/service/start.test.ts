@@ -43,7 +43,9 @@ test("start describes every option and its variable", async () => {
   expect(new Set(options).size).toBe(Object.keys(everyOption).length);
   for (const option of [...options, "--json"]) {
     expect(out).toContain(`${option} `);
-    const prefix = { "--runtime": "MACHINES_", "--otlp-endpoint": "OTEL_EXPORTER_" }[option] ?? "MACHINES_SERVICE_";
+    const prefix =
+      { "--runtime": "MACHINES_", "--postgres": "MACHINES_", "--otlp-endpoint": "OTEL_EXPORTER_" }[option] ??
+      "MACHINES_SERVICE_";
     expect(out).toContain(`${prefix}${option.slice(2).replace(/-/g, "_").toUpperCase()}`);
   }
 });
