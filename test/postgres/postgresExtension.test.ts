@@ -71,7 +71,8 @@ describe("PostgresExtension", () => {
     for (const forceDestroy of [false, true]) {
       const { id, state } = await make({ name: "pg_trgm", forceDestroy });
       await extension.delete(id, state);
-      const removal = { kind: "removeExtension", extension: "pg_trgm", force: forceDestroy };
+      const removed: unknown = expect.objectContaining({ name: "pg_trgm" });
+      const removal = { kind: "removeExtension", extension: removed, force: forceDestroy };
       expect(changeSpy).toHaveBeenLastCalledWith(expect.anything(), expect.objectContaining(removal));
       expect(await extension.read(id, state)).toBeUndefined();
     }
