@@ -43,15 +43,7 @@ function printReady(running: Running, json: boolean): void {
     ...(admin === undefined ? {} : { admin }),
   };
   if (json)
-    return printJson({
-      url,
-      pid,
-      data,
-      runtime,
-      ...others,
-      docs,
-      ...(page === undefined ? {} : { console: page }),
-    });
+    return printJson({ url, pid, data, runtime, ...others, docs, ...(page === undefined ? {} : { console: page }) });
   const listener = admin === undefined ? "" : `, admin listener ${admin}`;
   print(`machines-service is ready at ${url} (pid ${pid}, data ${data}, runtime ${runtime}${engine}${listener})`);
   if (proxy) print(`an App's service: http://<app>.localhost:${proxy.http}, https://<app>.localhost:${proxy.https}`);

@@ -19,7 +19,7 @@ export interface SessionView {
   readonly isOperator: boolean;
   /** Whether the session may operate Machines. */
   readonly canWrite: boolean;
-  /** Name of what runs the Machines. */
+  /** Name of the runtime. */
   readonly runtime: string;
   /** Milliseconds since 1970, by the clock of the service; null for a token that never expires. */
   readonly expiresAt: number | null;

@@ -38,10 +38,12 @@ export function insertUser(context: Context, cluster: { readonly id: string }, n
   });
 }
 
-const insertDatabase = ({ store, clock }: Context, cluster: string, name: string): void =>
+/** Adds a database. */
+export const insertDatabase = ({ store, clock }: Context, cluster: string, name: string): void =>
   store.insert("databases", { cluster, name, created_at: clock.now() });
 
-const insertExtension = (
+/** Adds an extension. */
+export const insertExtension = (
   { store }: Context,
   cluster: string,
   { database, name, schema, version }: InstalledExtension,

@@ -5,7 +5,7 @@ import type { TLSSocket, TlsOptions } from "node:tls";
 import type { Context } from "../context.ts";
 import { blockOf } from "../runtime/loopback.ts";
 import type { AppRow, IpRow } from "../store/rows.ts";
-import { codeOf, type Bind } from "./bind.ts";
+import { codeOf, type Bind } from "../runtime/bind.ts";
 import { portPart, type Host, type Kind, type PublicPort } from "./routes.ts";
 import type { Targets } from "./targets.ts";
 import { accept, allowsVersion, passOn, type Certificate, type Listener } from "./tcp.ts";

@@ -2,7 +2,7 @@
 import { createServer, type Server } from "node:net";
 import { blockOf, blocksFor, claimIn } from "../runtime/loopback.ts";
 import type { Log } from "../runtime/runtime.ts";
-import { codeOf, type Bind } from "./bind.ts";
+import { codeOf, type Bind } from "../runtime/bind.ts";
 
 // ASSUMED: services claim their loopback addresses at port 4283 of the last one.
 const claimPort = 4283;

@@ -16,7 +16,7 @@ import type { AppRow } from "../store/rows.ts";
 import { Addresses, type Address } from "./addresses.ts";
 import { Authority } from "./authority.ts";
 import { Autostop } from "./autostop.ts";
-import { bind as bindBySystem, bindNear, type Bind } from "./bind.ts";
+import { bind as bindBySystem, bindNear, type Bind } from "../runtime/bind.ts";
 import { Claims } from "./claims.ts";
 import { hostOf, type PublicPort } from "./routes.ts";
 import { accept, allowsVersion, passOn, versionsOf, type Listener } from "./tcp.ts";

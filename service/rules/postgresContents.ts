@@ -2,7 +2,7 @@
 // docs/interface.md#extensions, docs/interface.md#users-and-credentials).
 import type { contract } from "../../api/index.ts";
 import { parseDuration } from "../../api/schema.ts";
-import { insertUser, passwordName, passwordOf } from "../lifecycle/clusterContents.ts";
+import { insertDatabase, insertExtension, insertUser, passwordName, passwordOf } from "../lifecycle/clusterContents.ts";
 import { clusterOf } from "../lifecycle/clusters.ts";
 import { refuse } from "../refusal.ts";
 import {
@@ -143,7 +143,7 @@ export const contents: ContentRules = {
     if (hasDatabase(context, cluster.id, name)) throw refuse(409, "Database already exists");
     if (count(context, "SELECT count(*) AS n FROM databases WHERE cluster = ?", cluster.id) >= mostDatabases)
       throw refuse(422, `a cluster has at most ${mostDatabases} databases, delete one first`);
-    context.store.insert("databases", { cluster: cluster.id, name, created_at: context.clock.now() });
+    insertDatabase(context, cluster.id, name);
     return apply(context, cluster, { kind: "createDatabase", database: name }, { data: { name } });
   },
 
@@ -189,7 +189,7 @@ export const contents: ContentRules = {
     if (schema !== "public" && body.create_schema !== true)
       throw refuse(422, `schema ${JSON.stringify(schema)} does not exist`);
     const extension = { database, name: offer.name, schema, version: offer.version };
-    context.store.insert("extensions", { cluster: cluster.id, ...extension });
+    insertExtension(context, cluster.id, extension);
     return apply(context, cluster, { kind: "installExtension", extension }, undefined);
   },
 

@@ -8,7 +8,7 @@ import { connect as connectTls, type TLSSocket } from "node:tls";
 import { request as sendHttp } from "node:http";
 import { describe, expect, test } from "vitest";
 import { seededRandom } from "../../service/index.ts";
-import { bind, type Bind } from "../../service/proxy/bind.ts";
+import { bind, type Bind } from "../../service/runtime/bind.ts";
 import { blockOf } from "../../service/runtime/loopback.ts";
 import { afterThisTest } from "../support/leftovers.ts";
 import { withApp } from "./client.ts";

@@ -4,7 +4,7 @@ import { createServer as createHttp, request as sendHttp, type IncomingMessage }
 import { request as sendHttps } from "node:https";
 import { connect, createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import type { ServiceOptions } from "../../service/index.ts";
-import { bind as bindBySystem, type Bind } from "../../service/proxy/bind.ts";
+import { bind as bindBySystem, type Bind } from "../../service/runtime/bind.ts";
 import { SimulatedRuntime } from "../../service/runtime/simulated.ts";
 import { afterThisTest } from "../support/leftovers.ts";
 import { withApp } from "./client.ts";

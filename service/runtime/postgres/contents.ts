@@ -28,13 +28,17 @@ const owner = groupOf("schema_admin");
 /** Opens a connection to a database of the server. */
 export type Connect = (database: string) => Promise<pg.Client>;
 
-/** Does work in one database. */
-async function inDatabase<T>(connect: Connect, database: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
+/** Does work over a connection of its own to one database. */
+export async function inDatabase<T>(
+  connect: Connect,
+  database: string,
+  work: (client: pg.Client) => Promise<T>,
+): Promise<T> {
   const client = await connect(database);
   try {
     return await work(client);
   } finally {
-    await client.end();
+    await client.end().catch(() => {});
   }
 }
 

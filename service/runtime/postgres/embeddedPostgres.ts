@@ -25,6 +25,7 @@ import { copyServer, draftFrom, keepChanges, pruneChanges } from "./copies.ts";
 import { isRefusal, PostgresError, reasonOf } from "./postgresError.ts";
 import * as queries from "./queries.ts";
 import * as servers from "./server.ts";
+import { superuser } from "./settings.ts";
 import { pathsOf, type Installation, type Paths } from "./server.ts";
 
 /** Options of the engine. */
@@ -225,11 +226,9 @@ export class EmbeddedPostgres implements PostgresEngine {
 
   async #writeCopy({ cluster, backup, time }: NonNullable<Cluster["source"]>, paths: Paths): Promise<void> {
     const source = this.#pathsOf(cluster);
-    const { signal } = this.#closed;
     const ready = await this.#readyOf(cluster);
-    if (time !== undefined) await keepChanges(ready.admin, source, signal);
-    if (backup === undefined)
-      await this.#withConnection(ready, (client) => copyServer(client, source, paths.draft, signal));
+    if (time !== undefined) await keepChanges(ready.admin, source, this.#closed.signal);
+    if (backup === undefined) await this.#copy(ready, source, paths.draft);
     const copy = backup === undefined ? paths.draft : join(source.backups, backup);
     await draftFrom(copy, paths, source.wal, time);
   }
@@ -244,13 +243,10 @@ export class EmbeddedPostgres implements PostgresEngine {
     }
   }
 
-  async #withConnection<T>({ port }: servers.Running, work: (client: pg.Client) => Promise<T>): Promise<T> {
-    const client = await servers.connect(this.#options, port, "postgres");
-    try {
-      return await work(client);
-    } finally {
-      await client.end().catch(() => {});
-    }
+  /** Copies the data of a server, over a connection of its own. */
+  #copy(ready: Ready, from: Paths, target: string): Promise<void> {
+    const { signal } = this.#closed;
+    return contents.inDatabase(this.#connectTo(ready), superuser, (client) => copyServer(client, from, target, signal));
   }
 
   /** Starts a new cluster, and brings it to its wanted contents. */
@@ -382,8 +378,7 @@ export class EmbeddedPostgres implements PostgresEngine {
       const ready = await this.#readyOf(id);
       const target = join(paths.backups, backup);
       await mkdir(paths.backups, { recursive: true, mode: 0o700 });
-      if (!existsSync(target))
-        await this.#withConnection(ready, (client) => copyServer(client, paths, target, this.#closed.signal));
+      if (!existsSync(target)) await this.#copy(ready, paths, target);
       this.#host.events.backedUp(backup, await queries.storedBytes(ready.admin));
       await this.#prune(id, ready.admin);
     } catch (error) {

@@ -2,11 +2,12 @@
 import { execFile, spawn } from "node:child_process";
 import { closeSync, existsSync, openSync, readFileSync } from "node:fs";
 import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
-import { createServer, type AddressInfo } from "node:net";
+import { createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import pg from "pg";
+import { bind } from "../bind.ts";
 import type { Account } from "./account.ts";
 import type { Binaries } from "./binaries.ts";
 import { codeOf, PostgresError } from "./postgresError.ts";
@@ -196,15 +197,11 @@ async function recoveryOf({ recovery }: Paths): Promise<Recovery | undefined> {
   return existsSync(recovery) ? (JSON.parse(await readFile(recovery, "utf8")) as Recovery) : undefined;
 }
 
-function listening(port: number): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once("error", reject);
-    server.listen({ host: "127.0.0.1", port }, () => {
-      const { port: bound } = server.address() as AddressInfo;
-      server.close(() => resolve(bound));
-    });
-  });
+async function listening(port: number): Promise<number> {
+  const server = createServer();
+  const bound = await bind(server, "127.0.0.1", port);
+  await new Promise((resolve) => void server.close(resolve));
+  return bound;
 }
 
 /** A port of this computer at which nothing listens. */

@@ -30,7 +30,7 @@ const quoted = (text: string): string => `'${text.replaceAll("\\", "\\\\").repla
 
 const inShell = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 
-// ASSUMED: a server takes a quarter of the memory of its plan for its cache, but at most an eighth of what this computer has.
+// ASSUMED: a server takes a quarter of the memory of its plan for its cache, but at most an eighth of this computer's memory.
 const cacheMb = (memoryMb: number): number =>
   Math.max(32, Math.min(Math.floor(memoryMb / 4), Math.floor(totalmem() / mib / 8)));
 
@@ -60,7 +60,7 @@ export function configurationOf({ cluster, port, addresses, walFolder, recovery 
     log_timezone: "UTC",
     // A statement that fails may contain a password.
     log_min_error_statement: "panic",
-    // Nobody reads a copy before it is complete.
+    // A copy accepts no connection before it is complete.
     hot_standby: "off",
     ...(recovery && {
       restore_command: quoted(`cp ${inShell(recovery.walFolder).replaceAll("%", "%%")}/%f "%p"`),
