@@ -7,7 +7,9 @@ import type { Timers } from "./time/timers.ts";
 import type { Waits } from "./time/waits.ts";
 import type { Ids, RandomBytes } from "./ids.ts";
 import type { Region } from "./runtime/regions.ts";
+import type { CertificateIssuer } from "./runtime/certificateIssuer.ts";
 import type { PostgresEngine } from "./runtime/postgresEngine.ts";
+import type { Resolver } from "./runtime/resolver.ts";
 import type { Runtime } from "./runtime/runtime.ts";
 import type { Store } from "./store/database.ts";
 import type { BoundedCache, RowCache } from "./store/rowCache.ts";
@@ -33,6 +35,10 @@ export interface Context {
   /** The block of loopback addresses for Apps (runtime/loopback.ts); undefined where their addresses are simulated. */
   readonly loopbackBlock: number | undefined;
   readonly postgres: PostgresEngine;
+  /** Issues the certificates of hostnames. */
+  readonly issuer: CertificateIssuer;
+  /** Reads the DNS; undefined for the simulated one. */
+  readonly resolver: Resolver | undefined;
   /** Encrypts the values that the store must not contain in plain text. */
   readonly vault: Vault;
   readonly regions: ReadonlyMap<string, Region>;

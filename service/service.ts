@@ -12,6 +12,7 @@ import { addCodeRoutes } from "./console/codeRoutes.ts";
 import { Faults } from "./faults/faults.ts";
 import { createIds, systemRandom, type RandomBytes } from "./ids.ts";
 import { MovableClock, systemClock, type Clock } from "./time/clock.ts";
+import { issued, recoverCertificates, refused } from "./lifecycle/certificates.ts";
 import * as clusterContents from "./lifecycle/clusterContents.ts";
 import * as clusters from "./lifecycle/clusters.ts";
 import { delayProfiles, type DelayProfile, type Delays } from "./time/delays.ts";
@@ -28,6 +29,10 @@ import { addLocalRoutes } from "./http/localRoutes.ts";
 import { addMetaRoutes } from "./http/metaRoutes.ts";
 import { Proxy } from "./proxy/proxy.ts";
 import { RateLimits, type RateLimitProfile } from "./http/rateLimits.ts";
+import { simulatedIssuer, type IssuerFactory, type IssuerHost } from "./runtime/certificateIssuer.ts";
+import { LocalAuthority } from "./runtime/localAuthority.ts";
+import { localIssuer } from "./runtime/localIssuer.ts";
+import { createResolver } from "./runtime/resolver.ts";
 import type { EngineFactory, EngineHost } from "./runtime/postgresEngine.ts";
 import { SimulatedPostgres } from "./runtime/simulatedPostgres.ts";
 import { capacityOf, nearest, regions, type Capacity, type Region } from "./runtime/regions.ts";
@@ -65,6 +70,10 @@ export interface ServiceOptions {
   readonly runtime?: RuntimeFactory;
   /** Runs the Postgres clusters. Default: a simulation. */
   readonly postgres?: EngineFactory;
+  /** Issues certificates. Default: the service's own authority, or a simulation with a runtime whose Machines cannot be reached. */
+  readonly issuer?: IssuerFactory;
+  /** What reads the DNS: `system` for the resolvers of this computer, or the address of a resolver. Default: a simulation. */
+  readonly dns?: string;
   /** Capacities of regions, by code, that differ from the defaults: for all kinds of Machines together, or for each. */
   readonly capacity?: Readonly<Record<string, number | Partial<Capacity>>>;
   /** The regions. Default: those of the platform. */
@@ -132,9 +141,11 @@ export function createService(options: ServiceOptions = {}): Service {
     const app = createServer({ log: options.log, requestId, tls: options.tls, limits });
     const waits = new Waits(clock, mostHeld(limits), () => store.unsettled);
     const mark = folder === undefined ? undefined : new Mark(store, storeFile(folder));
+    const authority = new LocalAuthority(folder);
     const context = createContext(
       store,
       folder,
+      authority,
       clock,
       random,
       delays,
@@ -146,7 +157,7 @@ export function createService(options: ServiceOptions = {}): Service {
       () => changes,
     );
     const { reach } = context.runtime;
-    const proxy: Proxy | undefined = reach && new Proxy(context, reach, folder);
+    const proxy: Proxy | undefined = reach && new Proxy(context, reach, authority);
     const token = firstToken(store, folder, context.ids, clock.now());
     const faults = new Faults();
     const audit = new Audit();
@@ -203,6 +214,9 @@ export function createService(options: ServiceOptions = {}): Service {
     volumes.keepAll(context);
     context.runtime.recover?.();
     context.postgres.recover?.();
+    store
+      .write(() => recoverCertificates(context))
+      .catch((error: unknown) => app.log.error({ err: error }, "certificates"));
     let closing: Promise<void> | undefined;
     const end = async (): Promise<void> => {
       context.waits.close();
@@ -211,6 +225,7 @@ export function createService(options: ServiceOptions = {}): Service {
       clearTimeout(giveUp);
       await proxy?.close();
       context.timers.disarm();
+      await context.issuer.close?.();
       await context.runtime.close?.();
       await context.postgres.close?.();
       store.close();
@@ -240,12 +255,13 @@ const rowWeight = 600;
 
 // Finds a value that only the vault's key can decrypt.
 const sealedAnything = `SELECT 1 FROM secrets UNION ALL SELECT 1 FROM secret_keys UNION ALL SELECT 1 FROM database_users
-  UNION ALL SELECT 1 FROM hostnames WHERE custom_key IS NOT NULL
+  UNION ALL SELECT 1 FROM hostnames WHERE custom_key IS NOT NULL OR issued_key IS NOT NULL
   UNION ALL SELECT 1 FROM secret_sets LIMIT 1`;
 
 function createContext(
   store: Store,
   folder: string | undefined,
+  authority: LocalAuthority,
   clock: MovableClock,
   random: RandomBytes,
   delays: DelayProfile | Delays,
@@ -345,6 +361,20 @@ function createContext(
     next: (id) => clusterContents.nextChange(context, id),
     settled: () => host.settled(),
   };
+  const runtime = (options.runtime ?? simulated)(host);
+  const resolver = options.dns === undefined ? undefined : createResolver(options.dns);
+  const issuerHost: IssuerHost = {
+    clock,
+    log,
+    folder,
+    resolver,
+    events: {
+      issued: (subject, certificate) => report(() => issued(context, subject, certificate)),
+      refused: (subject, problem) => report(() => refused(context, subject, problem)),
+    },
+    settled: () => host.settled(),
+  };
+  const usualIssuer = runtime.reach ? localIssuer(authority, issuerHost) : simulatedIssuer(issuerHost);
   const context: Context = {
     store,
     clock,
@@ -354,7 +384,7 @@ function createContext(
     timers,
     waits,
     turns: new FairTurns(),
-    runtime: (options.runtime ?? simulated)(host),
+    runtime,
     get dataId() {
       return host.dataId;
     },
@@ -362,6 +392,8 @@ function createContext(
       return proxy()?.block;
     },
     postgres: (options.postgres ?? simulatedPostgres)(engineHost),
+    issuer: options.issuer?.(issuerHost) ?? usualIssuer,
+    resolver,
     vault: openVault(folder, random, store.get(sealedAnything) !== undefined),
     regions: new Map(withCapacity),
     nearest: options.nearest ?? nearest,

@@ -138,6 +138,14 @@ export function addStart(program: Command): void {
     )
       .choices(postgresNames)
       .env("MACHINES_POSTGRES"),
+    new Option(
+      "--acme <directory>",
+      "https address of the ACME directory that issues certificates; needs --runtime docker (default: the service's own authority)",
+    ),
+    new Option(
+      "--dns <resolver>",
+      "what reads the DNS: simulated, system, or the address of a resolver (default: simulated; with --acme, system)",
+    ),
     new Option("--http <port>", "port of the proxy for HTTP; another one if it is taken (default: 4281)"),
     new Option("--https <port>", "port of the proxy for HTTPS; another one if it is taken (default: 4282)"),
     new Option("--strict", "refuse unknown fields and check the service's own answers"),

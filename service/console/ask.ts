@@ -5,6 +5,7 @@ import type { z } from "zod";
 import type { Context } from "../context.ts";
 import { Refusal } from "../refusal.ts";
 import { rules } from "../rules/index.ts";
+import { nothingFound } from "../runtime/lookup.ts";
 import { Deferred, Pieces, Reply, Text, textOfChunks, type Caller, type Input } from "../rules/rule.ts";
 
 type Groups = typeof contract;
@@ -31,7 +32,16 @@ export async function ask<G extends keyof Groups, O extends keyof Groups[G] & st
   const row = (contract[group] as unknown as Readonly<Record<string, Operation>>)[operation];
   const rule = (rules[group] as unknown as Readonly<Record<string, (input: Input) => unknown>>)[operation];
   if (row?.method !== "GET" || rule === undefined) throw new Error(`${group}.${operation} does not only read`);
-  const input = { context, caller, params, query, body: undefined, nonce: undefined, images: new Map(), onGone() {} };
+  const input = {
+    context,
+    caller,
+    params,
+    query,
+    body: undefined,
+    nonce: undefined,
+    found: nothingFound(),
+    onGone() {},
+  };
   return plain(await rule(input)) as Promise<Answer<G, O>>;
 }
 

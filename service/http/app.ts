@@ -25,18 +25,8 @@ import { Refusal, refuse } from "../refusal.ts";
 import { machineOf } from "../rules/find.ts";
 import { rules } from "../rules/index.ts";
 import { guard, leaseStanding, type LeaseStanding } from "../rules/leases.ts";
-import {
-  Deferred,
-  ImageNeeded,
-  Pieces,
-  Reply,
-  Text,
-  textOfChunks,
-  type Caller,
-  type Chunk,
-  type Input,
-} from "../rules/rule.ts";
-import type { FoundImage } from "../runtime/runtime.ts";
+import { Deferred, Pieces, Reply, Text, textOfChunks, type Caller, type Chunk, type Input } from "../rules/rule.ts";
+import { LookupNeeded, nothingFound, type Found } from "../runtime/lookup.ts";
 import { badStatus } from "../validation/validationMessages.ts";
 import { sqliteCode } from "../store/database.ts";
 import type { Tokens } from "../store/tokens.ts";
@@ -294,7 +284,7 @@ async function handle(
   });
   const early = met(options, row, request, "before");
   if (early && (await injectBefore(early, faulted()))) return reply;
-  const images = new Map<string, FoundImage>();
+  const found = nothingFound();
   const input = {
     context,
     caller: request.caller,
@@ -302,7 +292,7 @@ async function handle(
     query: valid.query,
     body: valid.body,
     nonce: nonceOf(request),
-    images,
+    found,
     onGone: (leave: () => void) => void reply.raw.once("close", leave),
   } as Input;
   if (input.caller.readOnly && row.method !== "GET" && !mayRead.has(row.id)) throw refuse(403, "unauthorized");
@@ -321,7 +311,7 @@ async function handle(
         }
         return rule(input);
       });
-    answer = await withImages(context, images, () => inSpan("write store", {}, change));
+    answer = await withLookups(context, found, () => inSpan("write store", {}, change));
   }
   if (answer instanceof Deferred) {
     const { find } = answer;
@@ -342,19 +332,14 @@ async function handle(
   return reply.header("content-type", json).send(outgoing.text);
 }
 
-/** Makes a change; as often as it needs an image, the runtime looks for that one first, outside of any transaction. */
-async function withImages(
-  { runtime }: Pick<Context, "runtime">,
-  images: Map<string, FoundImage>,
-  change: () => Promise<unknown>,
-): Promise<unknown> {
+/** Makes a change; as often as it needs something from outside, that is looked for first, outside of any transaction. */
+async function withLookups(context: Context, found: Found, change: () => Promise<unknown>): Promise<unknown> {
   try {
     return await change();
   } catch (error) {
-    if (!(error instanceof ImageNeeded) || !runtime.findImage) throw error;
-    const found = await inSpan("find image", {}, async () => runtime.findImage?.(error.image));
-    if (found) images.set(error.image, found);
-    return withImages({ runtime }, images, change);
+    if (!(error instanceof LookupNeeded)) throw error;
+    await error.find(context, found);
+    return withLookups(context, found, change);
   }
 }
 

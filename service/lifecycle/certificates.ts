@@ -1,5 +1,8 @@
 // The lifecycle of certificates: validated against the DNS, issued, renewed (docs/interface.md#certificate-checks).
-import { lookUp, type DnsAnswer } from "../runtime/dns.ts";
+import { X509Certificate } from "node:crypto";
+import type { IssuedCertificate, IssueProblem } from "../runtime/certificateIssuer.ts";
+import { lookUp, type DnsRecords } from "../runtime/dns.ts";
+import { LookupNeeded, nothingFound, type Found } from "../runtime/lookup.ts";
 import type { HostnameRow, IpRow } from "../store/rows.ts";
 import { touch, type Context } from "../context.ts";
 import { rfc3339 } from "../time/clock.ts";
@@ -65,30 +68,42 @@ interface Problem {
 /** The result of a DNS check. */
 export interface Findings {
   readonly needs: Requirements;
-  readonly records: DnsAnswer;
+  readonly records: DnsRecords;
   readonly dns: boolean;
   readonly address: boolean;
   readonly ownership: boolean;
 }
 
-/** Compares the DNS with the needed records. */
-export function findingsOf(context: Context, row: HostnameRow): Findings {
-  const needs = requirementsOf(context, row);
-  const records = lookUp(context.store, row.hostname, {
-    a: needs.a,
-    aaaa: needs.aaaa,
-    challenge: needs.acme_challenge.target,
-    ownership: needs.ownership.app_value,
+/** The records of a hostname. Throws LookupNeeded if a resolver has to be asked first. */
+function recordsOf(context: Context, { hostname }: HostnameRow, needs: Requirements, found: Found): DnsRecords {
+  const { resolver, store } = context;
+  const { a, aaaa, acme_challenge, ownership } = needs;
+  const expected = [ownership.app_value, ownership.org_value];
+  if (!resolver)
+    return lookUp(store, hostname, { a, aaaa, challenge: acme_challenge.target, ownership: ownership.app_value });
+  const known = found.records.get(hostname);
+  if (known) return known;
+  throw new LookupNeeded(`the DNS of ${hostname}`, async (_, all) => {
+    const names = { hostname, challenge: acme_challenge.name, ownership: ownership.name, expected };
+    all.records.set(hostname, await resolver.recordsOf(names));
   });
+}
+
+/** Compares the DNS with the needed records. */
+export function findingsOf(context: Context, row: HostnameRow, found: Found): Findings {
+  const needs = requirementsOf(context, row);
+  const records = recordsOf(context, row, needs, found);
+  const { a = [], aaaa = [], cname = [] } = records;
   const leads =
-    records.cname?.some((name) => name.replace(/\.$/, "") === needs.cname) === true ||
-    (records.a ?? []).some((ip) => needs.a.includes(ip)) ||
-    (records.aaaa ?? []).some((ip) => needs.aaaa.includes(ip));
+    cname.some((name) => name.replace(/\.$/, "") === needs.cname) ||
+    a.some((ip) => needs.a.includes(ip)) ||
+    aaaa.some((ip) => needs.aaaa.includes(ip));
   return {
     needs,
     records,
     dns: records.acme_challenge_cname?.replace(/\.$/, "") === needs.acme_challenge.target,
-    address: leads,
+    // ASSUMED: an authority that checks by itself sees the service from outside, perhaps at an address that it does not know.
+    address: leads || (context.issuer.checksItself === true && a.length + aaaa.length > 0),
     ownership:
       records.ownership_txt === needs.ownership.app_value || records.ownership_txt === needs.ownership.org_value,
   };
@@ -98,11 +113,23 @@ const hour = 60 * 60 * 1000;
 // ASSUMED: after five failed validations in an hour a hostname has to wait, as with Let's Encrypt.
 const mostAttempts = 5;
 
-function problemsOf(context: Context, row: HostnameRow, { needs, dns, address, ownership }: Findings): Problem[] {
+const isWildcard = ({ hostname }: Pick<HostnameRow, "hostname">): boolean => hostname.startsWith("*.");
+
+function problemsOf(context: Context, row: HostnameRow, findings: Findings): Problem[] {
+  const { needs, records, ownership } = findings;
   const timestamp = rfc3339(context.clock.now());
-  const wildcard = row.hostname.startsWith("*.");
+  const wildcard = isWildcard(row);
   const problems: Problem[] = [];
-  if (row.acme_requested === 1 && !dns && (wildcard || !address))
+  if (records.unreachable !== undefined)
+    return [
+      {
+        code: "DNS_UNREACHABLE",
+        message: `the DNS of ${row.hostname} could not be read: ${records.unreachable}`,
+        remediation: `Make the resolver ${JSON.stringify(context.resolver?.name)} reachable, or start the service with another --dns.`,
+        timestamp,
+      },
+    ];
+  if (row.acme_requested === 1 && !isReady(context, row, findings))
     problems.push({
       code: wildcard ? "DNS_CHALLENGE_MISSING" : "HOSTNAME_NOT_POINTED",
       message: wildcard
@@ -134,17 +161,19 @@ function problemsOf(context: Context, row: HostnameRow, { needs, dns, address, o
 export const isExpired = (context: Context, { custom_expires_at }: HostnameRow): boolean =>
   custom_expires_at !== null && custom_expires_at <= context.clock.now();
 
-/** Whether a certificate can be issued; a wildcard needs the DNS challenge. */
-const isReady = ({ hostname }: HostnameRow, { dns, address }: Findings): boolean =>
-  dns || (address && !hostname.startsWith("*."));
+const isSimulated = ({ issuer }: Context): boolean => issuer.name === "simulated";
 
-/** Checks the DNS; if it is right, a certificate is issued, or an uploaded one becomes active. */
-export function validateHostname(context: Context, row: HostnameRow): HostnameRow {
+/** Whether a certificate can be requested; a wildcard needs the DNS challenge. */
+const isReady = ({ issuer }: Context, row: HostnameRow, { dns, address }: Findings): boolean =>
+  isWildcard(row) ? dns || issuer.checksItself === true : dns || address;
+
+/** Checks the DNS; if it is right, a certificate is requested, or an uploaded one becomes active. */
+export function validateHostname(context: Context, row: HostnameRow, found: Found): HostnameRow {
   const now = context.clock.now();
-  const findings = findingsOf(context, row);
-  const problems = problemsOf(context, row, findings);
-  const ready = isReady(row, findings);
+  const findings = findingsOf(context, row, found);
+  const ready = isReady(context, row, findings);
   const limited = row.rate_limited_until !== null && row.rate_limited_until > now;
+  const problems = [...problemsOf(context, row, findings), ...(ready ? refusalsIn(row) : [])];
   const changes: Partial<HostnameRow> = {
     dns_seen: ready ? 1 : 0,
     ownership_seen: findings.ownership ? 1 : 0,
@@ -154,53 +183,179 @@ export function validateHostname(context: Context, row: HostnameRow): HostnameRo
   };
   if (row.acme_status === null || row.acme_status === "active" || limited) return changeHostname(context, row, changes);
   if (ready) {
-    issueLater(context, row);
-    return changeHostname(context, row, { ...changes, attempts: "[]" });
+    const ms = isSimulated(context) ? context.delays.certificate : 0;
+    context.timers.after(ms, "certificate.issue", subjectOfHostname(row));
+    return changeHostname(context, row, changes);
   }
-  const attempts = [...(JSON.parse(row.attempts) as number[]).filter((at) => at > now - hour), now];
-  if (attempts.length < mostAttempts)
-    return changeHostname(context, row, { ...changes, attempts: JSON.stringify(attempts) });
-  return changeHostname(context, row, { ...changes, attempts: "[]", rate_limited_until: now + hour });
+  return changeHostname(context, row, { ...changes, ...failedAttempt(row, now) });
 }
 
-function issueLater(context: Context, row: HostnameRow): void {
-  const subject = subjectOfHostname(row);
-  if (!context.timers.pending(subject, "certificate.issue"))
-    context.timers.after(context.delays.certificate, "certificate.issue", subject);
+/** The next failed attempt of a hostname. */
+function failedAttempt(row: HostnameRow, now: number): Pick<HostnameRow, "attempts" | "rate_limited_until"> {
+  const attempts = [...(JSON.parse(row.attempts) as number[]).filter((at) => at > now - hour), now];
+  if (attempts.length < mostAttempts) return { attempts: JSON.stringify(attempts), rate_limited_until: null };
+  return { attempts: "[]", rate_limited_until: now + hour };
 }
+
+/** Codes of the problems that an issuer reports. */
+const ofIssuer = /^(?:AUTHORITY|DNS_CHALLENGE)_/;
+
+/** What the issuer has reported, until it issues. */
+const refusalsIn = ({ problems }: HostnameRow): Problem[] =>
+  (JSON.parse(problems) as Problem[]).filter(({ code }) => ofIssuer.test(code));
 
 function atSubject(context: Context, subject: string): HostnameRow | undefined {
   const slash = subject.indexOf("/");
   return findHostname(context, subject.slice(0, slash), subject.slice(slash + 1));
 }
 
-/** The certificate authority has issued the certificate. */
-export function issue(context: Context, subject: string): void {
+// ASSUMED: what was not issued is requested again after ten minutes, and a renewal that failed after a day.
+const againMs = 10 * 60 * 1000;
+
+/** Requests a certificate from the issuer. */
+export function requestCertificate(context: Context, subject: string): void {
+  const row = atSubject(context, subject);
+  if (!row || row.acme_status === null) return;
+  // The service may be killed before the issuer reports.
+  if (!isSimulated(context)) context.timers.after(againMs, "certificate.issue", subject);
+  context.issuer.request({ subject, hostname: row.hostname, kept: row.acme_order ?? undefined });
+}
+
+/** The issuer has issued a certificate. */
+export function issued(context: Context, subject: string, certificate?: IssuedCertificate): void {
   const row = atSubject(context, subject);
   if (!row || row.acme_status === null) return;
   const now = context.clock.now();
+  const expires = certificate ? Date.parse(new X509Certificate(certificate.chain).validTo) : now + periods.certificate;
   changeHostname(context, row, {
     acme_status: "active",
     acme_created_at: row.acme_created_at ?? now,
     issued_at: now,
-    expires_at: now + periods.certificate,
+    expires_at: expires,
+    issued_chain: certificate?.chain ?? null,
+    issued_key: certificate ? context.vault.seal(keyNames.issued(row), certificate.key) : null,
+    issued_by: context.issuer.name,
+    acme_order: null,
+    attempts: "[]",
     problems: "[]",
   });
-  context.timers.cancel(subject, "certificate.renew");
-  context.timers.after(periods.renewal, "certificate.renew", subject);
+  context.timers.cancel(subject, "certificate.issue", "certificate.renew");
+  // ASSUMED: a certificate is renewed after two thirds of its time.
+  context.timers.after(Math.max(Math.floor(((expires - now) * 2) / 3), 1), "certificate.renew", subject);
 }
 
-/** Renews a certificate. While the DNS is wrong it retries every day, and the old certificate stays until it expires. */
+/** The issuer got no certificate. One that a hostname has is served until it expires. */
+export function refused(context: Context, subject: string, problem: IssueProblem): void {
+  const row = atSubject(context, subject);
+  if (!row || row.acme_status === null) return;
+  const now = context.clock.now();
+  const { code, message, remediation, limitedUntil, isFailedCheck, keep } = problem;
+  const limits: Partial<HostnameRow> = isFailedCheck ? failedAttempt(row, now) : {};
+  const until = limitedUntil ?? limits.rate_limited_until ?? null;
+  changeHostname(context, row, {
+    ...limits,
+    ...(until === null ? {} : { rate_limited_until: until }),
+    acme_order: keep ?? null,
+    problems: JSON.stringify([{ code, message, remediation, timestamp: rfc3339(now) }]),
+  });
+  if (row.acme_status === "active") return; // it has a timer for the next renewal
+  context.timers.after(until === null ? againMs : until - now, "certificate.issue", subject);
+}
+
+/** Renews a certificate. While the DNS is wrong it retries, and the old certificate stays until it expires. */
 export function renew(context: Context, subject: string): void {
   const row = atSubject(context, subject);
   if (!row || row.acme_status === null) return;
-  const findings = findingsOf(context, row);
-  if (isReady(row, findings)) return issue(context, subject);
-  const expired = row.expires_at !== null && row.expires_at <= context.clock.now();
-  changeHostname(context, row, {
-    dns_seen: 0,
-    problems: JSON.stringify(problemsOf(context, row, findings)),
-    ...(expired ? { acme_status: "pending_validation", issued_at: null, expires_at: null } : {}),
+  const left = (row.expires_at ?? 0) - context.clock.now();
+  context.timers.after(
+    left > 0 ? Math.min(periods.day, Math.ceil(left / 3)) : periods.day,
+    "certificate.renew",
+    subject,
+  );
+  if (left <= 0)
+    changeHostname(context, row, {
+      ...{ acme_status: "pending_validation", issued_at: null, expires_at: null },
+      ...{ issued_chain: null, issued_key: null, issued_by: null },
+    });
+  withRecords(context, (found) => {
+    const current = atSubject(context, subject);
+    if (!current || current.acme_status === null) return;
+    const findings = findingsOf(context, current, found);
+    if (isReady(context, current, findings)) return requestCertificate(context, subject);
+    changeHostname(context, current, {
+      dns_seen: 0,
+      problems: JSON.stringify(problemsOf(context, current, findings)),
+    });
   });
-  context.timers.after(periods.day, "certificate.renew", subject);
+}
+
+/** Makes a change within this transaction, or in one of its own if the DNS has to be read first. */
+function withRecords(context: Context, change: (found: Found) => void): void {
+  try {
+    change(nothingFound());
+  } catch (error) {
+    if (!(error instanceof LookupNeeded)) throw error;
+    const found = nothingFound();
+    error
+      .find(context, found)
+      .then(() => context.store.write(() => change(found)))
+      .catch((failure: unknown) => context.log.error({ err: failure }, "the DNS could not be checked"));
+  }
+}
+
+/** Requests what the issuer has not reported before the service ended, and what another issuer has issued. */
+export function recoverCertificates(context: Context): void {
+  const { issuer, store, timers } = context;
+  if (isSimulated(context)) return;
+  const rows = store.all<HostnameRow>("SELECT * FROM hostnames WHERE acme_status IS NOT NULL");
+  for (const row of rows) {
+    const subject = subjectOfHostname(row);
+    if (row.acme_status === "active" && row.issued_chain === null)
+      changeHostname(context, row, { acme_status: "pending_validation", issued_at: null, expires_at: null });
+    const isActive = row.acme_status === "active" && row.issued_chain !== null;
+    if (isActive && row.issued_by !== issuer.name) timers.after(1, "certificate.renew", subject);
+    else if (!isActive && row.dns_seen === 1 && (row.rate_limited_until ?? 0) <= context.clock.now())
+      timers.after(1, "certificate.issue", subject);
+  }
+}
+
+/** The names for the encryption of private keys. */
+export const keyNames = {
+  custom: (row: Pick<HostnameRow, "app" | "hostname">) => `certificate/${subjectOfHostname(row)}`,
+  issued: (row: Pick<HostnameRow, "app" | "hostname">) => `certificate/issued/${subjectOfHostname(row)}`,
+};
+
+/** A certificate that clients of a hostname get. */
+export interface ServedCertificate extends IssuedCertificate {
+  /** Changes with the certificate. */
+  readonly version: string;
+}
+
+/** The certificate for a name that a client asks for: of its hostname, or of a wildcard; undefined if none is active. */
+export function servedCertificate(context: Context, name: string): ServedCertificate | undefined {
+  const now = context.clock.now();
+  const host = name.toLowerCase();
+  const wildcard = `*.${host.split(".").slice(1).join(".")}`;
+  const rows = context.store.all<HostnameRow>(
+    `SELECT h.* FROM hostnames h JOIN apps a ON a.id = h.app
+      WHERE a.deleting < 2 AND h.hostname IN (?, ?) ORDER BY h.hostname DESC`,
+    host,
+    wildcard,
+  );
+  for (const row of rows) {
+    const version = `${subjectOfHostname(row)}/${row.updated_at}`;
+    if (row.custom_status === "active" && !isExpired(context, row) && row.custom_chain !== null && row.custom_key)
+      return {
+        version,
+        chain: row.custom_chain,
+        key: context.vault.open(keyNames.custom(row), row.custom_key).toString(),
+      };
+    if (row.issued_chain !== null && row.issued_key && (row.expires_at ?? 0) > now)
+      return {
+        version,
+        chain: row.issued_chain,
+        key: context.vault.open(keyNames.issued(row), row.issued_key).toString(),
+      };
+  }
+  return undefined;
 }

@@ -55,7 +55,7 @@ const partsOfApp: readonly Part[] = [
     table: "hostnames",
     key: "hostname",
     subject: "t.app || '/' || hostname",
-    units: "2 + coalesce(octet_length(custom_chain), 0) / 4096",
+    units: "2 + (coalesce(octet_length(custom_chain), 0) + coalesce(octet_length(issued_chain), 0)) / 4096",
   },
   { table: "ips", key: "number", units: "1" },
   { table: "secrets", key: "name", units: "1 + octet_length(value) / 4096" },

@@ -1,6 +1,6 @@
 // The handler of each kind of timer.
 import type { Context } from "../context.ts";
-import { issue, renew } from "./certificates.ts";
+import { renew, requestCertificate } from "./certificates.ts";
 import { measure } from "./clusters.ts";
 import { retry, scheduled } from "./machines.ts";
 import { clearCluster, forgetMachine, removeApp } from "./removal.ts";
@@ -22,7 +22,7 @@ export const timerHandlers: Readonly<Record<TimerKind, TimerHandler>> = {
   "volume.backup": backup,
   "snapshot.done": (context, id) => context.store.run("UPDATE snapshots SET status = 'created' WHERE id = ?", id),
   "snapshot.expire": removeSnapshot,
-  "certificate.issue": issue,
+  "certificate.issue": requestCertificate,
   "certificate.renew": renew,
   "cluster.step": (context, id) => context.postgres.due?.("cluster.step", id),
   "cluster.measure": measure,

@@ -36,6 +36,10 @@ export interface LocalOptions {
   readonly runtime?: RuntimeName;
   /** What runs Postgres clusters: `simulated` (the default), or `embedded` for servers on this computer. */
   readonly postgres?: PostgresName;
+  /** Directory of the ACME authority that issues certificates. Default: the service's own authority, or a simulation. */
+  readonly acme?: string;
+  /** What reads the DNS: `simulated`, `system`, or the address of a resolver. Default: `simulated`; with `acme`, `system`. */
+  readonly dns?: string;
   /** Port of the proxy for HTTP; another one if it is taken. */
   readonly http?: string;
   /** Port of the proxy for HTTPS; another one if it is taken. */
@@ -62,6 +66,8 @@ const flags: { readonly [K in keyof Required<LocalOptions>]: string } = {
   regions: "--regions",
   runtime: "--runtime",
   postgres: "--postgres",
+  acme: "--acme",
+  dns: "--dns",
   http: "--http",
   https: "--https",
   strict: "--strict",

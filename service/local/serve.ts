@@ -3,7 +3,9 @@ import { writeSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import { startAdmin, type Admin } from "../http/admin.ts";
 import { listenOnLocalhost } from "../http/connections.ts";
+import type { IssuerFactory } from "../runtime/certificateIssuer.ts";
 import type { EngineFactory } from "../runtime/postgresEngine.ts";
+import { isResolver } from "../runtime/resolver.ts";
 import { createService } from "../service.ts";
 import { clearRunning, writeRunning, type Running } from "../store/lock.ts";
 import { readCertificate } from "./certificate.ts";
@@ -42,6 +44,8 @@ export async function serve(options: LocalOptions & { readonly listen: string })
     throw error instanceof docker.EngineError ? new Problem(error.message) : error;
   });
   const postgres = await postgresEngine(options, folder, await docker?.machinesReach());
+  const issuer = await acmeIssuer(options);
+  const dns = dnsOf(options);
   const tracing = await startTracing(options.otlpEndpoint, ({ message }) =>
     service.app.log.warn({ reason: message }, "spans could not be sent"),
   );
@@ -56,6 +60,8 @@ export async function serve(options: LocalOptions & { readonly listen: string })
     console: consoleMode,
     ...(runtime ? { runtime } : {}),
     ...(postgres ? { postgres } : {}),
+    ...(issuer ? { issuer } : {}),
+    ...(dns === "simulated" ? {} : { dns }),
     ...(options.regions === undefined ? {} : readRegions(options.regions)),
     ...(tls ? { tls } : {}),
     allowHosts: options.allowHosts ?? (address.loopback ? [] : "any"),
@@ -121,6 +127,27 @@ async function postgresEngine(
   return embeddedPostgres({ data, machinesReach, outlive: runtime === "docker" }).catch((error: unknown) => {
     throw error instanceof PostgresError ? new Problem(error.message) : error;
   });
+}
+
+/** The issuer that asks an ACME authority; undefined for the usual one. */
+async function acmeIssuer({ acme, runtime }: LocalOptions): Promise<IssuerFactory | undefined> {
+  if (acme === undefined) return undefined;
+  if (runtime !== "docker")
+    throw new Problem("--acme needs --runtime docker: the authority checks hostnames at the service's proxy");
+  if (!URL.canParse(acme) || new URL(acme).protocol !== "https:")
+    throw new Problem(`--acme takes the https address of an ACME directory, got ${JSON.stringify(acme)}`);
+  // Loaded only when it is used: it has many modules.
+  const { acmeIssuer: create } = await import("../runtime/acme/index.ts");
+  return create(acme);
+}
+
+/** What reads the DNS. */
+function dnsOf({ dns, acme }: LocalOptions): string {
+  const chosen = dns ?? (acme === undefined ? "simulated" : "system");
+  if (chosen === "simulated" || chosen === "system" || isResolver(chosen)) return chosen;
+  throw new Problem(
+    `--dns takes simulated, system, or the address of a resolver such as 127.0.0.1:53, got ${JSON.stringify(dns)}`,
+  );
 }
 
 /** A port of the proxy. */

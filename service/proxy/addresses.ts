@@ -48,6 +48,8 @@ interface Wanted {
   readonly port: PublicPort;
   /** The host name whose certificate a client gets that names none. */
   readonly name: string;
+  /** Changes with the certificate of that name. */
+  readonly version: string;
 }
 
 /** What an App wants. */
@@ -59,11 +61,12 @@ interface Wishes {
 /** A port at an address, and the settings that it was opened with. */
 interface Slot {
   readonly settings: string;
-  name: string;
+  version: string;
   hasFailed: boolean;
   listener: Promise<Listener | undefined>;
 }
 
+const noHostname = { name: "localhost", version: "" };
 const noWishes: Wishes = { shared: undefined, wanted: new Map() };
 const isWeb = (kind: Kind): kind is Scheme => kind === "http" || kind === "https";
 const isSecure = (kind: Kind): boolean => kind === "https" || kind === "tls";
@@ -139,14 +142,14 @@ export class Addresses {
       .filter(({ ip }) => blockOf(ip) !== undefined);
     if (rows.length === 0) return noWishes;
     const ports = [...targets.portsOf(app).values()].sort((a, b) => a.port - b.port);
-    const hostname = ports.some(({ kind }) => isSecure(kind)) ? this.#hostnameOf(app) : "localhost";
+    const hostname = ports.some(({ kind }) => isSecure(kind)) ? this.#hostnameOf(app) : noHostname;
     const wanted = new Map<string, Wanted>();
     for (const { ip, type, name } of rows) {
       const isShared = type === "shared_v4";
       const add = (port: PublicPort, at: number, isSubstitute: boolean): void => {
         const key = `${ip}:${at}`;
         const what = { app: { id: app, name }, ip, at, isSubstitute, isShared, port };
-        if (!wanted.has(key)) wanted.set(key, { ...what, name: isShared ? "localhost" : hostname });
+        if (!wanted.has(key)) wanted.set(key, { ...what, ...(isShared ? noHostname : hostname) });
       };
       // Nothing says for which App a raw connection to a shared address is.
       const offered = ports.filter(({ kind }) => !isShared || kind !== "tcp");
@@ -158,9 +161,10 @@ export class Addresses {
   }
 
   // ASSUMED: a client that names no host gets the certificate of the first hostname of the App.
-  #hostnameOf(app: string): string {
-    const sql = "SELECT hostname FROM hostnames WHERE app = ? ORDER BY hostname LIKE '*%', hostname LIMIT 1";
-    return this.#host.context.store.get<{ hostname: string }>(sql, app)?.hostname ?? "localhost";
+  #hostnameOf(app: string): Pick<Wanted, "name" | "version"> {
+    const sql = `SELECT hostname AS name, json_array(hostname, custom_status, custom_created_at, acme_status, issued_at) AS version
+      FROM hostnames WHERE app = ? ORDER BY hostname LIKE '*%', hostname LIMIT 1`;
+    return this.#host.context.store.get<Pick<Wanted, "name" | "version">>(sql, app) ?? noHostname;
   }
 
   #settle(key: string): void {
@@ -176,13 +180,13 @@ export class Addresses {
     // ASSUMED: Apps may disagree about TLS at a port of their shared address; plain HTTP comes first.
     const best = wanted.find(({ port }) => port.kind === "http") ?? first;
     const settings = settingsOf(best);
-    if (slot?.settings === settings && !slot.hasFailed) return this.#certify(slot, best.name);
+    if (slot?.settings === settings && !slot.hasFailed) return this.#certify(slot, best);
     const ended = slot ? this.#end(key, slot) : this.#closing.get(key);
     this.#slots.set(key, this.#open(key, best, settings, ended));
   }
 
   #open(key: string, wanted: Wanted, settings: string, ended: Promise<void> | undefined): Slot {
-    const slot: Slot = { settings, name: wanted.name, hasFailed: false, listener: Promise.resolve(undefined) };
+    const slot: Slot = { settings, version: wanted.version, hasFailed: false, listener: Promise.resolve(undefined) };
     slot.listener = this.#listen(wanted, ended).then(
       (listener) => {
         this.#reported.delete(key);
@@ -202,12 +206,15 @@ export class Addresses {
     const { ip, at, port, name } = wanted;
     const tls = isSecure(port.kind) ? await this.#host.tlsOf(name, wanted.isShared ? {} : port.options) : undefined;
     const bind = (server: Server): Promise<number> => this.#host.bind(server, ip, at);
-    return accept({ bind, tls, allowHalfOpen: port.kind === "http" }, (socket) => this.#arrived(wanted, socket));
+    const { challenges } = this.#host.context.issuer;
+    return accept({ bind, tls, challenges, allowHalfOpen: port.kind === "http" }, (socket) =>
+      this.#arrived(wanted, socket),
+    );
   }
 
-  #certify(slot: Slot, name: string): void {
-    if (slot.name === name) return;
-    slot.name = name;
+  #certify(slot: Slot, { name, version }: Wanted): void {
+    if (slot.version === version) return;
+    slot.version = version;
     const log = (error: unknown): void =>
       this.#host.context.log.error({ err: error, name }, "a certificate is missing");
     Promise.all([slot.listener, this.#host.certificateFor(name)])

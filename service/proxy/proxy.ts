@@ -7,23 +7,26 @@ import {
 } from "node:http";
 import { createServer as createHttps } from "node:https";
 import type { Server, Socket } from "node:net";
-import type { TLSSocket, TlsOptions } from "node:tls";
+import { createSecureContext, type SecureContext, type TLSSocket, type TlsOptions } from "node:tls";
 import { callbackify } from "node:util";
 import type { Context } from "../context.ts";
+import { servedCertificate } from "../lifecycle/certificates.ts";
 import { findMachine } from "../lifecycle/machines.ts";
 import type { Reach } from "../runtime/runtime.ts";
 import type { AppRow } from "../store/rows.ts";
 import { Addresses, type Address } from "./addresses.ts";
-import { Authority } from "./authority.ts";
+import type { LocalAuthority } from "../runtime/localAuthority.ts";
 import { Autostop } from "./autostop.ts";
 import { bind as bindBySystem, bindNear, type Bind } from "../runtime/bind.ts";
 import { Claims } from "./claims.ts";
+import { withProofs } from "./proofs.ts";
 import { hostOf, type PublicPort } from "./routes.ts";
-import { accept, allowsVersion, passOn, versionsOf, type Listener } from "./tcp.ts";
+import { accept, allowsVersion, passOn, versionsOf, type Certificate, type Listener } from "./tcp.ts";
 import { Targets } from "./targets.ts";
 import type { Scheme, Web } from "./web.ts";
 
 const host = "127.0.0.1";
+const mostServed = 1000;
 
 /** The ports at which a proxy listens. */
 export type ProxyPorts = Readonly<Record<Scheme, number>>;
@@ -31,28 +34,27 @@ export type ProxyPorts = Readonly<Record<Scheme, number>>;
 /** A proxy in front of Machines. */
 export class Proxy {
   readonly #context: Context;
-  readonly #authority: Authority;
+  readonly #authority: LocalAuthority;
   readonly #targets: Targets;
   readonly #autostop: Autostop;
   #web: Web | undefined;
   #addresses: Addresses | undefined;
   #claims: Claims | undefined;
   #block: number | undefined;
-  readonly #servers: WebServer[] = [];
+  readonly #servers: Server[] = [];
   readonly #sockets = new Set<Socket>();
   /** Listeners for raw connections, by App and public port. */
   readonly #raw = new Map<string, Map<number, Raw>>();
   readonly #dirty = new Set<string>();
-  /** Certificates for names that an App has; others get the one for localhost. */
-  readonly #chooser = callbackify((name: string) =>
-    this.#authority.contextFor(hostOf(this.#context, name) ? name.toLowerCase() : "localhost"),
-  );
+  /** What was last served, by host name. */
+  readonly #served = new Map<string, { readonly chain: unknown; readonly context: SecureContext }>();
+  readonly #chooser = callbackify((name: string) => this.#contextFor(name));
   #ports: ProxyPorts = { http: 0, https: 0 };
   #isClosed = false;
 
-  constructor(context: Context, reach: Reach, folder: string | undefined) {
+  constructor(context: Context, reach: Reach, authority: LocalAuthority) {
     this.#context = context;
-    this.#authority = new Authority(folder);
+    this.#authority = authority;
     this.#targets = new Targets(context, reach, (machine) => this.#autostop.loaded(machine));
     this.#autostop = new Autostop(context, this.#targets);
   }
@@ -78,6 +80,7 @@ export class Proxy {
     const web = new Web({
       targets: this.#targets,
       ports: () => this.#ports,
+      challenges: this.#context.issuer.challenges,
       arrivalOf: (socket) => this.#addresses?.arrivalOf(socket),
     });
     this.#web = web;
@@ -88,7 +91,7 @@ export class Proxy {
     const http = createHttp(options, handle("http"));
     const https = createHttps(
       {
-        ...(await this.#authority.certificateFor("localhost")),
+        ...(await this.#certificateFor("localhost")),
         ...options,
         SNICallback: this.#chooser,
       },
@@ -107,7 +110,10 @@ export class Proxy {
         socket.on("close", () => this.#sockets.delete(socket));
       });
       this.#servers.push(server);
-      this.#ports = { ...this.#ports, [scheme]: await bindNear(server, host, wanted[scheme]) };
+      const { challenges } = this.#context.issuer;
+      const front = scheme === "https" && challenges ? withProofs(https, challenges) : server;
+      if (front !== server) this.#servers.push(front);
+      this.#ports = { ...this.#ports, [scheme]: await bindNear(front, host, wanted[scheme]) };
     }
     this.#addresses = new Addresses({
       context: this.#context,
@@ -115,7 +121,7 @@ export class Proxy {
       bind,
       ports: this.#ports,
       servers: { http, https },
-      certificateFor: (name) => this.#authority.certificateFor(name),
+      certificateFor: (name) => this.#certificateFor(name),
       tlsOf: (name, of) => this.#tlsOf(name, of),
     });
     const apps = store.all<{ id: string }>("SELECT id FROM apps WHERE deleting < 2");
@@ -235,13 +241,39 @@ export class Proxy {
     const { app, port: number, kind, options } = port;
     const tls = kind === "tls" ? await this.#tlsOf("localhost", options) : undefined;
     const bind = (server: Server): Promise<number> => bindNear(server, host, number);
-    return accept({ bind, tls }, (socket) => void passOn(socket, app, number, this.#targets));
+    return accept(
+      { bind, tls, challenges: this.#context.issuer.challenges },
+      (socket) => void passOn(socket, app, number, this.#targets),
+    );
   }
 
   /** The options of TLS for a public port; `name` is for clients that name no host. */
   async #tlsOf(name: string, options: PublicPort["options"]): Promise<TlsOptions> {
-    const certificate = await this.#authority.certificateFor(name);
+    const certificate = await this.#certificateFor(name);
     return { ...certificate, SNICallback: this.#chooser, ...versionsOf(options) };
+  }
+
+  /**
+   * The certificate for a host name: the one of a hostname, or one of the local authority for `APP.localhost`. A name without one
+   * gets that of `localhost`, which its clients refuse.
+   */
+  async #certificateFor(name: string): Promise<Certificate> {
+    const served = servedCertificate(this.#context, name);
+    if (served) return { cert: served.chain, key: served.key };
+    const isApp = /\.localhost$/i.test(name) && hostOf(this.#context, name) !== undefined;
+    const { chain, key } = await this.#authority.certificateFor(isApp ? name.toLowerCase() : "localhost");
+    return { cert: chain, key };
+  }
+
+  async #contextFor(name: string): Promise<SecureContext> {
+    const certificate = await this.#certificateFor(name);
+    const last = this.#served.get(name);
+    if (last && last.chain === certificate.cert) return last.context;
+    const context = createSecureContext(certificate);
+    // Clients may send any name, so the table begins anew when it is long.
+    if (this.#served.size >= mostServed) this.#served.clear();
+    this.#served.set(name, { chain: certificate.cert, context });
+    return context;
   }
 }
 

@@ -1,7 +1,9 @@
 // Connections: accepts them at a port of this computer, and passes raw ones on to a Machine.
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { createServer as createTls, type TLSSocket, type TlsOptions } from "node:tls";
+import type { Challenges } from "../runtime/certificateIssuer.ts";
 import { join } from "./join.ts";
+import { withProofs } from "./proofs.ts";
 import type { PublicPort } from "./routes.ts";
 import type { Targets } from "./targets.ts";
 
@@ -23,18 +25,21 @@ export interface Accepting {
   readonly bind: (server: Server) => Promise<number>;
   /** The options of TLS; undefined for connections without it. */
   readonly tls?: TlsOptions | undefined;
+  /** The proofs that connections with TLS may ask for. */
+  readonly challenges?: Challenges | undefined;
   /** Whether a client may end its side of a connection and still get an answer. */
   readonly allowHalfOpen?: boolean;
 }
 
 /** Accepts connections, and hands each over when it is ready, after the handshake of TLS. */
 export async function accept(
-  { bind, tls, allowHalfOpen = false }: Accepting,
+  { bind, tls, challenges, allowHalfOpen = false }: Accepting,
   ready: (socket: Socket) => void,
 ): Promise<Listener> {
   const sockets = new Set<Socket>();
   const secured = tls && createTls({ noDelay: true, ...tls }, ready);
-  const server = secured ?? createServer({ noDelay: true, allowHalfOpen }, ready);
+  const plain = secured ?? createServer({ noDelay: true, allowHalfOpen }, ready);
+  const server = secured && challenges ? withProofs(secured, challenges) : plain;
   // This event comes before the handshake.
   server.prependListener("connection", (socket: Socket) => {
     sockets.add(socket);

@@ -4,6 +4,8 @@ import type { Socket } from "node:net";
 import compression from "compression";
 import { Client, Pool } from "undici";
 import { forward, hasBody, pathOf } from "./forward.ts";
+import type { Challenges } from "../runtime/certificateIssuer.ts";
+import { answerFor } from "./proofs.ts";
 import { portPart, type Host, type PublicPort } from "./routes.ts";
 import { Unavailable, type Kind, type Target, type Targets } from "./targets.ts";
 
@@ -27,6 +29,7 @@ export interface WebHost {
   readonly targets: Targets;
   /** The ports at which the proxy listens. */
   readonly ports: () => Readonly<Record<Scheme, number>>;
+  readonly challenges: Challenges | undefined;
   /** How a connection came to an address of Apps; undefined for one to the proxy itself. */
   arrivalOf(socket: Socket): Arrival | undefined;
 }
@@ -60,6 +63,8 @@ export class Web {
 
   /** Answers a request. One that asks for another protocol comes with what the client has sent after it. */
   async request(request: IncomingMessage, response: ServerResponse, scheme: Scheme, head?: Buffer): Promise<void> {
+    const proof = scheme === "http" ? answerFor(this.#host.challenges, pathOf(request)) : undefined;
+    if (proof !== undefined) return answer(response, { status: 200, text: proof });
     const asked = this.#asked(request, scheme);
     if ("status" in asked) return answer(response, asked);
     const { port, name } = asked;

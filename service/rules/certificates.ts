@@ -1,10 +1,12 @@
 // TLS certificates (docs/interface.md#certificates, docs/interface.md#certificate-checks).
+import { X509Certificate } from "node:crypto";
 import type { contract } from "../../api/index.ts";
 import {
   changeHostname,
   findHostname,
   findingsOf,
   isExpired,
+  keyNames,
   requirementsOf,
   subjectOfHostname,
   validateHostname,
@@ -13,7 +15,7 @@ import { rfc3339 } from "../time/clock.ts";
 import { refuse } from "../refusal.ts";
 import type { AppRow, HostnameRow } from "../store/rows.ts";
 import { touch, type Context } from "../context.ts";
-import { readCustom } from "./customCertificate.ts";
+import { organizationOf, readCustom, typeOf } from "./customCertificate.ts";
 import { appOf, openAppOf, type Asking } from "./find.ts";
 import { pageOf } from "./pages.ts";
 import type { Input, Rules } from "./rule.ts";
@@ -62,12 +64,9 @@ function entries(context: Context, row: HostnameRow) {
           },
         ];
   if (row.acme_status === null) return custom;
-  const issued = ["rsa", "ecdsa"].map((type) => ({
-    certificate_authority: "lets_encrypt",
-    expires_at: time(row.expires_at),
-    type,
-  }));
   const active = row.acme_status === "active";
+  const expires_at = time(row.expires_at);
+  const { issuer, authority, types } = issuedBy(row);
   return [
     ...custom,
     {
@@ -75,10 +74,22 @@ function entries(context: Context, row: HostnameRow) {
       status: row.acme_status,
       created_at: time(row.acme_created_at),
       ...(active
-        ? { expires_at: time(row.expires_at), issued, issuer: "Let's Encrypt" }
+        ? { expires_at, issued: types.map((type) => ({ certificate_authority: authority, expires_at, type })), issuer }
         : { issued: [], issuer: null }),
     },
   ];
+}
+
+/** The authority of an issued certificate. The simulated ones are as the platform's: one of each type, by Let's Encrypt. */
+function issuedBy({ issued_chain }: HostnameRow) {
+  if (issued_chain === null) return { issuer: "Let's Encrypt", authority: "lets_encrypt", types: ["rsa", "ecdsa"] };
+  const certificate = new X509Certificate(issued_chain);
+  const issuer = organizationOf(certificate) ?? "unknown";
+  const authority = issuer
+    .toLowerCase()
+    .replaceAll("'", "")
+    .replaceAll(/[^a-z\d]+/g, "_");
+  return { issuer, authority, types: [typeOf(certificate.publicKey)] };
 }
 
 const problemsOf = (row: HostnameRow) =>
@@ -92,7 +103,7 @@ function detail(context: Context, row: HostnameRow) {
     status: statusOf(context, row),
     acme_requested: row.acme_requested === 1,
     configured: row.dns_seen === 1,
-    dns_provider: "simulated",
+    dns_provider: context.resolver?.name ?? "simulated",
     certificates: entries(context, row),
     dns_requirements: { ...needs, a: [...needs.a], aaaa: [...needs.aaaa] },
     rate_limited_until:
@@ -114,7 +125,7 @@ function summary(context: Context, row: HostnameRow) {
   return {
     hostname: row.hostname,
     status: statusOf(context, row),
-    dns_provider: "simulated",
+    dns_provider: context.resolver?.name ?? "simulated",
     acme_dns_configured: dns_configured,
     acme_alpn_configured: alpn_configured,
     acme_http_configured: http_configured,
@@ -135,6 +146,10 @@ const noAcme = {
   acme_created_at: null,
   issued_at: null,
   expires_at: null,
+  issued_chain: null,
+  issued_key: null,
+  issued_by: null,
+  acme_order: null,
 } as const;
 
 /** and without an uploaded one. */
@@ -210,7 +225,7 @@ export const certificates: Rules<Group> = {
     if (row.acme_requested === 1)
       throw refuse(422, `hostname ${JSON.stringify(row.hostname)} already exists on the app`);
     const asked = { acme_requested: 1, acme_status: "pending_validation", acme_created_at: context.clock.now() };
-    return detail(context, validateHostname(context, changeHostname(context, row, asked)));
+    return detail(context, validateHostname(context, changeHostname(context, row, asked), input.found));
   },
 
   createCustom(input: Input<Group["createCustom"]>) {
@@ -221,14 +236,14 @@ export const certificates: Rules<Group> = {
     // ASSUMED: a second upload of a certificate replaces the first.
     const uploaded = {
       custom_chain: body.fullchain,
-      custom_key: context.vault.seal(`certificate/${subjectOfHostname(row)}`, body.private_key),
+      custom_key: context.vault.seal(keyNames.custom(row), body.private_key),
       custom_status: "pending_ownership",
       custom_created_at: context.clock.now(),
       custom_expires_at: certificate.expiresAt,
       custom_issuer: certificate.issuer,
       custom_type: certificate.type,
     };
-    return detail(context, validateHostname(context, changeHostname(context, row, uploaded)));
+    return detail(context, validateHostname(context, changeHostname(context, row, uploaded), input.found));
   },
 
   get: (input) => detail(input.context, hostnameOf(input)),
@@ -256,8 +271,8 @@ export const certificates: Rules<Group> = {
 
   check(input) {
     const { context } = input;
-    const row = validateHostname(context, hostnameOf(input));
-    const { records } = findingsOf(context, row);
+    const row = validateHostname(context, hostnameOf(input), input.found);
+    const { records } = findingsOf(context, row, input.found);
     const [a, aaaa] = [[...(records.a ?? [])], [...(records.aaaa ?? [])]];
     return {
       ...detail(context, row),

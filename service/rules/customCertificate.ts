@@ -1,6 +1,6 @@
 // An uploaded certificate, read and checked: it must be PEM and not expired, and match its key and hostname
 // (docs/interface.md#uploaded-certificates).
-import type { X509Certificate } from "node:crypto";
+import type { KeyObject, X509Certificate } from "node:crypto";
 import { certificatesIn, isFor, privateKeyIn } from "../../api/uploadedCertificate.ts";
 import { refuse } from "../refusal.ts";
 
@@ -22,6 +22,14 @@ function issuerOf(certificate: X509Certificate): string | null {
   return /(?:^|\n)CN=([^\n]+)/.exec(issuer)?.[1] ?? issuer.replaceAll("\n", ", ");
 }
 
+/** The organization that has issued a certificate, or the name of the issuer without one. */
+export const organizationOf = (certificate: X509Certificate): string | null =>
+  /(?:^|\n)O=([^\n]+)/.exec((certificate.issuer as string | undefined) ?? "")?.[1] ?? issuerOf(certificate);
+
+/** The type of a key. */
+export const typeOf = ({ asymmetricKeyType }: KeyObject): "ecdsa" | "rsa" =>
+  asymmetricKeyType === "ec" ? "ecdsa" : "rsa";
+
 /** Parses an upload, or refuses it. */
 export function readCustom(
   { fullchain, private_key, hostname }: { fullchain: string; private_key: string; hostname: string },
@@ -39,6 +47,6 @@ export function readCustom(
   return {
     expiresAt,
     issuer: issuerOf(certificate),
-    type: key.asymmetricKeyType === "ec" ? "ecdsa" : "rsa",
+    type: typeOf(key),
   };
 }

@@ -8,7 +8,9 @@ import type { Context } from "../context.ts";
 import { checksOf } from "../runtime/checks.ts";
 import type { CheckResult } from "../runtime/runtime.ts";
 import { parseImage, referenceOf, type Image } from "./images.ts";
-import { ImageNeeded, type Chunk, type Images } from "./rule.ts";
+import { inSpan } from "../../api/tracing.ts";
+import { LookupNeeded, type Found } from "../runtime/lookup.ts";
+import type { Chunk } from "./rule.ts";
 
 // ASSUMED: Machines have no host here: `host_status` is always `ok`, and `lsvd` has no effect.
 // ASSUMED: a Machine shows its latest ten events; …/events has all kept ones.
@@ -115,10 +117,15 @@ function checksText(text: string, machine: MachineRow): string {
 }
 
 /** The image of a new version: as the runtime has found it, or from the table of images. */
-export function imageRef(context: Pick<Context, "store" | "runtime">, image: string, images: Images): object {
-  if (!context.runtime.findImage) return listedImageRef(context, image);
+export function imageRef(context: Pick<Context, "store" | "runtime">, image: string, { images }: Found): object {
+  const { runtime } = context;
+  if (!runtime.findImage) return listedImageRef(context, image);
   const found = images.get(image);
-  if (!found) throw new ImageNeeded(image);
+  if (!found)
+    throw new LookupNeeded(`the image ${image}`, async (_, all) => {
+      const one = await inSpan("find image", {}, async () => runtime.findImage?.(image));
+      if (one) all.images.set(image, one);
+    });
   return refOf(parseImage(image), found.digest, found.labels);
 }
 

@@ -39,15 +39,16 @@ import {
 } from "./placement.ts";
 import { regionOf } from "./platform.ts";
 import { power } from "./power.ts";
-import { Pieces, Reply, Text, textOfChunks, type Chunk, type Images, type Input, type Rules } from "./rule.ts";
+import type { Found } from "../runtime/lookup.ts";
+import { Pieces, Reply, Text, textOfChunks, type Chunk, type Input, type Rules } from "./rule.ts";
 import { wait } from "./wait.ts";
 
 /** The columns of a Machine's row that a new version changes. */
-function versionColumns(context: Context, { config, metadataText }: Accepted, images: Images) {
+function versionColumns(context: Context, { config, metadataText }: Accepted, found: Found) {
   const { image, guest, standbys, size } = config;
   return {
     version: context.ids.ulid(context.clock.now()),
-    image_ref: JSON.stringify(imageRef(context, image, images)),
+    image_ref: JSON.stringify(imageRef(context, image, found)),
     brief: JSON.stringify({ image, guest }),
     standby: standbys === undefined ? 0 : 1,
     size: size ?? null,
@@ -219,7 +220,7 @@ function create(input: Input<typeof rows.create>): Text {
     region: region.code,
     state: "created",
     private_ip: context.ids.privateIp(),
-    ...versionColumns(context, accepted, input.images),
+    ...versionColumns(context, accepted, input.found),
     cordoned: body.skip_service_registration ? 1 : 0,
     launch: body.skip_launch ? 0 : 1,
     restarts: 0,
@@ -263,7 +264,7 @@ function update(input: Input<typeof rows.update>): Text {
   // ASSUMED: `skip_service_registration` cordons the Machine. An update without it changes no cordon.
   const cordoned = body.skip_service_registration ? 1 : old.cordoned;
   const changes = {
-    ...versionColumns(context, accepted, input.images),
+    ...versionColumns(context, accepted, input.found),
     cordoned,
     launch: body.skip_launch ? 0 : 1,
     secret_set: body.skip_secrets ? null : currentSet(context, app),

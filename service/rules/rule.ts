@@ -2,7 +2,7 @@
 import type { z } from "zod";
 import type { Operation } from "../../api/operation.ts";
 import type { Context } from "../context.ts";
-import type { FoundImage } from "../runtime/runtime.ts";
+import type { Found } from "../runtime/lookup.ts";
 
 /** The sender of a request: the owner and scope of its token. */
 export interface Caller {
@@ -68,19 +68,6 @@ export class Deferred<T> {
   }
 }
 
-/** The images that the runtime has found for a request, by their reference. */
-export type Images = ReadonlyMap<string, FoundImage>;
-
-/** Thrown by a rule that needs an image which the runtime has not looked for yet. The rule runs again once it is found. */
-export class ImageNeeded extends Error {
-  readonly image: string;
-
-  constructor(image: string) {
-    super(`the image ${image} has to be found first`);
-    this.image = image;
-  }
-}
-
 /** A validated request. */
 export interface Input<Row extends Omit<Operation, "id"> = Operation> {
   readonly context: Context;
@@ -92,7 +79,7 @@ export interface Input<Row extends Omit<Operation, "id"> = Operation> {
   readonly body: Row extends { readonly body: infer B extends z.ZodType } ? z.infer<B> : unknown;
   /** The nonce in the lease header. */
   readonly nonce: string | undefined;
-  readonly images: Images;
+  readonly found: Found;
   /** Calls back when the client disconnects or has its answer. */
   readonly onGone: (leave: () => void) => void;
 }

@@ -12,6 +12,19 @@ export interface DnsAnswer {
   readonly soa?: string;
 }
 
+/** The DNS records of a hostname, or why the resolver did not give them. */
+export type DnsRecords = DnsAnswer & { readonly unreachable?: string };
+
+/** The names to look up for a hostname. */
+export interface DnsNames {
+  readonly hostname: string;
+  /** The name of the challenge's CNAME record. */
+  readonly challenge: string;
+  /** The name of the TXT records that prove the ownership, and the values that do. */
+  readonly ownership: string;
+  readonly expected: readonly string[];
+}
+
 /** The records that a hostname needs, which are the default answer. */
 export interface Needs {
   readonly a: readonly string[];

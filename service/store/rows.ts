@@ -174,6 +174,14 @@ export interface HostnameRow {
   readonly acme_created_at: number | null;
   readonly issued_at: number | null;
   readonly expires_at: number | null;
+  /** The issued certificate and its intermediates, in PEM; null if the issuer is a simulation. */
+  readonly issued_chain: string | null;
+  /** Sealed. */
+  readonly issued_key: Uint8Array | null;
+  /** Name of the issuer. */
+  readonly issued_by: string | null;
+  /** What the issuer keeps of a request that is not finished. */
+  readonly acme_order: string | null;
   readonly custom_chain: string | null;
   /** Sealed. */
   readonly custom_key: Uint8Array | null;

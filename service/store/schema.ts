@@ -363,4 +363,11 @@ export const migrations: readonly string[] = [
   );
   CREATE INDEX cluster_changes_cluster ON cluster_changes (cluster, number);
   `,
+  `
+  -- For issuers of certificates that can be served.
+  ALTER TABLE hostnames ADD COLUMN issued_chain TEXT;
+  ALTER TABLE hostnames ADD COLUMN issued_key BLOB;
+  ALTER TABLE hostnames ADD COLUMN issued_by TEXT;
+  ALTER TABLE hostnames ADD COLUMN acme_order TEXT;
+  `,
 ];

@@ -69,9 +69,8 @@ export const periods = {
   /** Retries of a failed process are counted for this long, from the first one (docs/interface.md#limits). */
   retries: 300 * second,
   backup: 24 * hour,
-  /** ASSUMED: an issued certificate is good for 90 days and renewed 30 days before. */
+  /** ASSUMED: a certificate that the service issues itself is good for 90 days. */
   certificate: 90 * 24 * hour,
-  renewal: 60 * 24 * hour,
   /** The size of a cluster is measured this often (docs/interface.md#managed-postgres). */
   measure: hour,
   day: 24 * hour,

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect as connectTls } from "node:tls";
 import { describe, expect, test } from "vitest";
-import { rootFile } from "../../service/proxy/authority.ts";
+import { rootFile } from "../../service/runtime/localAuthority.ts";
 import { delayProfiles } from "../../service/time/delays.ts";
 import { afterThisTest } from "../support/leftovers.ts";
 import { image } from "./image.ts";

@@ -2,7 +2,7 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { rootFile } from "../../service/proxy/authority.ts";
+import { rootFile } from "../../service/runtime/localAuthority.ts";
 import { dockerRuntime } from "../../service/runtime/docker/index.ts";
 import { send } from "../support/around.ts";
 import { startService, type TestService } from "../support/startService.ts";

@@ -3,24 +3,22 @@ import "reflect-metadata";
 import { createPrivateKey, webcrypto } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { createSecureContext, type SecureContext } from "node:tls";
 import * as x509 from "@peculiar/x509";
+import type { IssuedCertificate } from "./certificateIssuer.ts";
 import { writePrivately } from "../store/privateFile.ts";
 
 const algorithm = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" };
 const day = 24 * 3600_000;
 const years = 10 * 365 * day;
 // Clients refuse certificates that are valid for more than 398 days.
-const leafDays = 397;
+const longest = 397 * day;
 
 interface Root {
   readonly certificate: x509.X509Certificate;
   readonly key: webcrypto.CryptoKey;
 }
 
-interface Leaf {
-  readonly key: string;
-  readonly cert: string;
+interface Leaf extends IssuedCertificate {
   readonly renewFrom: number;
 }
 
@@ -28,7 +26,7 @@ interface Leaf {
 export const rootFile = (folder: string): string => join(folder, "local-ca.pem");
 
 /** Issues certificates for host names. */
-export class Authority {
+export class LocalAuthority {
   readonly #folder: string | undefined;
   readonly #leaves = new Map<string, Promise<Leaf>>();
   #root: Promise<Root> | undefined;
@@ -43,19 +41,15 @@ export class Authority {
     return (await this.#rootOf()).certificate.toString("pem");
   }
 
-  /** The certificate for a host name, and its key, in PEM. */
-  async certificateFor(host: string): Promise<Pick<Leaf, "key" | "cert">> {
+  /** A certificate for a host name, which is kept in memory. */
+  async certificateFor(host: string): Promise<IssuedCertificate> {
     const known = await this.#leaves.get(host);
     if (known && known.renewFrom > Date.now()) return known;
-    const issued = this.#issue(host);
+    const until = Date.now() + longest;
+    const issued = this.issue(host, until).then((one) => ({ ...one, renewFrom: until - 30 * day }));
     this.#leaves.set(host, issued);
     issued.catch(() => this.#leaves.delete(host));
     return issued;
-  }
-
-  /** The same for a server. */
-  async contextFor(host: string): Promise<SecureContext> {
-    return createSecureContext(await this.certificateFor(host));
   }
 
   #rootOf(): Promise<Root> {
@@ -91,26 +85,26 @@ export class Authority {
     return { certificate, key: keys.privateKey };
   }
 
-  async #issue(host: string): Promise<Leaf> {
+  /** Issues a certificate for a hostname, which is valid until a time in milliseconds since 1970. */
+  async issue(hostname: string, until: number): Promise<IssuedCertificate> {
     const root = await this.#rootOf();
     const keys = await webcrypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
-    const notAfter = Date.now() + leafDays * day;
     const certificate = await x509.X509CertificateGenerator.create({
       subject: "CN=machines-service",
       issuer: root.certificate.subject,
       notBefore: new Date(Date.now() - day),
-      notAfter: new Date(notAfter),
+      notAfter: new Date(until),
       signingAlgorithm: algorithm,
       publicKey: keys.publicKey,
       signingKey: root.key,
       extensions: [
         new x509.BasicConstraintsExtension(false),
         new x509.ExtendedKeyUsageExtension(["1.3.6.1.5.5.7.3.1"]),
-        new x509.SubjectAlternativeNameExtension([{ type: "dns", value: host }]),
+        new x509.SubjectAlternativeNameExtension([{ type: "dns", value: hostname }]),
       ],
     });
-    const cert = `${certificate.toString("pem")}\n${root.certificate.toString("pem")}\n`;
-    return { key: await pemOf(keys.privateKey), cert, renewFrom: notAfter - 30 * day };
+    const chain = `${certificate.toString("pem")}\n${root.certificate.toString("pem")}\n`;
+    return { key: await pemOf(keys.privateKey), chain };
   }
 }
 

@@ -1,0 +1,54 @@
+// How a certificate authority sees that this service controls a hostname: by HTTP (RFC 8555), or by TLS (RFC 8737).
+import { createServer, type Server, type Socket } from "node:net";
+import { createSecureContext, createServer as createTls, type Server as TlsServer } from "node:tls";
+import { getExtensionData, readTlsClientHello } from "read-tls-client-hello";
+import type { Challenges } from "../runtime/certificateIssuer.ts";
+
+const folder = "/.well-known/acme-challenge/";
+const protocol = "acme-tls/1";
+// A client that has not said hello by then is gone.
+const helloMs = 30_000;
+
+/** The answer to a request that asks for a proof; undefined for all other requests. */
+export const answerFor = (challenges: Challenges | undefined, path: string): string | undefined =>
+  path.startsWith(folder) ? challenges?.answerOf(path.slice(folder.length)) : undefined;
+
+/**
+ * Accepts connections for a server of TLS. Those that ask for a proof get the certificate that proves it, and no other data.
+ * Node.js chooses a certificate before it knows the protocol, so the first message of a client is read here.
+ */
+export function withProofs(server: TlsServer, challenges: Challenges): Server {
+  const prover = createTls(
+    {
+      ALPNProtocols: [protocol],
+      SNICallback: (name, done) => {
+        const proof = challenges.proofOf(name.toLowerCase());
+        if (proof) done(null, createSecureContext(proof));
+        else done(new Error("nothing to prove for this name"));
+      },
+    },
+    (socket) => socket.end(),
+  );
+  prover.on("tlsClientError", (_, socket) => socket.destroy());
+  const accept = async (socket: Socket): Promise<void> => {
+    const isProof = await asksForProof(socket);
+    if (socket.destroyed) return;
+    (isProof ? prover : server).emit("connection", socket);
+  };
+  return createServer({ noDelay: true }, (socket) => {
+    socket.on("error", () => socket.destroy());
+    void accept(socket);
+  });
+}
+
+async function asksForProof(socket: Socket): Promise<boolean> {
+  const giveUp = setTimeout(() => socket.destroy(), helloMs);
+  try {
+    const hello = await readTlsClientHello(socket);
+    return getExtensionData(hello, "alpn")?.protocols.includes(protocol) === true;
+  } catch {
+    return false; // not TLS: the server answers that
+  } finally {
+    clearTimeout(giveUp);
+  }
+}
