@@ -47,3 +47,22 @@ export function isFor(certificate: X509Certificate, hostname: string): boolean {
   if (!name.startsWith("*.")) return certificate.checkHost(name, { subject: "default" }) !== undefined;
   return namesOf(certificate).some((host) => host.toLowerCase() === name);
 }
+
+/** What keeps a chain from being served, apart from dates; undefined if nothing does. Each certificate must have signed the one before. */
+export function chainProblem(chain: readonly X509Certificate[]): string | undefined {
+  const broken = chain.findIndex((certificate, i) => {
+    const next = chain[i + 1];
+    return next !== undefined && !(certificate.checkIssued(next) && certificate.verify(next.publicKey));
+  });
+  if (broken < 0) return undefined;
+  return `certificate ${broken + 2} did not sign certificate ${broken + 1}; begin with the hostname's own and let the one that signed it follow each`;
+}
+
+/** Why a chain cannot be served at a time: one of its certificates has expired or is not valid yet. */
+export function datesProblem(chain: readonly X509Certificate[], now: number): string | undefined {
+  for (const [i, { validFrom, validTo }] of chain.entries()) {
+    if (Date.parse(validTo) <= now) return `certificate ${i + 1} expired at ${validTo}`;
+    if (Date.parse(validFrom) > now) return `certificate ${i + 1} is not valid before ${validFrom}`;
+  }
+  return undefined;
+}

@@ -63,7 +63,10 @@ export const customCertificate = defineResource({
   validate: uploadProblems,
   // Only a new upload is checked: a certificate that has expired since must not stop every other change.
   previewChecks: [
-    { needs: ["fullchain"], ask: ({ fullchain }, api) => Promise.resolve(datesProblem(fullchain, api.clock.now())) },
+    {
+      needs: ["fullchain"],
+      ask: ({ fullchain }, api) => Promise.resolve(datesProblem(certificatesIn(fullchain) ?? [], api.clock.now())),
+    },
   ],
 
   async create({ inputs: { app, ...files }, owner, ...call }) {
@@ -135,28 +138,12 @@ function uploadProblems({ fullchain, hostname, ...keys }: Partial<Inputs>): read
       name,
     ]);
   if (matching < 0) return problem(name, "does not match the certificate", ["fullchain", name]);
-  const broken = chain.findIndex((certificate, i) => {
-    const next = chain[i + 1];
-    return next !== undefined && !(certificate.checkIssued(next) && certificate.verify(next.publicKey));
-  });
-  if (broken >= 0)
-    return problem(
-      "fullchain",
-      `certificate ${broken + 2} did not sign certificate ${broken + 1}; begin with the hostname's own and let the one that signed it follow each`,
-    );
+  const broken = chainProblem(chain);
+  if (broken !== undefined) return problem("fullchain", broken);
   if (hostname !== undefined && !isFor(own, hostname))
     return problem("fullchain", `is for ${namesOf(own).join(", ") || "no hostname"}, not for ${hostname}`, [
       "fullchain",
       "hostname",
     ]);
   return [];
-}
-
-/** Why a chain cannot be used now: one of its certificates has expired or is not valid yet. */
-export function datesProblem(fullchain: string, now: number): string | undefined {
-  for (const [i, { validFrom, validTo }] of (certificatesIn(fullchain) ?? []).entries()) {
-    if (Date.parse(validTo) <= now) return `certificate ${i + 1} expired at ${validTo}`;
-    if (Date.parse(validFrom) > now) return `certificate ${i + 1} is not valid before ${validFrom}`;
-  }
-  return undefined;
 }

@@ -1,7 +1,7 @@
 // An uploaded certificate, read and checked: it must be PEM and not expired, and match its key and hostname
 // (docs/interface.md#uploaded-certificates).
 import type { KeyObject, X509Certificate } from "node:crypto";
-import { certificatesIn, isFor, privateKeyIn } from "../../api/uploadedCertificate.ts";
+import { certificatesIn, chainProblem, datesProblem, isFor, privateKeyIn } from "../../api/uploadedCertificate.ts";
 import { refuse } from "../refusal.ts";
 
 /** The properties of an uploaded certificate that the service stores in addition to its text. */
@@ -35,17 +35,19 @@ export function readCustom(
   { fullchain, private_key, hostname }: { fullchain: string; private_key: string; hostname: string },
   now: number,
 ): Custom {
+  const chain = certificatesIn(fullchain);
   // The first certificate of the chain is the one of the hostname.
-  const certificate = certificatesIn(fullchain)?.[0];
-  if (!certificate) throw rejected("fullchain is not a certificate in PEM");
+  const certificate = chain?.[0];
+  if (!chain || !certificate) throw rejected("fullchain is not a certificate in PEM");
   const key = privateKeyIn(private_key);
   if (!key) throw rejected("private_key is not a private key in PEM");
   if (!certificate.checkPrivateKey(key)) throw rejected("private_key does not match the certificate");
-  const expiresAt = Date.parse(certificate.validTo);
-  if (expiresAt <= now) throw rejected(`the certificate expired at ${certificate.validTo}`);
+  // ASSUMED: a chain in which a certificate did not sign the one before is refused, because clients would refuse it.
+  const problem = chainProblem(chain) ?? datesProblem(chain, now);
+  if (problem !== undefined) throw rejected(problem);
   if (!isFor(certificate, hostname)) throw rejected(`the certificate is not for ${JSON.stringify(hostname)}`);
   return {
-    expiresAt,
+    expiresAt: Date.parse(certificate.validTo),
     issuer: issuerOf(certificate),
     type: typeOf(key),
   };

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { datesProblem } from "../../provider/certificates/customCertificate.ts";
+import { certificatesIn, datesProblem } from "../../api/uploadedCertificate.ts";
 import { bind, bindPlugin, type Bound } from "../support/binding.ts";
 import { makeApp, send } from "../support/around.ts";
 import { currentCertificate, type CertificateOptions } from "../support/certificates.ts";
@@ -113,12 +113,13 @@ describe("CustomCertificate", () => {
 
   test("dates are compared with the given clock", () => {
     const at = (text: string) => Date.parse(text);
+    const problem = (chain: string, now: number) => datesProblem(certificatesIn(chain) ?? [], now);
     const [from, until] = [new Date("2026-01-01T00:00:00Z"), new Date("2026-03-01T00:00:00Z")];
     const { fullchain } = files({ hosts, from, until });
-    expect(datesProblem(fullchain, at("2026-02-01T00:00:00Z"))).toBeUndefined();
-    expect(datesProblem(fullchain, at("2026-03-01T00:00:00Z"))).toMatch(/^certificate 1 expired at Mar +1 /);
-    expect(datesProblem(fullchain, at("2025-12-31T00:00:00Z"))).toMatch(/^certificate 1 is not valid before Jan +1 /);
-    expect(datesProblem(leaf.fullchain + fullchain, at("2027-02-01T00:00:00Z"))).toMatch(/^certificate [12] expired/);
+    expect(problem(fullchain, at("2026-02-01T00:00:00Z"))).toBeUndefined();
+    expect(problem(fullchain, at("2026-03-01T00:00:00Z"))).toMatch(/^certificate 1 expired at Mar +1 /);
+    expect(problem(fullchain, at("2025-12-31T00:00:00Z"))).toMatch(/^certificate 1 is not valid before Jan +1 /);
+    expect(problem(leaf.fullchain + fullchain, at("2027-02-01T00:00:00Z"))).toMatch(/^certificate [12] expired/);
   });
 
   test("a preview refuses a new certificate that has expired; an old one blocks no other change", async () => {

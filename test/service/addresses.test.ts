@@ -4,7 +4,6 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { connect as connectTls, type TLSSocket } from "node:tls";
 import { request as sendHttp } from "node:http";
 import { describe, expect, test } from "vitest";
 import { seededRandom } from "../../service/index.ts";
@@ -12,7 +11,7 @@ import { bind, type Bind } from "../../service/runtime/bind.ts";
 import { blockOf } from "../../service/runtime/loopback.ts";
 import { afterThisTest } from "../support/leftovers.ts";
 import { withApp } from "./client.ts";
-import { connected, echoed, freePort, get, hasLoopback, mayBindAll, withReach } from "./reachable.ts";
+import { connected, echoed, freePort, get, hasLoopback, mayBindAll, secured, withReach } from "./reachable.ts";
 
 type App = Awaited<ReturnType<typeof withReach>>;
 
@@ -21,15 +20,6 @@ const https = { handlers: ["tls", "http"] };
 
 /** The error of the system, for a server that is to listen. */
 const refusal = (code: string): Error => Object.assign(new Error(`listen ${code}`), { code });
-
-/** A connection with TLS; its certificate may be any. */
-async function secured(ip: string, port: number, servername?: string): Promise<TLSSocket> {
-  const name = servername === undefined ? {} : { servername };
-  const socket = connectTls({ host: ip, port, rejectUnauthorized: false, ...name });
-  afterThisTest(() => void socket.destroy());
-  await once(socket, "secureConnect");
-  return socket;
-}
 
 /** Where `url` says that an App can be opened by its own addresses. */
 const urlsOf = async (app: App, name = "web"): Promise<string[]> => {

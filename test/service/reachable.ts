@@ -3,7 +3,9 @@ import { once } from "node:events";
 import { createServer as createHttp, request as sendHttp, type IncomingMessage } from "node:http";
 import { request as sendHttps } from "node:https";
 import { connect, createServer, type AddressInfo, type Server, type Socket } from "node:net";
+import { connect as connectTls, type TLSSocket } from "node:tls";
 import type { ServiceOptions } from "../../service/index.ts";
+import type { ProxyPorts } from "../../service/proxy/proxy.ts";
 import { bind as bindBySystem, type Bind } from "../../service/runtime/bind.ts";
 import { SimulatedRuntime } from "../../service/runtime/simulated.ts";
 import { afterThisTest } from "../support/leftovers.ts";
@@ -25,7 +27,11 @@ export const hasLoopback = process.platform === "linux";
 export const mayBindAll = hasLoopback && process.getuid?.() === 0;
 
 /** A service whose Machines answer: an HTTP server at their port 8080, and an echo at 9000. */
-export async function withReach(options: ServiceOptions = {}, bind: Bind = bindBySystem) {
+export async function withReach(
+  options: ServiceOptions = {},
+  bind: Bind = bindBySystem,
+  ports: ProxyPorts = { http: 0, https: 0 },
+) {
   const web = createHttp((request, response) => {
     response.end(`${String(request.headers["x-forwarded-host"])} ${request.url}`);
   });
@@ -48,7 +54,7 @@ export async function withReach(options: ServiceOptions = {}, bind: Bind = bindB
       }),
     ...options,
   });
-  await app.service.proxy?.listen({ http: 0, https: 0 }, bind);
+  await app.service.proxy?.listen(ports, bind);
   return {
     ...app,
     /** Assigns an address to an App. */
@@ -116,4 +122,15 @@ export async function freePort(): Promise<number> {
   const port = await listening(server);
   await new Promise((resolve) => server.close(resolve));
   return port;
+}
+
+/** A connection with TLS; its certificate may be any. */
+export async function secured(ip: string, port: number, servername?: string): Promise<TLSSocket> {
+  const socket = connectTls({
+    ...{ host: ip, port, rejectUnauthorized: false },
+    ...(servername === undefined ? {} : { servername }),
+  });
+  afterThisTest(() => void socket.destroy());
+  await once(socket, "secureConnect");
+  return socket;
 }

@@ -1,4 +1,4 @@
-// Builds programs from Go modules in tools/pulumi, each once into the per-user cache.
+// Builds programs from Go modules in tools/, each once into the per-user cache.
 import { createHash } from "node:crypto";
 import fs from "node:fs";
 import os from "node:os";
@@ -58,7 +58,7 @@ async function build({ name, what, source, package: of = "." }, dir, env) {
   for (const file of fs.readdirSync(path.dirname(dir)))
     if (file.startsWith(path.basename(prefix))) remove(path.join(path.dirname(dir), file)); // of an interrupted run
   const temporary = fs.mkdtempSync(prefix);
-  say(`Building ${what} from Pulumi's Go modules; this takes some minutes, once …`);
+  say(`Building ${what} from its Go modules; this takes some minutes, once …`);
   try {
     const flags = ["-mod=readonly", "-ldflags", "-s -w"];
     const { code, output } = await quiet("go", ["build", ...flags, "-o", path.join(temporary, name), of], {

@@ -398,14 +398,23 @@ test("a key that does not match, and text that is not PEM, are 422; the key is n
     expect((await call("POST", `${at}/custom`, { hostname: host, ...one, [missing]: undefined })).status).toBe(400);
 });
 
-test("only the first certificate of a chain is used", async () => {
+test("each certificate of a chain must have signed the one before, and must be valid", async () => {
   const { call } = await withApp();
-  const [leaf, parent] = [makeCertificate({ hosts: [host] }), makeCertificate({ commonName: "Test Authority" })];
-  const body = { hostname: host, fullchain: leaf.fullchain + parent.fullchain, private_key: leaf.private_key };
+  const authority = makeCertificate({ commonName: "Test Authority", kind: "ec" });
+  const by = { commonName: "Test Authority", private_key: authority.private_key };
+  const [leaf, other] = [makeCertificate({ hosts: [host], by }), makeCertificate({ hosts: [host] })];
+  const body = { hostname: host, fullchain: leaf.fullchain + authority.fullchain, private_key: leaf.private_key };
   expect((await call("POST", `${at}/custom`, body)).status).toBe(201);
-  expect((await call("POST", `${at}/custom`, { ...body, fullchain: parent.fullchain + leaf.fullchain })).status).toBe(
-    422,
-  );
+  const old = makeCertificate({ ...by, kind: "ec", until: new Date("2026-01-02T00:00:00Z") });
+  const ofOld = makeCertificate({ hosts: [host], by: { ...by, private_key: old.private_key } });
+  for (const [wrong, text] of [
+    [{ fullchain: authority.fullchain + leaf.fullchain }, "does not match"],
+    [{ fullchain: other.fullchain + authority.fullchain, private_key: other.private_key }, "certificate 2 did not sign"],
+    [{ fullchain: ofOld.fullchain + old.fullchain, private_key: ofOld.private_key }, "certificate 2 expired"],
+  ] as const) {
+    const answer = await call("POST", `${at}/custom`, { ...body, ...wrong });
+    expect([answer.status, answer.body.error]).toEqual([422, expect.stringContaining(text)]);
+  }
 });
 
 // --- removing ---
