@@ -1,7 +1,9 @@
 // Processes that may outlive the service.
-import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { execFileSync, spawn } from "node:child_process";
+import { closeSync, openSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Account } from "./account.ts";
+import { PostgresError } from "./postgresError.ts";
 
 /** The command line of a process; empty if there is none. */
 function commandLine(pid: number): string {
@@ -36,4 +38,37 @@ export async function endProcess(
       isLate = true;
       send(last);
     }
+}
+
+/** The last line of a log that matches, or its last line. */
+export function lastLine(text: string, pattern: RegExp): string {
+  const lines = text.split("\n").filter((line) => line.trim() !== "");
+  const found = lines.map((line) => pattern.exec(line)?.[1]).findLast((part) => part !== undefined);
+  return found ?? lines.at(-1) ?? "it ended without a message";
+}
+
+/**
+ * Starts a program that may outlive the service, with a new log.
+ * @returns whether it runs; throws PostgresError with the last line of the log that matches once it does not.
+ */
+export function launch(
+  { command, options }: Account,
+  program: string,
+  args: readonly string[],
+  { log, reason }: { readonly log: string; readonly reason: RegExp },
+): () => boolean {
+  const file = openSync(log, "w", 0o600);
+  const [first, rest] = command(program, args);
+  const started = spawn(first, rest, { ...options, detached: true, stdio: ["ignore", file, file] });
+  closeSync(file);
+  let problem: string | undefined;
+  let hasEnded = false;
+  started.on("error", (error) => (problem = error.message));
+  started.on("exit", () => (hasEnded = true));
+  started.unref();
+  return () => {
+    if (hasEnded) problem ??= lastLine(readFileSync(log, "utf8"), reason);
+    if (problem !== undefined) throw new PostgresError(problem);
+    return true;
+  };
 }

@@ -1,6 +1,6 @@
 // One server: its folder, its process, and the service's connection to it.
-import { execFile, spawn } from "node:child_process";
-import { closeSync, existsSync, openSync, readFileSync } from "node:fs";
+import { execFile } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
 import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { join } from "node:path";
@@ -11,14 +11,14 @@ import { bind } from "../bind.ts";
 import type { Account } from "./account.ts";
 import type { Binaries } from "./binaries.ts";
 import { codeOf, PostgresError } from "./postgresError.ts";
-import { endProcess, runs } from "./processes.ts";
+import { endProcess, lastLine, launch, runs } from "./processes.ts";
 import { scramVerifier } from "./scram.ts";
 import { accessRules, configurationOf, superuser, type Recovery, type ServerSettings } from "./settings.ts";
 
 const run = promisify(execFile);
 
 /** Pause between two attempts to connect to a server that is starting. */
-const connectPause = 10;
+export const connectPause = 10;
 
 // ASSUMED: a server that is to stop ends its connections at once; after a minute it ends without a checkpoint, and recovers at
 // its next start.
@@ -33,6 +33,7 @@ export const pathsOf = (folder: string) => ({
   wal: join(folder, "wal"),
   backups: join(folder, "backups"),
   log: join(folder, "server.log"),
+  pooler: join(folder, "pooler"),
   recovery: join(folder, "recovery.json"),
 });
 
@@ -124,7 +125,7 @@ export async function start(
 ): Promise<Running> {
   const known = processOf(paths);
   if (known) return untilUsable(installation, paths, known.port, () => processOf(paths) !== undefined, signal);
-  const port = wantedPort !== undefined && (await isFree(wantedPort)) ? wantedPort : await freePort();
+  const port = await freePort(wantedPort);
   await mkdir(paths.wal, { recursive: true, mode: 0o700 });
   const recovery = await recoveryOf(paths);
   const { addresses, account } = installation;
@@ -137,26 +138,11 @@ export async function start(
   await account.own(paths.folder);
   // A file of a process that was killed, whose number another process may have by now.
   await rm(join(paths.data, "postmaster.pid"), { force: true });
-  const log = openSync(paths.log, "w", 0o600);
-  const [program, args] = account.command(binaries.postgres, ["-D", paths.data]);
-  const server = spawn(program, args, { ...account.options, detached: true, stdio: ["ignore", log, log] });
-  closeSync(log);
-  let problem: string | undefined;
-  let hasEnded = false;
-  server.on("error", (error) => (problem = error.message));
-  server.on("exit", () => (hasEnded = true));
-  server.unref();
-  return untilUsable(
-    installation,
-    paths,
-    port,
-    () => {
-      if (hasEnded) problem ??= lastLine(readFileSync(paths.log, "utf8"), /(?:FATAL|PANIC): +(.*)/);
-      if (problem !== undefined) throw new PostgresError(problem);
-      return true;
-    },
-    signal,
-  );
+  const isAlive = launch(account, binaries.postgres, ["-D", paths.data], {
+    log: paths.log,
+    reason: /(?:FATAL|PANIC): +(.*)/,
+  });
+  return untilUsable(installation, paths, port, isAlive, signal);
 }
 
 async function untilUsable(
@@ -204,18 +190,5 @@ async function listening(port: number): Promise<number> {
   return bound;
 }
 
-/** A port of this computer at which nothing listens. */
-export const freePort = (): Promise<number> => listening(0);
-
-const isFree = (port: number): Promise<boolean> =>
-  listening(port).then(
-    () => true,
-    () => false,
-  );
-
-/** The last line of a log that matches, or its last line. */
-function lastLine(text: string, pattern: RegExp): string {
-  const lines = text.split("\n").filter((line) => line.trim() !== "");
-  const found = lines.map((line) => pattern.exec(line)?.[1]).findLast((part) => part !== undefined);
-  return found ?? lines.at(-1) ?? "it ended without a message";
-}
+/** A port of this computer at which nothing listens: the wanted one if possible. */
+export const freePort = (wanted = 0): Promise<number> => listening(wanted).catch(() => listening(0));
