@@ -1,7 +1,7 @@
 // Databases, roles and extensions in a server.
 import pg from "pg";
 import type { ClusterContents, ExtensionOffer, InstalledExtension } from "../postgresEngine.ts";
-import { scramVerifier } from "./scram.ts";
+import { verifierFor } from "./scram.ts";
 import { superuser } from "./settings.ts";
 
 const { escapeIdentifier: name, escapeLiteral: literal } = pg;
@@ -81,9 +81,14 @@ export async function endSessions(admin: pg.Client, user: string): Promise<void>
 
 /** Creates a user, or changes its password and role. */
 export async function ensureUser(admin: pg.Client, user: string, role: string, password: string): Promise<void> {
-  const verifier = literal(await scramVerifier(password));
-  const verb = (await hasRole(admin, user)) ? "ALTER" : "CREATE";
-  await admin.query(`${verb} ROLE ${name(user)} LOGIN PASSWORD ${verifier}`);
+  const { rows } = await admin.query<{ verifier: string | null }>(
+    "SELECT rolpassword AS verifier FROM pg_authid WHERE rolname = $1",
+    [user],
+  );
+  const verb = rows[0] ? "ALTER" : "CREATE";
+  // A pooler that has let a client in can use the verifier as long as it stays the same.
+  const verifier = await verifierFor(password, rows[0]?.verifier);
+  await admin.query(`${verb} ROLE ${name(user)} LOGIN PASSWORD ${literal(verifier)}`);
   const before = await roleOf(admin, user);
   if (before === role) return;
   for (const group of Object.keys(groups))

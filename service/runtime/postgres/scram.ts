@@ -13,3 +13,10 @@ export async function scramVerifier(password: string, salt: Uint8Array = randomB
   const server = keyFor("Server Key").toString("base64");
   return `SCRAM-SHA-256$${iterations}:${Buffer.from(salt).toString("base64")}$${stored}:${server}`;
 }
+
+/** The stored verifier if it is one of this password, else a new one. */
+export async function verifierFor(password: string, stored: string | null | undefined): Promise<string> {
+  const salt = /^SCRAM-SHA-256\$\d+:([^$]+)\$/.exec(stored ?? "")?.[1];
+  const same = salt === undefined ? undefined : await scramVerifier(password, Buffer.from(salt, "base64"));
+  return same !== undefined && same === stored ? same : scramVerifier(password);
+}
