@@ -145,6 +145,8 @@ export function addStart(program: Command): void {
     new Option(
       "--dns <resolver>",
       "what reads the DNS: simulated, system, or the address of a resolver (default: simulated; with --acme, system)",
+      "--pgbouncer <program>",
+      "PgBouncer, which pools connections to these servers, or none (default: the installed one)",
     ),
     new Option("--http <port>", "port of the proxy for HTTP; another one if it is taken (default: 4281)"),
     new Option("--https <port>", "port of the proxy for HTTPS; another one if it is taken (default: 4282)"),

@@ -40,6 +40,8 @@ export interface LocalOptions {
   readonly acme?: string;
   /** What reads the DNS: `simulated`, `system`, or the address of a resolver. Default: `simulated`; with `acme`, `system`. */
   readonly dns?: string;
+  /** PgBouncer, which pools connections to these servers, or `none`. Default: the installed one. */
+  readonly pgbouncer?: string;
   /** Port of the proxy for HTTP; another one if it is taken. */
   readonly http?: string;
   /** Port of the proxy for HTTPS; another one if it is taken. */
@@ -68,6 +70,7 @@ const flags: { readonly [K in keyof Required<LocalOptions>]: string } = {
   postgres: "--postgres",
   acme: "--acme",
   dns: "--dns",
+  pgbouncer: "--pgbouncer",
   http: "--http",
   https: "--https",
   strict: "--strict",
@@ -86,13 +89,15 @@ export function dataFolder(data: string | undefined): string {
 
 /** The options with absolute paths: a background service has another working folder. */
 export function settled(options: LocalOptions): LocalOptions & { readonly data: string } {
-  const { data, tlsCert, tlsKey, regions, ...rest } = options;
+  const { data, tlsCert, tlsKey, regions, pgbouncer, ...rest } = options;
   return {
     ...rest,
     data: dataFolder(data),
     ...(tlsCert === undefined ? {} : { tlsCert: resolve(tlsCert) }),
     ...(tlsKey === undefined ? {} : { tlsKey: resolve(tlsKey) }),
     ...(regions === undefined ? {} : { regions: resolve(regions) }),
+    // A name without a folder is looked for on PATH.
+    ...(pgbouncer === undefined ? {} : { pgbouncer: pgbouncer.includes("/") ? resolve(pgbouncer) : pgbouncer }),
   };
 }
 

@@ -117,14 +117,14 @@ export async function serve(options: LocalOptions & { readonly listen: string })
 
 /** The engine of Postgres clusters; undefined for the simulation. */
 async function postgresEngine(
-  { postgres, runtime }: LocalOptions,
+  { postgres, pgbouncer, runtime }: LocalOptions,
   data: string,
   machinesReach: string | undefined,
 ): Promise<EngineFactory | undefined> {
   if (postgres !== "embedded") return undefined;
   const { embeddedPostgres, PostgresError } = await import("../runtime/postgres/index.ts");
   // Containers continue to run while the service is stopped, and need their databases.
-  return embeddedPostgres({ data, machinesReach, outlive: runtime === "docker" }).catch((error: unknown) => {
+  return embeddedPostgres({ data, machinesReach, pgbouncer, outlive: runtime === "docker" }).catch((error: unknown) => {
     throw error instanceof PostgresError ? new Problem(error.message) : error;
   });
 }

@@ -27,6 +27,7 @@ const everyOption = {
   regions: "/regions.json",
   runtime: "docker",
   postgres: "embedded",
+  pgbouncer: "/usr/sbin/pgbouncer",
   http: "0",
   https: "0",
   strict: true,

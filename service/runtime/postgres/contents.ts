@@ -150,6 +150,22 @@ async function databasesOf(admin: pg.Client): Promise<string[]> {
   return rows.map(({ datname }) => datname);
 }
 
+/** Databases of a server, and the form in which it stores the passwords of its users. */
+export interface Logins {
+  readonly databases: readonly string[];
+  readonly users: readonly { readonly name: string; readonly verifier: string }[];
+}
+
+/** What a pooler needs to know of a server. */
+export async function loginsOf(admin: pg.Client): Promise<Logins> {
+  const { rows } = await admin.query<{ name: string; verifier: string }>(
+    `SELECT rolname AS name, rolpassword AS verifier FROM pg_authid
+      WHERE rolcanlogin AND rolname <> $1 AND rolpassword LIKE 'SCRAM-SHA-256$%'`,
+    [superuser],
+  );
+  return { databases: await databasesOf(admin), users: rows };
+}
+
 /** What a server contains. */
 export async function contentsOf(admin: pg.Client, connect: Connect): Promise<ClusterContents> {
   const databases = await databasesOf(admin);

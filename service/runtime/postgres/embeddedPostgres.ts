@@ -22,6 +22,8 @@ import { Steps } from "../steps.ts";
 import { installCommand, type Binaries } from "./binaries.ts";
 import * as contents from "./contents.ts";
 import { copyServer, draftFrom, keepChanges, pruneChanges } from "./copies.ts";
+import type { PoolerProgram } from "./pooler.ts";
+import { Poolers } from "./poolers.ts";
 import { isRefusal, PostgresError, reasonOf } from "./postgresError.ts";
 import * as queries from "./queries.ts";
 import * as servers from "./server.ts";
@@ -34,6 +36,8 @@ export interface EmbeddedOptions extends Installation {
   readonly folder: string;
   /** The installed versions. */
   readonly versions: ReadonlyMap<string, Binaries>;
+  /** The installed PgBouncer. */
+  readonly pooler: PoolerProgram | undefined;
   /** The host name or address in the addresses of clusters. */
   readonly publicHost: string;
   /** Whether servers continue to run when the service stops. */
@@ -65,6 +69,7 @@ export class EmbeddedPostgres implements PostgresEngine {
   readonly #backups: Steps;
   /** The servers that can be used. */
   readonly #ready = new Map<string, Ready>();
+  readonly #poolers: Poolers;
   /** Requests that wait for a change, by its number. */
   readonly #waiting = new Map<number, Waiting>();
   /** The cluster of each backup that is being written. */
@@ -75,6 +80,7 @@ export class EmbeddedPostgres implements PostgresEngine {
     this.#host = host;
     this.#options = options;
     this.version = [...options.versions.keys()].sort((a, b) => Number(b) - Number(a))[0] ?? "";
+    this.#poolers = new Poolers(options, options.pooler, (id) => this.#clusters.changed(id));
     const failed = "a Postgres cluster could not continue; it is tried again";
     this.#clusters = new Steps(host, { kind: "cluster", failed, reasonOf, step: (id) => this.#step(id) });
     this.#backups = new Steps(host, { kind: "backup", failed, reasonOf, step: (id) => this.#backUp(id) });
@@ -157,14 +163,22 @@ export class EmbeddedPostgres implements PostgresEngine {
     await Promise.all(
       [...this.#ready].map(async ([id, { admin }]) => {
         this.#ready.delete(id);
+        await this.#poolers.release(id);
         await admin.end().catch(() => {});
       }),
     );
-    if (!this.#options.outlive) await Promise.all(this.#host.ids().map((id) => servers.stop(this.#pathsOf(id))));
+    if (!this.#options.outlive) await Promise.all(this.#host.ids().map((id) => this.#stop(id)));
   }
 
   #pathsOf(id: string): Paths {
     return pathsOf(join(this.#options.folder, id));
+  }
+
+  /** Stops the processes of a cluster. */
+  async #stop(id: string): Promise<void> {
+    const paths = this.#pathsOf(id);
+    await this.#poolers.stop(id, paths);
+    await servers.stop(paths);
   }
 
   /** The last copy of a deleted cluster. */
@@ -206,7 +220,7 @@ export class EmbeddedPostgres implements PostgresEngine {
     } catch (error) {
       if (this.#closed.signal.aborted) throw error;
       if (this.#host.cluster(id)?.status === "deleting") return true;
-      await servers.stop(this.#pathsOf(id));
+      await this.#stop(id);
       this.#host.events.failed(id, reasonOf(error));
       return false;
     }
@@ -261,7 +275,7 @@ export class EmbeddedPostgres implements PostgresEngine {
     for (const { name, role } of users)
       await contents.ensureUser(ready.admin, name, role, this.#host.password(id, name));
     await rm(this.#pathsOf(id).recovery, { force: true });
-    this.#host.events.ready(id, this.#endpointsOf(ready));
+    this.#host.events.ready(id, await this.#endpointsOf(cluster, ready));
   }
 
   /** Starts the server of a cluster unless it runs. */
@@ -278,7 +292,7 @@ export class EmbeddedPostgres implements PostgresEngine {
     running.admin.once("end", () => {
       if (this.#ready.get(id) !== ready) return;
       this.#ready.delete(id);
-      this.#clusters.changed(id);
+      void this.#poolers.release(id).then(() => this.#clusters.changed(id));
     });
     return ready;
   }
@@ -293,22 +307,25 @@ export class EmbeddedPostgres implements PostgresEngine {
     return (database) => servers.connect(this.#options, port, database);
   }
 
-  #endpointsOf({ port }: servers.Running): Endpoints {
-    const endpoint = { host: this.#options.publicHost, port };
-    return { primary: { direct: endpoint, pooler: endpoint } };
+  /** The addresses of a cluster, whose pooler runs then. */
+  async #endpointsOf(cluster: Cluster, ready: Ready): Promise<Endpoints> {
+    const { publicHost: host } = this.#options;
+    const port = await this.#poolers.keep(cluster, this.#pathsOf(cluster.id), ready, this.#closed.signal);
+    return { primary: { direct: { host, port: ready.port }, pooler: { host, port } } };
   }
 
   /** Keeps the server of a ready cluster running, and applies its changes in their order. */
   async #keepReady(cluster: Cluster): Promise<void> {
     const { id } = cluster;
     const ready = await this.#start(cluster);
-    const endpoints = this.#endpointsOf(ready);
+    const endpoints = await this.#endpointsOf(cluster, ready);
     if (JSON.stringify(endpoints) !== JSON.stringify(cluster.endpoints)) this.#host.events.moved(id, endpoints);
     for (let next = this.#host.next(id); next; next = this.#host.next(id)) {
       const { number, change } = next;
       const waiting = this.#waiting.get(number);
       try {
         await this.#apply(cluster, ready, change);
+        if (!change.kind.endsWith("Extension")) await this.#pool(id, ready, change);
         this.#host.events.applied(number);
         await this.#host.settled();
         waiting?.resolve();
@@ -343,9 +360,16 @@ export class EmbeddedPostgres implements PostgresEngine {
         // It was deleted meanwhile, by a later change.
         if (!user) return;
         await contents.ensureUser(admin, user.name, user.role, this.#host.password(id, user.name));
-        if (change.kind === "setPassword" && change.endSessions) await contents.endSessions(admin, user.name);
       }
     }
+  }
+
+  /** Lets the pooler know a change of databases or users, and ends the sessions that are to end, first those of the pooler. */
+  async #pool(id: string, ready: Ready, change: ClusterChange): Promise<void> {
+    await this.#poolers.refresh(id, this.#pathsOf(id), ready);
+    if (change.kind !== "dropUser" && !(change.kind === "setPassword" && change.endSessions)) return;
+    await this.#poolers.endSessions(id, change.user);
+    await contents.endSessions(ready.admin, change.user);
   }
 
   /** Stops a server. Its data is kept for a while; everything else goes. */
@@ -354,7 +378,7 @@ export class EmbeddedPostgres implements PostgresEngine {
     const ready = this.#ready.get(id);
     this.#ready.delete(id);
     await ready?.admin.end().catch(() => {});
-    await servers.stop(paths);
+    await this.#stop(id);
     if (existsSync(paths.data)) {
       const kept = this.#keptOf(id);
       await mkdir(join(kept, ".."), { recursive: true, mode: 0o700 });

@@ -5,6 +5,7 @@ import type { EngineFactory } from "../postgresEngine.ts";
 import { findAccount } from "./account.ts";
 import { findBinaries } from "./binaries.ts";
 import { EmbeddedPostgres } from "./embeddedPostgres.ts";
+import { findPooler } from "./pooler.ts";
 
 export { PostgresError } from "./postgresError.ts";
 
@@ -16,6 +17,8 @@ export interface EmbeddedPostgresOptions {
   readonly data: string;
   /** An address of this computer at which Machines reach servers too. Default: none, so servers listen at 127.0.0.1 alone. */
   readonly machinesReach?: string | undefined;
+  /** The program of PgBouncer, or `none`. Default: the installed one, if there is one. */
+  readonly pgbouncer?: string | undefined;
   /** Whether servers continue to run when the service stops. Default: false. */
   readonly outlive?: boolean;
 }
@@ -27,9 +30,11 @@ export interface EmbeddedPostgresOptions {
 export async function embeddedPostgres({
   data,
   machinesReach,
+  pgbouncer,
   outlive = false,
 }: EmbeddedPostgresOptions): Promise<EngineFactory> {
   const versions = await findBinaries();
+  const pooler = findPooler(pgbouncer);
   const folder = join(resolve(data), "postgres");
   mkdirSync(resolve(data), { recursive: true, mode: 0o700 });
   mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -39,8 +44,10 @@ export async function embeddedPostgres({
   return (host) => {
     // The service has closed its folder meanwhile.
     account.reach();
+    if (!pooler)
+      host.log.info({}, "without PgBouncer: the pooler's address of each Postgres cluster is that of its server");
     return new EmbeddedPostgres(host, {
-      ...{ account, addresses, publicHost, folder, versions, outlive },
+      ...{ account, addresses, publicHost, folder, versions, pooler, outlive },
       get password() {
         return host.secret("postgres/superuser");
       },

@@ -34,8 +34,9 @@ const inShell = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 const cacheMb = (memoryMb: number): number =>
   Math.max(32, Math.min(Math.floor(memoryMb / 4), Math.floor(totalmem() / mib / 8)));
 
-// ASSUMED: 100 connections for each GB of the plan's memory, at least 100 and at most 500.
-const connections = (memoryMb: number): number => Math.min(500, Math.max(100, Math.floor(memoryMb / 1024) * 100));
+/** ASSUMED: a server accepts 100 connections for each GB of the plan's memory, at least 100 and at most 500. */
+export const connectionsOf = (memoryMb: number): number =>
+  Math.min(500, Math.max(100, Math.floor(memoryMb / 1024) * 100));
 
 /** The text of `postgresql.conf`. */
 export function configurationOf({ cluster, port, addresses, walFolder, recovery }: ServerSettings): string {
@@ -45,7 +46,7 @@ export function configurationOf({ cluster, port, addresses, walFolder, recovery 
     listen_addresses: quoted(addresses.join(",")),
     port,
     unix_socket_directories: "''",
-    max_connections: connections(memoryMb),
+    max_connections: connectionsOf(memoryMb),
     shared_buffers: `${cacheMb(memoryMb)}MB`,
     effective_cache_size: `${Math.floor((memoryMb * 3) / 4)}MB`,
     max_worker_processes: Math.max(8, cpus),
