@@ -106,7 +106,7 @@ function configurationOf(paths: Paths, { cluster, port, addresses, minor }: Pool
     default_pool_size: cluster.poolMode === "session" ? most : Math.ceil(most / 4),
     max_db_connections: most,
     max_client_conn: 1000,
-    // The next attempt may be the one that finds the server.
+    // Clients are refused until the next attempt. Without any pause, old versions try as fast as they can.
     server_login_retry: 0.1,
     // Drivers for Java always send it.
     ignore_startup_parameters: "extra_float_digits",
