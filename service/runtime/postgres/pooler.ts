@@ -165,8 +165,13 @@ export async function start(
   const lastPort = Number(/^listen_port = (\d+)$/m.exec(before)?.[1]);
   if (processOf(paths) !== undefined && before === textFor(lastPort)) {
     const running = await untilUsable(installation, paths, lastPort, () => processOf(paths) !== undefined, signal);
-    await refresh(installation, paths, server, running);
-    return running;
+    try {
+      await refresh(installation, paths, server, running);
+      return running;
+    } catch (error) {
+      await running.console.end();
+      throw error;
+    }
   }
   await stop(paths);
   await writeLogins(installation, paths, server);
@@ -174,11 +179,17 @@ export async function start(
   await write(installation, paths, files.configuration, textFor(port));
   // A file of a process that was killed, whose number another process may have by now.
   await rm(files.pid, { force: true });
-  const isAlive = launch(account, program, [files.configuration], {
+  const { isAlive, kill } = launch(account, program, [files.configuration], {
     log: files.log,
     reason: /(?:ERROR|FATAL(?! cannot load)) (.*)/,
   });
-  return untilUsable(installation, paths, port, isAlive, signal);
+  try {
+    return await untilUsable(installation, paths, port, isAlive, signal);
+  } catch (error) {
+    // It may not have written its number yet, by which it is found.
+    kill();
+    throw error;
+  }
 }
 
 async function untilUsable(

@@ -47,16 +47,24 @@ export function lastLine(text: string, pattern: RegExp): string {
   return found ?? lines.at(-1) ?? "it ended without a message";
 }
 
-/**
- * Starts a program that may outlive the service, with a new log.
- * @returns whether it runs; throws PostgresError with the last line of the log that matches once it does not.
- */
+/** A program that was started. */
+export interface Launched {
+  /**
+   * Whether it runs.
+   * @throws PostgresError if it has ended, with the last line of its log that is a reason.
+   */
+  readonly isAlive: () => true;
+  /** Ends it at once. */
+  readonly kill: () => void;
+}
+
+/** Starts a program that may outlive the service, with a new log. */
 export function launch(
   { command, options }: Account,
   program: string,
   args: readonly string[],
   { log, reason }: { readonly log: string; readonly reason: RegExp },
-): () => boolean {
+): Launched {
   const file = openSync(log, "w", 0o600);
   const [first, rest] = command(program, args);
   const started = spawn(first, rest, { ...options, detached: true, stdio: ["ignore", file, file] });
@@ -66,9 +74,12 @@ export function launch(
   started.on("error", (error) => (problem = error.message));
   started.on("exit", () => (hasEnded = true));
   started.unref();
-  return () => {
-    if (hasEnded) problem ??= lastLine(readFileSync(log, "utf8"), reason);
-    if (problem !== undefined) throw new PostgresError(problem);
-    return true;
+  return {
+    isAlive: () => {
+      if (hasEnded) problem ??= lastLine(readFileSync(log, "utf8"), reason);
+      if (problem !== undefined) throw new PostgresError(problem);
+      return true;
+    },
+    kill: () => void started.kill("SIGKILL"),
   };
 }

@@ -138,7 +138,7 @@ export async function start(
   await account.own(paths.folder);
   // A file of a process that was killed, whose number another process may have by now.
   await rm(join(paths.data, "postmaster.pid"), { force: true });
-  const isAlive = launch(account, binaries.postgres, ["-D", paths.data], {
+  const { isAlive } = launch(account, binaries.postgres, ["-D", paths.data], {
     log: paths.log,
     reason: /(?:FATAL|PANIC): +(.*)/,
   });

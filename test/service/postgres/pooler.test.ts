@@ -30,7 +30,7 @@ interface Ready {
 
 /** A folder that is removed after the test. */
 function newFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), "machines-pooler-"));
+  const folder = mkdtempSync(join(tmpdir(), "machines pooler-"));
   afterThisTest(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }
