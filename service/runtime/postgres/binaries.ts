@@ -55,7 +55,7 @@ async function binariesIn(native: string): Promise<Binaries> {
   const postgres = join(native, "bin", "postgres");
   const { stdout } = await run(postgres, ["--version"]).catch((error: unknown) => {
     throw new PostgresError(
-      `${postgres} does not run on this computer (${error instanceof Error ? error.message.split("\n")[0] : "unknown"}). Use --postgres simulated, or the URL of a server.`,
+      `${postgres} does not run on this computer (${error instanceof Error ? error.message.split("\n")[0] : "unknown"}). Use --postgres simulated.`,
     );
   });
   const major = /\b(\d+)(?:\.|devel|beta|rc)/.exec(stdout)?.[1] ?? "";
