@@ -145,6 +145,8 @@ export function addStart(program: Command): void {
     new Option(
       "--dns <resolver>",
       "what reads the DNS: simulated, system, or the address of a resolver (default: simulated; with --acme, system)",
+    ),
+    new Option(
       "--pgbouncer <program>",
       "PgBouncer, which pools connections to these servers, or none (default: the installed one)",
     ),

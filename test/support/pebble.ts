@@ -46,7 +46,14 @@ export async function startDns({ dns }: Programs): Promise<TestDns> {
     const answer = await fetch(`http://${host}:${management}/${what}`, { method: "POST", body: JSON.stringify(body) });
     if (!answer.ok) throw new Error(`${what} gave ${answer.status} ${await answer.text()}`);
   };
-  await expect.poll(() => set("clear-a", { host: "nothing." }).then(() => true, () => false)).toBe(true);
+  await expect
+    .poll(() =>
+      set("clear-a", { host: "nothing." }).then(
+        () => true,
+        () => false,
+      ),
+    )
+    .toBe(true);
   return { address: `${host}:${port}`, set };
 }
 

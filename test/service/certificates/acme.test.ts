@@ -9,7 +9,14 @@ import acme from "acme-client";
 import { describe, expect, test } from "vitest";
 import { acmeIssuer } from "../../../service/runtime/acme/index.ts";
 import { afterThisTest } from "../../support/leftovers.ts";
-import { blocked, findPebble, startAuthority, startDns, type TestAuthority, type TestDns } from "../../support/pebble.ts";
+import {
+  blocked,
+  findPebble,
+  startAuthority,
+  startDns,
+  type TestAuthority,
+  type TestDns,
+} from "../../support/pebble.ts";
 import { currentCertificate } from "../../support/certificates.ts";
 import { folder } from "../command.ts";
 import { freePort, secured, withReach } from "../reachable.ts";
@@ -68,7 +75,11 @@ async function start({ data, via, closed = [], authorityPort, dns: given }: Wish
   });
   setDefaultCACertificates([...getCACertificates("default"), authority.trusted]);
   const directory = (await via?.(authority)) ?? authority.directory;
-  const app = await withReach({ issuer: acmeIssuer(directory), dns: dns.address, ...(data ? { data } : {}) }, undefined, ports);
+  const app = await withReach(
+    { issuer: acmeIssuer(directory), dns: dns.address, ...(data ? { data } : {}) },
+    undefined,
+    ports,
+  );
   return { app, authority, dns };
 }
 
@@ -98,7 +109,9 @@ describe.runIf(found)("certificates from an ACME authority", () => {
     const { app } = await start({ closed: ["http"] });
     await app.call("POST", "/apps", { name: "other", org_slug: "personal" });
     await ask(app, host);
-    await expect.poll(() => served(app, "web.localhost").then(({ subjectAltName }) => subjectAltName)).toBe("DNS:web.localhost");
+    await expect
+      .poll(() => served(app, "web.localhost").then(({ subjectAltName }) => subjectAltName))
+      .toBe("DNS:web.localhost");
     await isActive(app, host);
     expect((await served(app, host)).subjectAltName).toBe(`DNS:${host}`);
   });
@@ -132,7 +145,8 @@ describe.runIf(found)("certificates from an ACME authority", () => {
       accountKey: readFileSync(join(data, "acme-account.key"), "utf8"),
     });
     await client.createAccount({ termsOfServiceAgreed: true });
-    const { acme_order = "" } = app.service.context.store.get<{ acme_order: string }>("SELECT acme_order FROM hostnames") ?? {};
+    const { acme_order = "" } =
+      app.service.context.store.get<{ acme_order: string }>("SELECT acme_order FROM hostnames") ?? {};
     const order = await client.getOrder({ url: JSON.parse(acme_order).order } as never);
     for (const one of await client.getAuthorizations(order)) await client.deactivateAuthorization(one);
     await check(app, wildcard);
@@ -265,10 +279,13 @@ async function limiting(port: number, isLimited: () => boolean): Promise<number>
       return;
     }
     const { method, url, headers } = request;
-    const passed = sendHttps({ host: "127.0.0.1", port, servername: "localhost", method, path: url, headers }, (answer) => {
-      response.writeHead(answer.statusCode ?? 502, answer.headers);
-      answer.pipe(response);
-    });
+    const passed = sendHttps(
+      { host: "127.0.0.1", port, servername: "localhost", method, path: url, headers },
+      (answer) => {
+        response.writeHead(answer.statusCode ?? 502, answer.headers);
+        answer.pipe(response);
+      },
+    );
     request.pipe(passed);
   });
   const free = await freePort();

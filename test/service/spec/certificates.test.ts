@@ -409,7 +409,10 @@ test("each certificate of a chain must have signed the one before, and must be v
   const ofOld = makeCertificate({ hosts: [host], by: { ...by, private_key: old.private_key } });
   for (const [wrong, text] of [
     [{ fullchain: authority.fullchain + leaf.fullchain }, "does not match"],
-    [{ fullchain: other.fullchain + authority.fullchain, private_key: other.private_key }, "certificate 2 did not sign"],
+    [
+      { fullchain: other.fullchain + authority.fullchain, private_key: other.private_key },
+      "certificate 2 did not sign",
+    ],
     [{ fullchain: ofOld.fullchain + old.fullchain, private_key: ofOld.private_key }, "certificate 2 expired"],
   ] as const) {
     const answer = await call("POST", `${at}/custom`, { ...body, ...wrong });
