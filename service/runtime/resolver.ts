@@ -42,10 +42,10 @@ export function createResolver(address: string): Resolver {
   const textsOf = async (name: string): Promise<readonly string[]> =>
     (await find(dns.resolveTxt(name))).map((parts) => parts.join(""));
 
-  /** The authority of the nearest zone above a name. */
+  /** The authority of the nearest zone above a name. It is only shown, and some resolvers do not give it. */
   async function soaOf(name: string): Promise<string | undefined> {
     for (let zone = name; zone.includes("."); zone = zone.slice(zone.indexOf(".") + 1)) {
-      const [soa] = await find(dns.resolveSoa(zone).then((one) => [one]));
+      const soa = await dns.resolveSoa(zone).catch(() => undefined);
       if (soa) return soa.nsname;
     }
     return undefined;

@@ -27,6 +27,8 @@ const everyOption = {
   regions: "/regions.json",
   runtime: "docker",
   postgres: "embedded",
+  acme: "https://127.0.0.1:1/directory",
+  dns: "127.0.0.1:53",
   pgbouncer: "/usr/sbin/pgbouncer",
   http: "0",
   https: "0",

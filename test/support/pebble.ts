@@ -73,6 +73,7 @@ export interface TestAuthority {
   readonly port: number;
   /** The certificate of its own HTTPS. */
   readonly trusted: string;
+  readonly key: string;
   /** Its root certificate, in PEM. */
   root(): Promise<string>;
   stop(): Promise<void>;
@@ -114,6 +115,7 @@ export async function startAuthority({ pebble }: Programs, options: AuthorityOpt
     directory: `https://localhost:${port}/dir`,
     port,
     trusted: own.fullchain,
+    key: own.private_key,
     root,
     async stop() {
       child.kill("SIGKILL");

@@ -175,12 +175,17 @@ class AcmeIssuer implements CertificateIssuer {
     return client;
   }
 
-  /** The account of this service; an authority that knows its key already answers with the same account. */
+  /** The account of this service, which is created only for a key that the authority does not know. */
   async #register(): Promise<Client> {
     createTransport(acme.axios);
     const accountKey = await this.#accountKey();
     const client = new acme.Client({ directoryUrl: this.name, accountKey, ...patience });
-    await client.createAccount({ termsOfServiceAgreed: true });
+    try {
+      await client.createAccount({ onlyReturnExisting: true });
+    } catch (error) {
+      if (!(error instanceof AcmeRefusal) || error.kind !== "accountDoesNotExist") throw error;
+      await client.createAccount({ termsOfServiceAgreed: true });
+    }
     return client;
   }
 

@@ -8,19 +8,21 @@ export class Unreachable extends Error {}
 
 /** The authority refused a request. */
 export class AcmeRefusal extends Error {
+  /** The kind of the error, without the prefix of ACME. */
+  readonly kind: string;
   /** Whether there were too many requests. */
   readonly isLimit: boolean;
   readonly retryAfterMs: number | undefined;
 
-  constructor(message: string, isLimit: boolean, retryAfterMs: number | undefined) {
+  constructor(message: string, kind: string, isLimit: boolean, retryAfterMs: number | undefined) {
     super(message);
+    this.kind = kind;
     this.isLimit = isLimit;
     this.retryAfterMs = retryAfterMs;
   }
 }
 
 const timeout = 30_000;
-const prefix = "urn:ietf:params:acme:error:";
 
 interface Problem {
   readonly type?: string;
@@ -49,11 +51,12 @@ export function createTransport({ defaults }: typeof acme.axios): void {
 
 function requireSuccess(status: number, text: string, retryAfter: string | string[] | undefined): void {
   if (status < 400) return;
-  const { type, detail = `status ${status}` } = problemIn(text);
+  const { type = "", detail = `status ${status}` } = problemIn(text);
+  const kind = type.replace(/^urn:ietf:params:acme:error:/, "");
   // The client gets a new nonce, and sends the request again.
-  if (type === `${prefix}badNonce`) return;
+  if (kind === "badNonce") return;
   if (status >= 500) throw new Unreachable(detail);
-  throw new AcmeRefusal(detail, status === 429 || type === `${prefix}rateLimited`, pauseOf(retryAfter));
+  throw new AcmeRefusal(detail, kind, status === 429 || kind === "rateLimited", pauseOf(retryAfter));
 }
 
 function problemIn(text: string): Problem {

@@ -6,7 +6,7 @@ import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import acme from "acme-client";
-import { describe, expect, test } from "vitest";
+import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { acmeIssuer } from "../../../service/runtime/acme/index.ts";
 import { afterThisTest } from "../../support/leftovers.ts";
 import {
@@ -21,8 +21,7 @@ import { currentCertificate } from "../../support/certificates.ts";
 import { folder } from "../command.ts";
 import { freePort, secured, withReach } from "../reachable.ts";
 
-const found = await findPebble();
-const programs = found ?? { pebble: "", dns: "" };
+let programs = { pebble: "", dns: "" };
 const at = "/apps/web/certificates";
 const host = "www.example.com";
 const day = 24 * 3600_000;
@@ -46,8 +45,14 @@ async function served({ service }: App, servername: string): Promise<X509Certifi
   return certificate;
 }
 
+interface Ports {
+  readonly http: number;
+  readonly https: number;
+}
+
 interface Started {
   readonly app: App;
+  readonly ports: Ports;
   readonly authority: TestAuthority;
   readonly dns: TestDns;
 }
@@ -58,32 +63,30 @@ interface Wishes {
   readonly via?: (authority: TestAuthority) => Promise<string>;
   /** Ports at which nothing listens, instead of those of the proxy. */
   readonly closed?: readonly ("http" | "https")[];
-  readonly authorityPort?: number;
-  readonly dns?: TestDns;
-  /** The address of an authority that is not running. */
-  readonly directory?: string;
+  /** What was started before, without its service. */
+  readonly again?: Started;
 }
 
 /** A service that asks an authority, which looks at its proxy. */
-async function start({ data, via, closed = [], authorityPort, dns: given }: Wishes = {}): Promise<Started> {
-  const dns = given ?? (await startDns(programs));
-  const ports = { http: await freePort(), https: await freePort() };
-  const [http, https] = [closed.includes("http") ? 9 : ports.http, closed.includes("https") ? 9 : ports.https];
-  const authority = await startAuthority(programs, {
-    ...{ dns, http, https },
-    ...(authorityPort === undefined ? {} : { port: authorityPort }),
-  });
+async function start({ data, via, closed = [], again }: Wishes = {}): Promise<Started> {
+  const dns = again?.dns ?? (await startDns(programs));
+  const ports = again?.ports ?? { http: await freePort(), https: await freePort() };
+  const seen = { ...ports, ...Object.fromEntries(closed.map((scheme) => [scheme, 9])) };
+  const authority = again?.authority ?? (await startAuthority(programs, { dns, ...seen }));
   setDefaultCACertificates([...getCACertificates("default"), authority.trusted]);
-  const directory = (await via?.(authority)) ?? authority.directory;
-  const app = await withReach(
-    { issuer: acmeIssuer(directory), dns: dns.address, ...(data ? { data } : {}) },
-    undefined,
-    ports,
-  );
-  return { app, authority, dns };
+  const issuer = acmeIssuer((await via?.(authority)) ?? authority.directory);
+  const app = await withReach({ issuer, dns: dns.address, ...(data ? { data } : {}) }, undefined, ports);
+  return { app, ports, authority, dns };
 }
 
-describe.runIf(found)("certificates from an ACME authority", () => {
+describe("certificates from an ACME authority", () => {
+  let found: typeof programs | undefined;
+  beforeAll(async () => {
+    found = await findPebble();
+    if (found) programs = found;
+  });
+  beforeEach(({ skip }) => skip(found === undefined));
+
   test("a certificate is issued when the authority gets its answer by HTTP, and served with its chain", async () => {
     const { app, authority } = await start();
     expect((await ask(app, host)).body).toMatchObject({ status: "pending_validation", configured: true });
@@ -119,11 +122,14 @@ describe.runIf(found)("certificates from an ACME authority", () => {
   test("a wildcard asks for a TXT record, which is found by a check, also after a restart of the service", async () => {
     const data = folder();
     const wildcard = "*.example.com";
-    const { app, dns } = await start({ data });
-    await ask(app, wildcard);
-    await expect.poll(() => problems(app, wildcard)).toContain("DNS_CHALLENGE_MISSING");
-    const said = await problems(app, wildcard);
-    expect(await problems(app, wildcard)).toBe(said);
+    const before = await start({ data });
+    await ask(before.app, wildcard);
+    await expect.poll(() => problems(before.app, wildcard)).toContain("DNS_CHALLENGE_MISSING");
+    const said = await problems(before.app, wildcard);
+    await before.app.close();
+    const { app, dns } = await start({ data, again: before });
+    await check(app, wildcard);
+    expect(await problems(app, wildcard)).toContain(/the value ([\w-]{43})\./.exec(said)?.[1]);
     const value = / with the value ([\w-]{43})\./.exec(said)?.[1] ?? "";
     expect(said).toContain(`Create a TXT record _acme-challenge.example.com with the value ${value}.`);
     await dns.set("set-txt", { host: "_acme-challenge.example.com.", value });
@@ -144,7 +150,7 @@ describe.runIf(found)("certificates from an ACME authority", () => {
       directoryUrl: authority.directory,
       accountKey: readFileSync(join(data, "acme-account.key"), "utf8"),
     });
-    await client.createAccount({ termsOfServiceAgreed: true });
+    await client.createAccount({ onlyReturnExisting: true });
     const { acme_order = "" } =
       app.service.context.store.get<{ acme_order: string }>("SELECT acme_order FROM hostnames") ?? {};
     const order = await client.getOrder({ url: JSON.parse(acme_order).order } as never);
@@ -161,7 +167,7 @@ describe.runIf(found)("certificates from an ACME authority", () => {
     await ask(app, blocked);
     await expect.poll(() => problems(app, blocked)).toMatch(/AUTHORITY_REFUSED.*refused: .*policy/i);
     await ask(app, host);
-    await expect.poll(() => problems(app, host)).toMatch(/AUTHORITY_CHECK_FAILED.*tls-alpn-01: .*refused/i);
+    await expect.poll(() => problems(app, host)).toMatch(/AUTHORITY_CHECK_FAILED.*tls-alpn-01: Failed to connect/);
     expect(await shown(app, host)).toMatchObject({ status: "pending_validation", rate_limited_until: null });
     // It has failed once; after five times it has to wait.
     for (let failures = 2; failures <= 5; failures++) {
@@ -179,8 +185,9 @@ describe.runIf(found)("certificates from an ACME authority", () => {
   test("when the authority limits requests, none is sent before it accepts them again", async () => {
     let limited = 0;
     const { app } = await start({
-      via: async ({ port, directory }) => {
-        const front = await limiting(port, () => ++limited < 3);
+      via: async (authority) => {
+        const { port, directory } = authority;
+        const front = await limiting(authority, () => ++limited < 3);
         return directory.replace(`:${port}/`, `:${front}/`);
       },
     });
@@ -200,16 +207,14 @@ describe.runIf(found)("certificates from an ACME authority", () => {
   });
 
   test("an authority that is down is tried again, and its certificate comes once it is back", async () => {
-    const { app, authority, dns } = await start();
+    const { app, authority, dns, ports } = await start();
     await authority.stop();
     await ask(app, host);
     await expect.poll(() => problems(app, host)).toMatch(/AUTHORITY_UNREACHABLE.*ECONNREFUSED/);
     expect(await shown(app, host)).toMatchObject({ status: "pending_validation", rate_limited_until: null });
-    const { http = 0, https = 0 } = app.service.proxy?.ports ?? {};
-    const back = await startAuthority(programs, { dns, http, https, port: authority.port });
+    await startAuthority(programs, { dns, ...ports, port: authority.port });
     app.service.context.clock.advance(11 * 60_000);
     await isActive(app, host);
-    expect((await served(app, host)).checkIssued(new X509Certificate(await back.root()))).toBe(false); // by an intermediate
   });
 
   test("a certificate is renewed before it ends, and the next connection gets the new one", async () => {
@@ -239,13 +244,14 @@ describe.runIf(found)("certificates from an ACME authority", () => {
 
   test("what was requested before the service ended is requested again after it begins", async () => {
     const data = folder();
-    const dns = await startDns(programs);
-    const first = await start({ data, dns });
+    const first = await start({ data });
     await first.authority.stop();
     await ask(first.app, host);
     await expect.poll(() => problems(first.app, host)).toContain("AUTHORITY_UNREACHABLE");
     await first.app.close();
-    const { app } = await start({ data, dns, authorityPort: first.authority.port });
+    const { dns, ports, authority } = first;
+    await startAuthority(programs, { dns, ...ports, port: authority.port });
+    const { app } = await start({ data, again: first });
     await isActive(app, host);
   });
 
@@ -268,10 +274,8 @@ describe.runIf(found)("certificates from an ACME authority", () => {
 });
 
 /** An authority in front of another that refuses orders as long as it is to. */
-async function limiting(port: number, isLimited: () => boolean): Promise<number> {
-  const own = currentCertificate({ hosts: ["localhost"], commonName: "Test Authority" });
-  setDefaultCACertificates([...getCACertificates("default"), own.fullchain]);
-  const front = createHttps({ cert: own.fullchain, key: own.private_key }, (request, response) => {
+async function limiting({ port, trusted, key }: TestAuthority, isLimited: () => boolean): Promise<number> {
+  const front = createHttps({ cert: trusted, key }, (request, response) => {
     if (request.url === "/order-plz" && isLimited()) {
       request.resume();
       response.writeHead(429, { "content-type": "application/problem+json", "retry-after": "7200" });
