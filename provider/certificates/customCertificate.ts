@@ -1,7 +1,14 @@
 // Uploaded certificates (docs/interface.md#uploaded-certificates).
 import { z } from "zod";
 import { optional, required } from "../../api/schema.ts";
-import { certificatesIn, chainProblem, datesProblem, isFor, namesOf, privateKeyIn } from "../../api/uploadedCertificate.ts";
+import {
+  certificatesIn,
+  chainProblem,
+  datesProblem,
+  isFor,
+  namesOf,
+  privateKeyIn,
+} from "../../api/uploadedCertificate.ts";
 import type { Api } from "../client/api.ts";
 import { createExactlyOnce } from "../core/exactlyOnce.ts";
 import { isAmbiguous } from "../client/errors.ts";

@@ -311,7 +311,7 @@ async function handle(
         }
         return rule(input);
       });
-    answer = await withLookups(context, found, () => inSpan("write store", {}, change));
+    answer = await withLookups(found, () => inSpan("write store", {}, change));
   }
   if (answer instanceof Deferred) {
     const { find } = answer;
@@ -333,13 +333,13 @@ async function handle(
 }
 
 /** Makes a change; as often as it needs something from outside, that is looked for first, outside of any transaction. */
-async function withLookups(context: Context, found: Found, change: () => Promise<unknown>): Promise<unknown> {
+async function withLookups(found: Found, change: () => Promise<unknown>): Promise<unknown> {
   try {
     return await change();
   } catch (error) {
     if (!(error instanceof LookupNeeded)) throw error;
-    await error.find(context, found);
-    return withLookups(context, found, change);
+    await error.find(found);
+    return withLookups(found, change);
   }
 }
 

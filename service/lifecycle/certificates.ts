@@ -83,7 +83,7 @@ function recordsOf(context: Context, { hostname }: HostnameRow, needs: Requireme
     return lookUp(store, hostname, { a, aaaa, challenge: acme_challenge.target, ownership: ownership.app_value });
   const known = found.records.get(hostname);
   if (known) return known;
-  throw new LookupNeeded(`the DNS of ${hostname}`, async (_, all) => {
+  throw new LookupNeeded(`the DNS of ${hostname}`, async (all) => {
     const names = { hostname, challenge: acme_challenge.name, ownership: ownership.name, expected };
     all.records.set(hostname, await resolver.recordsOf(names));
   });
@@ -297,7 +297,7 @@ function withRecords(context: Context, change: (found: Found) => void): void {
     if (!(error instanceof LookupNeeded)) throw error;
     const found = nothingFound();
     error
-      .find(context, found)
+      .find(found)
       .then(() => context.store.write(() => change(found)))
       .catch((failure: unknown) => context.log.error({ err: failure }, "the DNS could not be checked"));
   }

@@ -15,16 +15,21 @@ export interface Custom {
 // ASSUMED: the messages of refused certificates are our choice; only their status 422 is known.
 const rejected = (text: string) => refuse(422, `Validation failed: ${text}`);
 
-/** The name of the issuer. For an empty name Node.js returns undefined, in spite of its types. */
-function issuerOf(certificate: X509Certificate): string | null {
+/** The issuer as text. For an empty name Node.js returns undefined, in spite of its types. */
+function issuerText(certificate: X509Certificate): string {
   const issuer = certificate.issuer as string | undefined;
-  if (!issuer) return null;
-  return /(?:^|\n)CN=([^\n]+)/.exec(issuer)?.[1] ?? issuer.replaceAll("\n", ", ");
+  return issuer ?? "";
+}
+
+/** The name of the issuer; null without one. */
+function issuerOf(certificate: X509Certificate): string | null {
+  const issuer = issuerText(certificate);
+  return /(?:^|\n)CN=([^\n]+)/.exec(issuer)?.[1] ?? (issuer.replaceAll("\n", ", ") || null);
 }
 
 /** The organization that has issued a certificate, or the name of the issuer without one. */
 export const organizationOf = (certificate: X509Certificate): string | null =>
-  /(?:^|\n)O=([^\n]+)/.exec((certificate.issuer as string | undefined) ?? "")?.[1] ?? issuerOf(certificate);
+  /(?:^|\n)O=([^\n]+)/.exec(issuerText(certificate))?.[1] ?? issuerOf(certificate);
 
 /** The type of a key. */
 export const typeOf = ({ asymmetricKeyType }: KeyObject): "ecdsa" | "rsa" =>

@@ -122,7 +122,7 @@ export function imageRef(context: Pick<Context, "store" | "runtime">, image: str
   if (!runtime.findImage) return listedImageRef(context, image);
   const found = images.get(image);
   if (!found)
-    throw new LookupNeeded(`the image ${image}`, async (_, all) => {
+    throw new LookupNeeded(`the image ${image}`, async (all) => {
       const one = await inSpan("find image", {}, async () => runtime.findImage?.(image));
       if (one) all.images.set(image, one);
     });

@@ -54,13 +54,13 @@ export class IssuerRequests {
 
   async #work(wanted: WantedCertificate): Promise<void> {
     const { subject, hostname } = wanted;
-    const { events, log, settled } = this.#host;
+    const { events, log } = this.#host;
     const { signal } = this.#closing;
     let report: () => void;
     try {
       // The request came inside a transaction, which may still be undone.
       await new Promise(setImmediate);
-      await settled();
+      await this.#host.settled();
       const issued = await this.#issue(wanted, signal);
       report = () => events.issued(subject, issued);
     } catch (error) {

@@ -1,5 +1,4 @@
 // What a request has to find outside of the store, before its transaction.
-import type { Context } from "../context.ts";
 import type { DnsRecords } from "./dns.ts";
 import type { FoundImage } from "./runtime.ts";
 
@@ -15,9 +14,9 @@ export const nothingFound = (): Found => ({ images: new Map(), records: new Map(
 /** Thrown by a rule that needs something which was not looked for yet. The rule runs again once it is found. */
 export class LookupNeeded extends Error {
   /** Looks for it, and adds it to what was found. */
-  readonly find: (context: Context, found: Found) => Promise<void>;
+  readonly find: (found: Found) => Promise<void>;
 
-  constructor(what: string, find: (context: Context, found: Found) => Promise<void>) {
+  constructor(what: string, find: (found: Found) => Promise<void>) {
     super(`${what} has to be found first`);
     this.find = find;
   }

@@ -2,6 +2,7 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import type { IncomingMessage } from "node:http";
 import { request } from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -131,14 +132,10 @@ function end(child: ChildProcess): void {
   });
 }
 
-function get(url: string): Promise<string> {
-  return new Promise((resolve, reject) => {
-    request(url, { ca: own.fullchain }, async (response) => {
-      let text = "";
-      for await (const part of response) text += String(part);
-      resolve(text);
-    })
-      .on("error", reject)
-      .end();
-  });
+async function get(url: string): Promise<string> {
+  const asked = request(url, { ca: own.fullchain }).end();
+  const [response] = (await once(asked, "response")) as [IncomingMessage];
+  let text = "";
+  for await (const part of response) text += String(part);
+  return text;
 }
