@@ -20,7 +20,7 @@ const database = new machines.PostgresDatabase("shop", { cluster: cluster.id, na
 const user = new machines.PostgresUser("shop", {
   cluster: cluster.id,
   username: "shop",
-  role: "writer",
+  role: "schema_admin",
   // A changed value gives the user a new password and updates the Machine's secret.
   rotationTriggers: { date: settings.get("passwordOf") ?? "2026-01" },
 });

@@ -34,14 +34,6 @@ describe.runIf(hasEngine)("the examples on containers", () => {
     await expectNothingRuns(real.dataId);
   }
 
-  test("web-app: its page opens by HTTPS, to which HTTP leads", async () => {
-    const { stack, app } = await deployed("web-app", 10);
-    expect(await real.fetchSecure(app, "/release")).toEqual({ status: 200, text: "1\n" });
-    expect(await fetchFrom(real.port, "/release", { app })).toMatchObject({ status: 301 });
-    await expectUnchanged(stack);
-    await destroy(stack);
-  });
-
   thoroughDescribe("volumes", () => {
     let stack: Stack;
     let app = "";

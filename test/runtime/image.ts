@@ -23,4 +23,7 @@ export const commands = [
   "count",
   "lookup",
   "get",
+  "sql",
+  // The migration of examples/database.
+  "sh",
 ];

@@ -3,7 +3,10 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { rootFile } from "../../service/runtime/localAuthority.ts";
-import { dockerRuntime } from "../../service/runtime/docker/index.ts";
+import type { ServiceOptions } from "../../service/index.ts";
+import type { ProxyPorts } from "../../service/proxy/proxy.ts";
+import { dockerRuntime, machinesReach } from "../../service/runtime/docker/index.ts";
+import { embeddedPostgres } from "../../service/runtime/postgres/index.ts";
 import { send } from "../support/around.ts";
 import { startService, type TestService } from "../support/startService.ts";
 import { removeOf } from "./cleaning.ts";
@@ -18,17 +21,32 @@ export interface Real {
   fetchSecure(app: string, path: string): Promise<Got>;
   /** Runs a command in a Machine, and returns its output. */
   exec(app: string, machine: string, command: readonly string[], stdin?: string): Promise<string>;
+  readonly data: string;
   /** Identifies its containers, networks and volumes. */
   readonly dataId: string;
   /** Ends it, and removes what it has left in the engine. */
   end(): Promise<void>;
 }
 
+/** Further engines of a service. */
+export interface RealOptions extends Pick<ServiceOptions, "issuer" | "dns"> {
+  /** Whether Postgres clusters are real servers. */
+  readonly postgres?: boolean;
+  readonly ports?: ProxyPorts;
+}
+
 /** Starts a service on the engine of DOCKER_HOST, and its proxy. */
-export async function startReal(): Promise<Real> {
+export async function startReal({
+  postgres = false,
+  ports: wanted = { http: 0, https: 0 },
+  ...options
+}: RealOptions = {}): Promise<Real> {
   const data = mkdtempSync(join(tmpdir(), "machines-real-"));
-  const service = await startService({ data, runtime: await dockerRuntime() });
-  const ports = await service.service.proxy?.listen({ http: 0, https: 0 });
+  const service = await startService({
+    ...{ data, runtime: await dockerRuntime(), ...options },
+    ...(postgres ? { postgres: await embeddedPostgres({ data, machinesReach: await machinesReach() }) } : {}),
+  });
+  const ports = await service.service.proxy?.listen(wanted);
   const { dataId } = service.service.context;
   return {
     service,
@@ -38,6 +56,7 @@ export async function startReal(): Promise<Real> {
       const path = `/v1/apps/${app}/machines/${machine}/exec`;
       return (await send<{ stdout: string }>(service, "POST", path, { command, stdin })).stdout;
     },
+    data,
     dataId,
     async end() {
       await service.close();

@@ -14,14 +14,14 @@ export const fetchFrom = (
   path: string,
   {
     app = "web",
+    host = `${app}.localhost`,
     method = "GET",
     body,
     agent = false,
     ca,
-  }: { app?: string; method?: string; body?: string; agent?: Agent | false; ca?: string } = {},
+  }: { app?: string; host?: string; method?: string; body?: string; agent?: Agent | false; ca?: string } = {},
 ): Promise<Got> =>
   new Promise((resolve, reject) => {
-    const host = `${app}.localhost`;
     const headers = { host, ...(body === undefined ? {} : { "content-length": body.length }) };
     const options = { host: "127.0.0.1", port, path, method, headers, agent };
     const request = ca === undefined ? sendHttp(options) : sendHttps({ ...options, servername: host, ca });

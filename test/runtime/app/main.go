@@ -5,18 +5,22 @@
 package main
 
 import (
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	_ "github.com/lib/pq"
 )
 
 func main() {
@@ -50,6 +54,10 @@ func main() {
 		lookup(args[0])
 	case "get":
 		get(args[0])
+	case "sql":
+		query(strings.Join(args, " "))
+	case "sh":
+		shell(args)
 	default:
 		serve()
 	}
@@ -133,6 +141,37 @@ func get(url string) {
 		os.Exit(1)
 	}
 	io.Copy(os.Stdout, answer.Body)
+}
+
+// query runs statements in the database of DATABASE_URL, and prints the rows of the last one.
+func query(text string) {
+	database, err := sql.Open("postgres", os.Getenv("DATABASE_URL"))
+	must(err)
+	rows, err := database.Query(text)
+	must(err)
+	columns, err := rows.Columns()
+	must(err)
+	values, pointers := make([]sql.NullString, len(columns)), make([]any, len(columns))
+	for i := range values {
+		pointers[i] = &values[i]
+	}
+	for rows.Next() {
+		must(rows.Scan(pointers...))
+		texts := make([]string, len(values))
+		for i, value := range values {
+			texts[i] = value.String
+		}
+		fmt.Println(strings.Join(texts, "\t"))
+	}
+	must(rows.Err())
+}
+
+// shell runs `sh -c "program arguments"`, without any of the things that a shell does with the text.
+func shell(args []string) {
+	words := strings.Fields(strings.TrimPrefix(strings.Join(args, " "), "-c "))
+	program, err := exec.LookPath(words[0])
+	must(err)
+	must(syscall.Exec(program, words, os.Environ()))
 }
 
 func serve() {
