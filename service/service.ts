@@ -359,6 +359,7 @@ function createContext(
     secret: (name) => context.vault.digest(name, ""),
     keep: (id, change) => clusterContents.keepChange(context, id, change),
     next: (id) => clusterContents.nextChange(context, id),
+    certificate: (names, until) => authority.issue(names, until),
     settled: () => host.settled(),
   };
   const runtime = (options.runtime ?? simulated)(host);

@@ -2,6 +2,7 @@
 import "reflect-metadata";
 import { createPrivateKey, webcrypto } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
+import { isIP } from "node:net";
 import { join } from "node:path";
 import * as x509 from "@peculiar/x509";
 import type { IssuedCertificate } from "./certificateIssuer.ts";
@@ -46,7 +47,7 @@ export class LocalAuthority {
     const known = await this.#leaves.get(host);
     if (known && known.renewFrom > Date.now()) return known;
     const until = Date.now() + longest;
-    const issued = this.issue(host, until).then((one) => ({ ...one, renewFrom: until - 30 * day }));
+    const issued = this.issue([host], until).then((one) => ({ ...one, renewFrom: until - 30 * day }));
     this.#leaves.set(host, issued);
     issued.catch(() => this.#leaves.delete(host));
     return issued;
@@ -85,8 +86,8 @@ export class LocalAuthority {
     return { certificate, key: keys.privateKey };
   }
 
-  /** Issues a certificate for a hostname, which is valid until a time in milliseconds since 1970. */
-  async issue(hostname: string, until: number): Promise<IssuedCertificate> {
+  /** Issues a certificate for host names and IP addresses, which is valid until a time in milliseconds since 1970. */
+  async issue(names: readonly string[], until: number): Promise<IssuedCertificate> {
     const root = await this.#rootOf();
     const keys = await webcrypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
     const certificate = await x509.X509CertificateGenerator.create({
@@ -100,7 +101,9 @@ export class LocalAuthority {
       extensions: [
         new x509.BasicConstraintsExtension(false),
         new x509.ExtendedKeyUsageExtension(["1.3.6.1.5.5.7.3.1"]),
-        new x509.SubjectAlternativeNameExtension([{ type: "dns", value: hostname }]),
+        new x509.SubjectAlternativeNameExtension(
+          names.map((value) => ({ type: isIP(value) > 0 ? "ip" : "dns", value })),
+        ),
       ],
     });
     const chain = `${certificate.toString("pem")}\n${root.certificate.toString("pem")}\n`;

@@ -7,7 +7,7 @@ import type { LocalAuthority } from "./localAuthority.ts";
 /** An issuer with the service's own authority. */
 export function localIssuer(authority: LocalAuthority, host: IssuerHost): CertificateIssuer {
   const requests = new IssuerRequests(host, ({ hostname }) =>
-    authority.issue(hostname, host.clock.now() + periods.certificate),
+    authority.issue([hostname], host.clock.now() + periods.certificate),
   );
   return {
     name: "local",

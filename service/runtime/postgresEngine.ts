@@ -1,6 +1,7 @@
 // The interface of engines that run Postgres clusters. As with Machines (runtime.ts), the service decides, and an engine acts
 // and reports.
 import type { FastifyBaseLogger } from "fastify";
+import type { IssuedCertificate } from "./certificateIssuer.ts";
 import type { Delays } from "../time/delays.ts";
 import type { Timers } from "../time/timers.ts";
 
@@ -184,6 +185,8 @@ export interface EngineHost {
   next(cluster: string): { readonly number: number; readonly change: ClusterChange } | undefined;
   /** Resolves when everything that was decided is durable. */
   settled(): Promise<void>;
+  /** Issues a certificate for these names and IP addresses by the service's own authority, until a time in milliseconds since 1970. */
+  readonly certificate: (names: readonly string[], until: number) => Promise<IssuedCertificate>;
 }
 
 /** Creates the engine of a service. */

@@ -48,6 +48,7 @@ export async function embeddedPostgres({
       host.log.info({}, "without PgBouncer: the pooler's address of each Postgres cluster is that of its server");
     return new EmbeddedPostgres(host, {
       ...{ account, addresses, publicHost, folder, versions, pooler, outlive },
+      certificate: host.certificate,
       get password() {
         return host.secret("postgres/superuser");
       },

@@ -8,12 +8,14 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import pg from "pg";
 import { bind } from "../bind.ts";
+import type { EngineHost } from "../postgresEngine.ts";
 import type { Account } from "./account.ts";
 import type { Binaries } from "./binaries.ts";
 import { codeOf, PostgresError } from "./postgresError.ts";
 import { endProcess, lastLine, launch, runs } from "./processes.ts";
 import { scramVerifier } from "./scram.ts";
 import { accessRules, configurationOf, superuser, type Recovery, type ServerSettings } from "./settings.ts";
+import { certify } from "./tls.ts";
 
 const run = promisify(execFile);
 
@@ -35,6 +37,8 @@ export const pathsOf = (folder: string) => ({
   log: join(folder, "server.log"),
   pooler: join(folder, "pooler"),
   recovery: join(folder, "recovery.json"),
+  certificate: join(folder, "tls.crt"),
+  key: join(folder, "tls.key"),
 });
 
 /** The folders and files of a cluster. */
@@ -47,6 +51,8 @@ export interface Installation {
   readonly password: string;
   /** Addresses to listen at; the first is 127.0.0.1. */
   readonly addresses: readonly string[];
+  /** Issues a certificate for these names and addresses, until a time. */
+  readonly certificate: EngineHost["certificate"];
 }
 
 /** Creates an empty cluster of databases in the draft folder. */
@@ -127,10 +133,11 @@ export async function start(
   if (known) return untilUsable(installation, paths, known.port, () => processOf(paths) !== undefined, signal);
   const port = await freePort(wantedPort);
   await mkdir(paths.wal, { recursive: true, mode: 0o700 });
+  await certify(installation, paths);
   const recovery = await recoveryOf(paths);
   const { addresses, account } = installation;
   const settings: ServerSettings = {
-    ...{ cluster, port, addresses, walFolder: paths.wal },
+    ...{ cluster, port, addresses, walFolder: paths.wal, certificate: paths.certificate, key: paths.key },
     ...(recovery ? { recovery } : {}),
   };
   await writeFile(join(paths.data, "postgresql.conf"), configurationOf(settings), { mode: 0o600 });

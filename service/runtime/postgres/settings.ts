@@ -15,6 +15,9 @@ export interface ServerSettings {
   readonly addresses: readonly string[];
   /** Folder for the log of changes (WAL) that is kept for backups. */
   readonly walFolder: string;
+  /** Files for clients that ask for TLS. */
+  readonly certificate: string;
+  readonly key: string;
   /** How a copy gets its data: from the changes in that folder, until the end of the backup or until a time. */
   readonly recovery?: Recovery;
 }
@@ -39,13 +42,17 @@ export const connectionsOf = (memoryMb: number): number =>
   Math.min(500, Math.max(100, Math.floor(memoryMb / 1024) * 100));
 
 /** The text of `postgresql.conf`. */
-export function configurationOf({ cluster, port, addresses, walFolder, recovery }: ServerSettings): string {
+export function configurationOf(options: ServerSettings): string {
+  const { cluster, port, addresses, walFolder, certificate, key, recovery } = options;
   const { cpus, memoryMb } = cluster;
   const settings: Readonly<Record<string, string | number>> = {
     cluster_name: quoted(cluster.id),
     listen_addresses: quoted(addresses.join(",")),
     port,
     unix_socket_directories: "''",
+    ssl: "on",
+    ssl_cert_file: quoted(certificate),
+    ssl_key_file: quoted(key),
     max_connections: connectionsOf(memoryMb),
     shared_buffers: `${cacheMb(memoryMb)}MB`,
     effective_cache_size: `${Math.floor((memoryMb * 3) / 4)}MB`,

@@ -5,14 +5,20 @@ import { join } from "node:path";
 import pg from "pg";
 import { expect, test } from "vitest";
 import type { ServiceOptions } from "../../../service/index.ts";
+import { rootFile } from "../../../service/runtime/localAuthority.ts";
 import { embeddedPostgres } from "../../../service/runtime/postgres/index.ts";
 import { afterThisTest } from "../../support/leftovers.ts";
 import { withApp } from "../client.ts";
 
+interface Endpoint {
+  readonly host: string;
+  readonly port: number;
+}
+
 /** A ready cluster. */
 interface Ready {
   readonly id: string;
-  readonly endpoints: { readonly primary: { readonly direct: { readonly host: string; readonly port: number } } };
+  readonly endpoints: { readonly primary: { readonly direct: Endpoint; readonly pooler: Endpoint } };
 }
 
 /** A service with real servers, whose data is in a folder. */
@@ -98,6 +104,21 @@ test("a rotated password is the one that works, and no log of the server has one
   const log = readFileSync(join(data, "postgres", ready.id, "server.log"), "utf8");
   expect(log).toContain("ready to accept connections");
   expect(log).not.toContain(body.data.password);
+});
+
+test("clients may use TLS, with a certificate that the service's authority has issued for the address", async () => {
+  const { cluster, data, get } = await setup();
+  const { id, endpoints } = await cluster();
+  const { password } = await get(`/postgres/${id}/users/fly-user/credentials`);
+  const ca = readFileSync(rootFile(data), "utf8");
+  for (const at of [endpoints.primary.direct, endpoints.primary.pooler]) {
+    const client = new pg.Client({ ...at, user: "fly-user", password, database: "fly-db", ssl: { ca } });
+    afterThisTest(() => client.end().catch(() => {}));
+    await client.connect();
+    expect((client as unknown as { connection: { stream: object } }).connection.stream).toMatchObject({
+      authorized: true,
+    });
+  }
 });
 
 test("extensions that the server has can be installed and removed; its refusals are named, and leave nothing", async () => {
