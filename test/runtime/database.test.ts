@@ -1,5 +1,5 @@
 // The example of a database with the real CLI, on a real Postgres server and a Machine in a container that uses it.
-import { existsSync, readdirSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import pg from "pg";
 import { describe, expect, test } from "vitest";
@@ -90,12 +90,11 @@ describe.runIf(hasEngine)("a database on a real server", () => {
     await stack.destroy();
     await expectNothingRuns(real.dataId);
     // A deleted cluster is kept for a day, and runs no server.
-    const left = () =>
-      readdirSync(servers).filter(
-        (name) => name !== "deleted" && existsSync(join(servers, name, "data", "postmaster.pid")),
-      );
-    await expect.poll(left).toEqual([]);
-    service.service.context.clock.advance(25 * 3600_000);
+    const { store, clock } = service.service.context;
+    const statuses = () => store.all<{ status: string }>("SELECT DISTINCT status FROM clusters");
+    await expect.poll(statuses).toEqual([{ status: "deleted" }]);
+    expect(readdirSync(servers)).toEqual(["deleted"]);
+    clock.advance(25 * 3600_000);
     await expect.poll(() => readdirSync(join(servers, "deleted"))).toEqual([]);
   });
 });
