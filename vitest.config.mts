@@ -146,6 +146,27 @@ export default defineConfig({
         },
       },
       {
+        // The specification tests of clusters on real servers: with another client, which has the embedded engine.
+        resolve: {
+          alias: [
+            {
+              find: /^\.\.\/client\.ts$/,
+              replacement: join(import.meta.dirname, "test/service/postgres/spec/client.ts"),
+            },
+          ],
+        },
+        test: {
+          name: "servers",
+          // They take minutes.
+          include: isThorough ? ["test/service/spec/postgres.test.ts"] : [],
+          setupFiles: ["test/support/newRun.ts", "test/service/postgres/spec/setup.ts"],
+          maxWorkers,
+          testTimeout: wholeTest,
+          hookTimeout: wholeTest,
+          expect: { poll: { timeout: hang } },
+        },
+      },
+      {
         test: {
           name: "e2e",
           include: ["test/{e2e,upgrade}/**/*.test.ts"],

@@ -177,10 +177,11 @@ export const contents: ContentRules = {
   installExtension(input) {
     const { context, body } = input;
     const { cluster, database } = databaseOf(input);
+    // Also where no cluster can have it (docs/interface.md#extensions).
+    if (body.name === "postgis" && cluster.postgis_enabled === 0)
+      throw refuse(409, "PostGIS is not enabled for this cluster");
     const offer = offersOf(context, cluster).find(({ name }) => name === body.name);
     if (!offer) throw refuse(422, `unknown extension ${JSON.stringify(body.name?.slice(0, 80)) ?? "nothing"}`);
-    if (offer.name === "postgis" && cluster.postgis_enabled === 0)
-      throw refuse(409, "PostGIS is not enabled for this cluster");
     const taken = "SELECT 1 FROM extensions WHERE cluster = ? AND database = ? AND name = ?";
     if (offer.system || context.store.get(taken, cluster.id, database, offer.name))
       throw refuse(409, "Extension is already installed");

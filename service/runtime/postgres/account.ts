@@ -51,7 +51,7 @@ async function ownAll(folder: string, uid: number, gid: number): Promise<void> {
  * The account for servers whose data is in a folder.
  * @throws PostgresError if this is root and no other user can reach the folder.
  */
-export async function findAccount(folder: string, { namespaces = true } = {}): Promise<Account> {
+export async function findAccount(folder: string, { namespaces }: { readonly namespaces: boolean }): Promise<Account> {
   if (process.getuid?.() !== 0) return ourselves;
   if (namespaces && (await succeeds("unshare", [...namespace, "true"])))
     return { ...ourselves, command: (program, args) => ["unshare", [...namespace, program, ...args]] };

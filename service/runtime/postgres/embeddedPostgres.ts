@@ -55,6 +55,9 @@ interface Waiting {
   reject(error: Error): void;
 }
 
+/** Whether clusters of the platform can have a version (docs/interface.md#managed-postgres). */
+const isOffered = (version: string): boolean => version === "16" || version === "17";
+
 /** Pause between two looks at a cluster whose data is to be copied. */
 const sourcePause = 50;
 
@@ -79,7 +82,8 @@ export class EmbeddedPostgres implements PostgresEngine {
   constructor(host: EngineHost, options: EmbeddedOptions) {
     this.#host = host;
     this.#options = options;
-    this.version = [...options.versions.keys()].sort((a, b) => Number(b) - Number(a))[0] ?? "";
+    const newest = [...options.versions.keys()].sort((a, b) => Number(b) - Number(a));
+    this.version = newest.find((version) => isOffered(version)) ?? newest[0] ?? "";
     this.#poolers = new Poolers(options, options.pooler, (id) => this.#clusters.changed(id));
     const failed = "a Postgres cluster could not continue; it is tried again";
     this.#clusters = new Steps(host, { kind: "cluster", failed, reasonOf, step: (id) => this.#step(id) });

@@ -3,7 +3,7 @@ import { mkdirSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { EngineFactory } from "../postgresEngine.ts";
 import { findAccount } from "./account.ts";
-import { findBinaries } from "./binaries.ts";
+import { findBinaries, type Binaries } from "./binaries.ts";
 import { EmbeddedPostgres } from "./embeddedPostgres.ts";
 import { findPooler } from "./pooler.ts";
 
@@ -21,6 +21,10 @@ export interface EmbeddedPostgresOptions {
   readonly pgbouncer?: string | undefined;
   /** Whether servers continue to run when the service stops. Default: false. */
   readonly outlive?: boolean;
+  /** The versions of PostgreSQL, by major version. Default: those that are installed. */
+  readonly versions?: ReadonlyMap<string, Binaries>;
+  /** Whether root may start servers in a user namespace. Default: true. */
+  readonly namespaces?: boolean;
 }
 
 /**
@@ -32,13 +36,15 @@ export async function embeddedPostgres({
   machinesReach,
   pgbouncer,
   outlive = false,
+  versions: chosen,
+  namespaces = true,
 }: EmbeddedPostgresOptions): Promise<EngineFactory> {
-  const versions = await findBinaries();
+  const versions = chosen ?? (await findBinaries());
   const pooler = findPooler(pgbouncer);
   const folder = join(resolve(data), "postgres");
   mkdirSync(resolve(data), { recursive: true, mode: 0o700 });
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  const account = await findAccount(folder);
+  const account = await findAccount(folder, { namespaces });
   const addresses = [loopback, ...(machinesReach === undefined ? [] : [machinesReach])];
   const publicHost = machinesReach ?? loopback;
   return (host) => {

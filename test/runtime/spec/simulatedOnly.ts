@@ -1,12 +1,8 @@
-// The specification tests that do not run on containers, with the reasons. A name that ends in … stands for all that begin so.
+// The specification tests that do not run on containers, with the reasons.
+import type { Exceptions } from "../../support/exceptions.ts";
 
-/** A reason, and the names of tests by their file. */
-interface Exceptions {
-  readonly because: string;
-  readonly tests: Readonly<Record<string, readonly string[]>>;
-}
-
-const exceptions: readonly Exceptions[] = [
+/** The exceptions. */
+export const exceptions: readonly Exceptions[] = [
   {
     because: "the test asks for a simulated behaviour or capacity",
     tests: {
@@ -84,14 +80,3 @@ const exceptions: readonly Exceptions[] = [
     },
   },
 ];
-
-/** The tests of a file that do not run on containers: their names, and the reasons. */
-export const exceptionsOf = (file: string): readonly { readonly name: string; readonly because: string }[] =>
-  exceptions.flatMap(({ because, tests }) => (tests[file] ?? []).map((name) => ({ name, because })));
-
-/** The files that have such tests. */
-export const filesWithExceptions: readonly string[] = exceptions.flatMap(({ tests }) => Object.keys(tests));
-
-/** Whether a test is the one that a name of the list stands for. */
-export const isNamed = (test: string, name: string): boolean =>
-  name.endsWith("…") ? test.startsWith(name.slice(0, -1)) : test === name;

@@ -1,73 +1,15 @@
 // Postgres clusters as real servers: roles, extensions, backups, restores, forks, restarts and deletion.
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import pg from "pg";
 import { expect, test } from "vitest";
-import type { ServiceOptions } from "../../../service/index.ts";
 import { rootFile } from "../../../service/runtime/localAuthority.ts";
-import { embeddedPostgres } from "../../../service/runtime/postgres/index.ts";
+import { findBinaries } from "../../../service/runtime/postgres/binaries.ts";
 import { afterThisTest } from "../../support/leftovers.ts";
-import { withApp } from "../client.ts";
-
-interface Endpoint {
-  readonly host: string;
-  readonly port: number;
-}
-
-/** A ready cluster. */
-interface Ready {
-  readonly id: string;
-  readonly endpoints: { readonly primary: { readonly direct: Endpoint; readonly pooler: Endpoint } };
-}
-
-/** A service with real servers, whose data is in a folder. */
-async function setup(folder?: string, options: ServiceOptions = {}) {
-  const data = folder ?? mkdtempSync(join(tmpdir(), "machines-postgres-"));
-  if (folder === undefined) afterThisTest(() => rmSync(data, { recursive: true, force: true }));
-  const app = await withApp({ data, postgres: await embeddedPostgres({ data }), ...options });
-  const { call } = app;
-  const get = async (path: string) => (await call("GET", path)).body.data;
-  const settled = async (id: string) => {
-    await expect.poll(async () => (await get(`/postgres/${id}`)).status).toMatch(/ready|failed/);
-    return get(`/postgres/${id}`);
-  };
-  return {
-    ...app,
-    data,
-    get,
-    settled,
-    /** Creates a cluster, and waits until it is ready. */
-    async cluster(more: object = {}) {
-      const created = await call("POST", "/postgres", { org_slug: "personal", region: "ams", plan: "basic", ...more });
-      expect(created).toMatchObject({ status: 201 });
-      const ready = await settled(created.body.data.id);
-      expect(ready.status).toBe("ready");
-      return ready;
-    },
-    /** Connects as a user of a cluster. */
-    async connect({ id, endpoints }: Ready, user = "fly-user", database = "fly-db") {
-      const { password } = await get(`/postgres/${id}/users/${user}/credentials`);
-      const client = new pg.Client({ ...endpoints.primary.direct, user, password, database });
-      client.on("error", () => {});
-      afterThisTest(() => client.end().catch(() => {}));
-      await client.connect();
-      return client;
-    },
-    /** Takes a backup, and waits until it is complete. */
-    async backUp(id: string): Promise<string> {
-      const { body } = await call("POST", `/postgres/${id}/backups`, { type: "full" });
-      await expect.poll(async () => (await get(`/postgres/${id}/backups`))[0].status).toBe("completed");
-      return body.data.id;
-    },
-  };
-}
-
-const count = async (client: pg.Client): Promise<number> =>
-  Number((await client.query("SELECT count(*) AS n FROM items")).rows[0].n);
+import { withServers, rowsOf } from "./servers.ts";
 
 test("users can do what their role says, and no more", async () => {
-  const { call, cluster, connect } = await setup();
+  const { call, cluster, connect } = await withServers();
   const ready = await cluster();
   const users = `/postgres/${ready.id}/users`;
   for (const role of ["writer", "reader"])
@@ -79,7 +21,7 @@ test("users can do what their role says, and no more", async () => {
   ];
   await owner.query("CREATE TABLE items (id serial PRIMARY KEY, text text)");
   await writer.query("INSERT INTO items (text) VALUES ('one')");
-  expect(await count(reader)).toBe(1);
+  expect(await rowsOf(reader)).toBe(1);
   await expect(reader.query("INSERT INTO items (text) VALUES ('two')")).rejects.toThrow(/permission denied/);
   await expect(writer.query("CREATE TABLE more (id int)")).rejects.toThrow(/permission denied/);
   // A new role ends the sessions with the old one.
@@ -89,11 +31,11 @@ test("users can do what their role says, and no more", async () => {
   await expect(demoted.query("INSERT INTO items (text) VALUES ('two')")).rejects.toThrow(/permission denied/);
   expect((await call("DELETE", `${users}/writer`)).status).toBe(204);
   await expect(demoted.query("SELECT 1")).rejects.toThrow();
-  expect(await count(owner)).toBe(1);
+  expect(await rowsOf(owner)).toBe(1);
 });
 
 test("a rotated password is the one that works, and no log of the server has one", async () => {
-  const { call, cluster, connect, data } = await setup();
+  const { call, cluster, connect, data } = await withServers();
   const ready = await cluster();
   const open = await connect(ready);
   const { body } = await call("POST", `/postgres/${ready.id}/users/fly-user/rotate_password`, { kill_sessions: true });
@@ -107,7 +49,7 @@ test("a rotated password is the one that works, and no log of the server has one
 });
 
 test("clients may use TLS, with a certificate that the service's authority has issued for the address", async () => {
-  const { cluster, data, get } = await setup();
+  const { cluster, data, get } = await withServers();
   const { id, endpoints } = await cluster();
   const { password } = await get(`/postgres/${id}/users/fly-user/credentials`);
   const ca = readFileSync(rootFile(data), "utf8");
@@ -122,7 +64,7 @@ test("clients may use TLS, with a certificate that the service's authority has i
 });
 
 test("extensions that the server has can be installed and removed; its refusals are named, and leave nothing", async () => {
-  const { call, cluster, connect, get } = await setup();
+  const { call, cluster, connect, get } = await withServers();
   const ready = await cluster();
   const extensions = `/postgres/${ready.id}/databases/fly-db/extensions`;
   const installed = async () =>
@@ -145,7 +87,7 @@ test("extensions that the server has can be installed and removed; its refusals 
 });
 
 test("queries come from the server's own views", async () => {
-  const { cluster, connect, get } = await setup();
+  const { cluster, connect, get } = await withServers();
   const ready = await cluster();
   const [client, busy] = [await connect(ready), await connect(ready)];
   await client.query("CREATE TABLE items (id int)");
@@ -159,7 +101,7 @@ test("queries come from the server's own views", async () => {
 });
 
 test("a backup, a time and a fork give the rows of then", async () => {
-  const { backUp, call, cluster, connect, get, settled } = await setup();
+  const { backUp, call, cluster, connect, get, settled } = await withServers();
   const ready = await cluster();
   const client = await connect(ready);
   await client.query("CREATE TABLE items (id int)");
@@ -182,15 +124,15 @@ test("a backup, a time and a fork give the rows of then", async () => {
     expect(created.status).toBe(201);
     const copy = await settled(created.body.data.id);
     expect(copy.status).toBe("ready");
-    expect(await count(await connect(copy))).toBe(items);
+    expect(await rowsOf(await connect(copy))).toBe(items);
     const names = (await get(`/postgres/${copy.id}/databases`)).map(({ name }: { name: string }) => name);
     expect(names.includes("later")).toBe(later);
   }
-  expect(await count(client)).toBe(3);
+  expect(await rowsOf(client)).toBe(3);
 });
 
 test("a server that is killed recovers with every acknowledged row, at the same address", async () => {
-  const { cluster, connect, settled } = await setup();
+  const { cluster, connect, settled } = await withServers();
   const ready = await cluster();
   const client = await connect(ready);
   await client.query("CREATE TABLE items (id int)");
@@ -200,19 +142,19 @@ test("a server that is killed recovers with every acknowledged row, at the same 
   await expect(client.query("SELECT 1")).rejects.toThrow();
   const again = await settled(ready.id);
   expect(again.endpoints).toEqual(ready.endpoints);
-  await expect.poll(async () => connect(again).then(count, () => undefined)).toBe(1);
+  await expect.poll(async () => connect(again).then(rowsOf, () => undefined)).toBe(1);
 });
 
 test("a restart of the service continues with the same data and addresses; deletion leaves only the last copy", async () => {
-  const first = await setup();
+  const first = await withServers();
   const ready = await first.cluster();
   const client = await first.connect(ready);
   await client.query("CREATE TABLE items (id int)");
   await client.query("INSERT INTO items VALUES (1)");
   await first.service.close();
-  const second = await setup(first.data);
+  const second = await withServers({ data: first.data });
   const again = await second.settled(ready.id);
-  await expect.poll(async () => second.connect(again).then(count, () => undefined)).toBe(1);
+  await expect.poll(async () => second.connect(again).then(rowsOf, () => undefined)).toBe(1);
   expect((await second.get(`/postgres/${ready.id}`)).endpoints).toEqual(ready.endpoints);
   expect((await second.call("DELETE", `/postgres/${ready.id}`)).status).toBe(202);
   const states = async () =>
@@ -225,9 +167,9 @@ test("a restart of the service continues with the same data and addresses; delet
   expect(existsSync(join(first.data, "postgres", "deleted", ready.id, "PG_VERSION"))).toBe(true);
 });
 
-test("another major version is used if it is installed; what the engine cannot do is refused", async () => {
-  const { call, cluster, connect } = await setup();
-  const ready = await cluster({ pg_major_version: "17" });
+test("a cluster has the newest installed version that the platform has too; what the engine cannot do is refused", async () => {
+  const { call, cluster, connect } = await withServers({ versions: await findBinaries() });
+  const ready = await cluster();
   expect(ready).toMatchObject({ pg_major_version: "17", replicas: 0 });
   const { rows } = await (await connect(ready)).query("SHOW server_version_num");
   expect(rows[0].server_version_num).toMatch(/^17/);
