@@ -1,22 +1,34 @@
 // Processes that may outlive the service.
 import { execFileSync, spawn } from "node:child_process";
-import { closeSync, openSync, readFileSync } from "node:fs";
+import { closeSync, openSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Account } from "./account.ts";
 import { PostgresError } from "./postgresError.ts";
 
-/** The command line of a process; empty if there is none. */
-function commandLine(pid: number): string {
+const isLinux = process.platform === "linux";
+
+/** The result; undefined if the process has ended meanwhile. */
+function unlessEnded<T>(ask: () => T): T | undefined {
   try {
-    if (process.platform === "linux") return readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ");
-    return execFileSync("ps", ["-o", "args=", "-p", String(pid)], { encoding: "utf8", stdio: "pipe" });
+    return ask();
   } catch {
-    return "";
+    return undefined;
   }
 }
 
+const ps = (...args: readonly string[]): string =>
+  execFileSync("ps", ["-o", "pid=,args=", ...args], { encoding: "utf8", stdio: "pipe" });
+
+/** The command line of a process; empty if there is none. */
+const commandLine = (pid: number): string =>
+  unlessEnded(() =>
+    isLinux ? readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ") : ps("-p", String(pid)),
+  ) ?? "";
+
 /** Whether a process runs whose command line has this text; another one may have got its number. */
 export const runs = (pid: number, text: string): boolean => commandLine(pid).includes(text);
+
+const send = (pid: number, signal: NodeJS.Signals): void => void unlessEnded(() => process.kill(pid, signal));
 
 /** Sends a signal, and waits until the process has ended; after `patienceMs` the second signal is sent. */
 export async function endProcess(
@@ -24,19 +36,12 @@ export async function endProcess(
   text: string,
   { signal, last, patienceMs }: { signal: NodeJS.Signals; last: NodeJS.Signals; patienceMs: number },
 ): Promise<void> {
-  const send = (one: NodeJS.Signals): void => {
-    try {
-      if (runs(pid, text)) process.kill(pid, one);
-    } catch {
-      // It has ended meanwhile.
-    }
-  };
-  send(signal);
+  if (runs(pid, text)) send(pid, signal);
   const late = performance.now() + patienceMs;
   for (let isLate = false; runs(pid, text); await sleep(10))
     if (!isLate && performance.now() > late) {
       isLate = true;
-      send(last);
+      send(pid, last);
     }
 }
 
@@ -82,4 +87,36 @@ export function launch(
     },
     kill: () => void started.kill("SIGKILL"),
   };
+}
+
+/** Programs that write the data of clusters, or start one that does. */
+const programs: readonly string[] = ["postgres", "initdb", "unshare"];
+
+/**
+ * Processes of PostgreSQL that use a folder, or one whose path begins so. On Linux these are also children of a server that was
+ * killed: their command line does not have the folder, but it is their working folder.
+ */
+export function processesIn(folder: string): number[] {
+  if (!isLinux)
+    return ps("-ax")
+      .split("\n")
+      .filter((line) => line.includes(folder) && programs.some((program) => line.includes(program)))
+      .map((line) => Number.parseInt(line, 10));
+  const uses = (pid: string): boolean =>
+    unlessEnded(
+      () =>
+        programs.includes(readFileSync(`/proc/${pid}/comm`, "utf8").trim()) &&
+        (runs(Number(pid), folder) || readlinkSync(`/proc/${pid}/cwd`).startsWith(folder)),
+    ) ?? false;
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name) && uses(name))
+    .map(Number);
+}
+
+/** Kills the processes that use a folder, and waits until they have ended. */
+export async function endProcessesIn(folder: string): Promise<void> {
+  for (let pids = processesIn(folder); pids.length > 0; pids = processesIn(folder)) {
+    for (const pid of pids) send(pid, "SIGKILL");
+    await sleep(10);
+  }
 }

@@ -12,7 +12,7 @@ import type { EngineHost } from "../postgresEngine.ts";
 import type { Account } from "./account.ts";
 import type { Binaries } from "./binaries.ts";
 import { codeOf, PostgresError } from "./postgresError.ts";
-import { endProcess, lastLine, launch, runs } from "./processes.ts";
+import { endProcess, endProcessesIn, lastLine, launch, runs } from "./processes.ts";
 import { scramVerifier } from "./scram.ts";
 import { accessRules, configurationOf, superuser, type Recovery, type ServerSettings } from "./settings.ts";
 import { certify } from "./tls.ts";
@@ -57,6 +57,8 @@ export interface Installation {
 
 /** Creates an empty cluster of databases in the draft folder. */
 export async function initialize({ account, password }: Installation, binaries: Binaries, paths: Paths): Promise<void> {
+  // A service that was killed leaves the program running.
+  await endProcessesIn(paths.draft);
   await rm(paths.draft, { recursive: true, force: true });
   // The program takes the form in which it stores the password.
   const passwordFile = join(paths.folder, "initial");
@@ -117,6 +119,9 @@ export async function connect({ password }: Installation, port: number, database
   return client;
 }
 
+/** Times that a server is started on another port, because another process was faster. */
+const mostPorts = 3;
+
 /**
  * Starts a server, or continues with the one that runs, and waits until it can be used.
  * @throws PostgresError if it ends instead, with its last words.
@@ -131,16 +136,38 @@ export async function start(
 ): Promise<Running> {
   const known = processOf(paths);
   if (known) return untilUsable(installation, paths, known.port, () => processOf(paths) !== undefined, signal);
-  const port = await freePort(wantedPort);
+  // Two servers would destroy the data. One that was killed leaves its children; a killed service leaves one that just starts.
+  await endProcessesIn(paths.data);
+  const { addresses } = installation;
+  const { wal: walFolder, certificate, key } = paths;
+  const settings = { cluster, addresses, walFolder, certificate, key };
+  for (let attempt = 1; ; attempt++) {
+    const port = await freePort(wantedPort);
+    try {
+      return await startAt(installation, binaries, paths, { ...settings, port }, signal);
+    } catch (error) {
+      if (!isTaken(error) || attempt === mostPorts) throw error;
+      await stop(paths);
+    }
+  }
+}
+
+const isTaken = (error: unknown): boolean =>
+  error instanceof PostgresError && /could not create any TCP|has become another server's/.test(error.message);
+
+async function startAt(
+  installation: Installation,
+  binaries: Binaries,
+  paths: Paths,
+  settings: ServerSettings,
+  signal: AbortSignal,
+): Promise<Running> {
+  const { account } = installation;
   await mkdir(paths.wal, { recursive: true, mode: 0o700 });
   await certify(installation, paths);
   const recovery = await recoveryOf(paths);
-  const { addresses, account } = installation;
-  const settings: ServerSettings = {
-    ...{ cluster, port, addresses, walFolder: paths.wal, certificate: paths.certificate, key: paths.key },
-    ...(recovery ? { recovery } : {}),
-  };
-  await writeFile(join(paths.data, "postgresql.conf"), configurationOf(settings), { mode: 0o600 });
+  const configuration = configurationOf({ ...settings, ...(recovery ? { recovery } : {}) });
+  await writeFile(join(paths.data, "postgresql.conf"), configuration, { mode: 0o600 });
   await writeFile(join(paths.data, "pg_hba.conf"), accessRules, { mode: 0o600 });
   await account.own(paths.folder);
   // A file of a process that was killed, whose number another process may have by now.
@@ -149,7 +176,7 @@ export async function start(
     log: paths.log,
     reason: /(?:FATAL|PANIC): +(.*)/,
   });
-  return untilUsable(installation, paths, port, isAlive, signal);
+  return untilUsable(installation, paths, settings.port, isAlive, signal);
 }
 
 async function untilUsable(
@@ -180,6 +207,7 @@ async function untilUsable(
 export async function stop(paths: Paths): Promise<void> {
   const found = processOf(paths);
   if (found) await endProcess(found.pid, paths.data, { signal: "SIGINT", last: "SIGQUIT", patienceMs: stopMs });
+  await endProcessesIn(paths.data);
 }
 
 /** Keeps where a copy finds the changes since its backup. */
