@@ -129,11 +129,13 @@ export class EmbeddedPostgres implements PostgresEngine {
 
   measure({ id }: Cluster): void {
     const measure = async (): Promise<void> => {
-      const admin = this.#ready.get(id)?.admin;
-      if (!admin) return;
-      this.#host.events.measured(id, await queries.storedBytes(admin));
-      await queries.keepCounts(admin);
-      await this.#prune(id, admin);
+      const ready = this.#ready.get(id);
+      if (!ready) return;
+      await this.#with(ready, async (client) => {
+        this.#host.events.measured(id, await queries.storedBytes(client));
+        await queries.keepCounts(client);
+        await this.#prune(id, client);
+      });
     };
     measure().catch((error: unknown) => this.#host.log.warn({ cluster: id, reason: reasonOf(error) }, "not measured"));
   }
@@ -151,6 +153,9 @@ export class EmbeddedPostgres implements PostgresEngine {
   }
 
   recover(): void {
+    this.#discardLeftovers().catch((error: unknown) =>
+      this.#host.log.warn({ reason: reasonOf(error) }, "the last copies of deleted clusters could not be read"),
+    );
     for (const id of this.#host.ids()) {
       this.#clusters.changed(id);
       for (const backup of this.#host.backups(id)) {
@@ -190,10 +195,23 @@ export class EmbeddedPostgres implements PostgresEngine {
     return join(this.#options.folder, "deleted", id);
   }
 
+  /** Removes the copies whose removal a kill interrupted. */
+  async #discardLeftovers(): Promise<void> {
+    const kept = this.#keptOf("");
+    for (const id of existsSync(kept) ? await readdir(kept) : [])
+      if (this.#host.cluster(id)?.status === "deleted" && !this.#host.timers.pending(id, "cluster.discard"))
+        this.discard(id);
+  }
+
   async #ask<T>(id: string, ask: (admin: pg.Client) => Promise<T>): Promise<T> {
     const ready = this.#ready.get(id);
     if (!ready) throw refuse(503, "The server of the cluster does not answer");
-    return ask(ready.admin);
+    return this.#with(ready, ask);
+  }
+
+  /** Does work over a connection of its own: the one of the steps takes one statement at a time. */
+  #with<T>(ready: Ready, work: (client: pg.Client) => Promise<T>): Promise<T> {
+    return contents.inDatabase(this.#connectTo(ready), superuser, work);
   }
 
   /** The next step of a cluster; true if another one is due. */
@@ -244,8 +262,9 @@ export class EmbeddedPostgres implements PostgresEngine {
 
   async #writeCopy({ cluster, backup, time }: NonNullable<Cluster["source"]>, paths: Paths): Promise<void> {
     const source = this.#pathsOf(cluster);
+    const { signal } = this.#closed;
     const ready = await this.#readyOf(cluster);
-    if (time !== undefined) await keepChanges(ready.admin, source, this.#closed.signal);
+    if (time !== undefined) await this.#with(ready, (client) => keepChanges(client, source, signal));
     if (backup === undefined) await this.#copy(ready, source, paths.draft);
     const copy = backup === undefined ? paths.draft : join(source.backups, backup);
     await draftFrom(copy, paths, source.wal, time);
@@ -264,7 +283,7 @@ export class EmbeddedPostgres implements PostgresEngine {
   /** Copies the data of a server, over a connection of its own. */
   #copy(ready: Ready, from: Paths, target: string): Promise<void> {
     const { signal } = this.#closed;
-    return contents.inDatabase(this.#connectTo(ready), superuser, (client) => copyServer(client, from, target, signal));
+    return this.#with(ready, (client) => copyServer(client, from, target, signal));
   }
 
   /** Starts a new cluster, and brings it to its wanted contents. */
@@ -280,6 +299,8 @@ export class EmbeddedPostgres implements PostgresEngine {
       await contents.ensureUser(ready.admin, name, role, this.#host.password(id, name));
     await rm(this.#pathsOf(id).recovery, { force: true });
     this.#host.events.ready(id, await this.#endpointsOf(cluster, ready));
+    // ASSUMED: the size of a server is known as soon as it is ready. The platform measures it within an hour.
+    this.measure(cluster);
   }
 
   /** Starts the server of a cluster unless it runs. */
@@ -407,8 +428,10 @@ export class EmbeddedPostgres implements PostgresEngine {
       const target = join(paths.backups, backup);
       await mkdir(paths.backups, { recursive: true, mode: 0o700 });
       if (!existsSync(target)) await this.#copy(ready, paths, target);
-      this.#host.events.backedUp(backup, await queries.storedBytes(ready.admin));
-      await this.#prune(id, ready.admin);
+      await this.#with(ready, async (client) => {
+        this.#host.events.backedUp(backup, await queries.storedBytes(client));
+        await this.#prune(id, client);
+      });
     } catch (error) {
       if (this.#closed.signal.aborted) throw error;
       this.#host.log.warn({ cluster: id, backup, reason: reasonOf(error) }, "a backup failed");
@@ -420,7 +443,7 @@ export class EmbeddedPostgres implements PostgresEngine {
   }
 
   /** Removes the kept changes that nothing needs. */
-  async #prune(id: string, admin: pg.Client): Promise<void> {
+  async #prune(id: string, client: pg.Client): Promise<void> {
     const isCopied = this.#host.ids().some((other) => {
       const cluster = this.#host.cluster(other);
       return cluster?.source?.cluster === id && cluster.status !== "ready";
@@ -430,7 +453,7 @@ export class EmbeddedPostgres implements PostgresEngine {
     const paths = this.#pathsOf(id);
     const written = existsSync(paths.backups) ? await readdir(paths.backups) : [];
     await pruneChanges(
-      admin,
+      client,
       paths,
       backups.map(({ id: backup }) => backup).filter((backup) => written.includes(backup)),
     );

@@ -45,11 +45,14 @@ export async function endProcess(
     }
 }
 
-/** The last line of a log that matches, or its last line. */
+/** The last line of a log that matches, with the hint that follows it, or its last line. */
 export function lastLine(text: string, pattern: RegExp): string {
   const lines = text.split("\n").filter((line) => line.trim() !== "");
-  const found = lines.map((line) => pattern.exec(line)?.[1]).findLast((part) => part !== undefined);
-  return found ?? lines.at(-1) ?? "it ended without a message";
+  const last = lines.findLastIndex((line) => pattern.test(line));
+  const found = pattern.exec(lines[last] ?? "")?.[1];
+  if (found === undefined) return lines.at(-1) ?? "it ended without a message";
+  const hint = /HINT: +(.*)/.exec(lines[last + 1] ?? "")?.[1];
+  return hint === undefined ? found : `${found} (${hint})`;
 }
 
 /** A program that was started. */

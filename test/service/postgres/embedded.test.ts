@@ -86,9 +86,11 @@ test("extensions that the server has can be installed and removed; its refusals 
   expect(await installed()).toEqual([]);
 });
 
-test("queries come from the server's own views", async () => {
+test("queries and the size come from the server's own views", async () => {
   const { cluster, connect, get } = await withServers();
   const ready = await cluster();
+  const used = async () => (await get(`/postgres/${ready.id}`)).storage_used_bytes;
+  await expect.poll(used).toBeGreaterThan(2 ** 20);
   const [client, busy] = [await connect(ready), await connect(ready)];
   await client.query("CREATE TABLE items (id int)");
   await busy.query("BEGIN");

@@ -48,24 +48,26 @@ async function killable() {
 /** Writes rows until it is over, over new connections after a kill; keeps the numbers of those that were acknowledged. */
 function writer(connect: () => Promise<pg.Client>) {
   const acknowledged: number[] = [];
-  let isOver = false;
+  const over = new AbortController();
+  let number = 0;
+  const writeOver = async (client: pg.Client): Promise<void> => {
+    while (!over.signal.aborted) {
+      // After a lost connection, the row of the last number may be there or not.
+      number++;
+      await client.query("INSERT INTO items VALUES ($1)", [number]);
+      acknowledged.push(number);
+    }
+  };
   const writing = (async () => {
-    for (let number = 1; !isOver;) {
+    while (!over.signal.aborted) {
       const client = await connect().catch(() => undefined);
-      try {
-        for (; client && !isOver; number++) {
-          await client.query("INSERT INTO items VALUES ($1)", [number]);
-          acknowledged.push(number);
-        }
-      } catch {
-        // The row may be there or not.
-        number++;
-      }
-      await client?.end().catch(() => {});
+      if (!client) continue;
+      await writeOver(client).catch(() => {});
+      await client.end().catch(() => {});
     }
   })();
   const end = async (): Promise<readonly number[]> => {
-    isOver = true;
+    over.abort();
     await writing;
     return acknowledged;
   };

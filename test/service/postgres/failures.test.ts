@@ -1,0 +1,156 @@
+// What a cluster that is a real server shows when something on the computer fails, and that it continues afterwards.
+import { execFileSync } from "node:child_process";
+import { mkdirSync, readdirSync, rmSync, statfsSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { bind } from "../../../service/runtime/bind.ts";
+import { findAccount } from "../../../service/runtime/postgres/account.ts";
+import { findBinaries, type Binaries } from "../../../service/runtime/postgres/binaries.ts";
+import { processesIn } from "../../../service/runtime/postgres/processes.ts";
+import { afterThisTest } from "../../support/leftovers.ts";
+import { dataFolder, rowsOf, withServers } from "./servers.ts";
+
+const isRoot = process.getuid?.() === 0;
+const mib = 2 ** 20;
+
+/** A log that can be read. */
+function logged() {
+  const lines: string[] = [];
+  return {
+    log: { write: (line: string) => void lines.push(line) },
+    /** The reasons in lines about a cluster. */
+    reasons: (id: string): readonly string[] =>
+      lines
+        .map((line) => JSON.parse(line) as { readonly cluster?: string; readonly reason?: string })
+        .flatMap(({ cluster, reason }) => (cluster === id && reason !== undefined ? [reason] : [])),
+  };
+}
+
+/** A file system of a size in a folder; undefined if this user may not mount one. */
+function mountSmall(folder: string, size: number): { resize(size: number): void } | undefined {
+  mkdirSync(folder, { recursive: true });
+  const mount = (options: string): void =>
+    void execFileSync("mount", ["-t", "tmpfs", "-o", options, "tmpfs", folder], { stdio: "pipe" });
+  try {
+    mount(`size=${size}`);
+  } catch {
+    return undefined;
+  }
+  afterThisTest(() => void execFileSync("umount", ["--lazy", folder]));
+  return { resize: (next) => mount(`remount,size=${next}`) };
+}
+
+/** The installed version, with another program as its server. */
+async function withProgram(postgres: string): Promise<ReadonlyMap<string, Binaries>> {
+  return new Map([...(await findBinaries())].map(([version, binaries]) => [version, { ...binaries, postgres }]));
+}
+
+test("without space a cluster is failed, and so is a backup; with space the next ones succeed", async ({ skip }) => {
+  const data = dataFolder();
+  const folder = join(data, "postgres");
+  const small = mountSmall(folder, 20 * mib);
+  if (!small) return skip("this user cannot mount a file system");
+  const { log, reasons } = logged();
+  const app = await withServers({ data, service: { log } });
+  const created = await app.create();
+  expect(created.status).toBe(201);
+  const { id } = created.body.data;
+  expect(await app.settled(id)).toMatchObject({ status: "failed", endpoints: {} });
+  expect(reasons(id)).toEqual([expect.stringMatching(/No space left on device|Check free disk space/)]);
+  expect((await app.call("DELETE", `/postgres/${id}`)).status).toBe(202);
+
+  small.resize(500 * mib);
+  const ready = await app.cluster();
+  const client = await app.connect(ready);
+  await client.query("CREATE TABLE items AS SELECT 1 AS id");
+  const ballast = join(folder, "ballast");
+  const { bavail, bsize } = statfsSync(folder);
+  writeFileSync(ballast, Buffer.alloc(bavail * bsize - 20 * mib));
+  const base = `/postgres/${ready.id}`;
+  expect((await app.call("POST", `${base}/backups`, { type: "full" })).status).toBe(202);
+  await expect.poll(async () => (await app.get(`${base}/backups`))[0].status).toBe("failed");
+  // The server fails first, or the copy.
+  expect(reasons(ready.id)).not.toEqual([]);
+  expect(readdirSync(join(folder, ready.id, "backups"))).toEqual([]);
+
+  rmSync(ballast);
+  // The server may still recover.
+  await expect.poll(async () => (await app.call("POST", `${base}/databases`, { name: "shop" })).status).toBe(201);
+  await app.backUp(ready.id);
+  expect(await rowsOf(await app.connect(ready))).toBe(1);
+});
+
+test("a cluster whose port another process took gets another one, and says so", async () => {
+  const first = await withServers();
+  const ready = await first.cluster();
+  await (await first.connect(ready)).query("CREATE TABLE items AS SELECT 1 AS id");
+  await first.service.close();
+  const { host, port } = ready.endpoints.primary.direct;
+  const other = createServer();
+  await bind(other, host, port);
+  afterThisTest(() => void other.close());
+  const second = await withServers({ data: first.data });
+  const portNow = async () => (await second.get(`/postgres/${ready.id}`)).endpoints.primary.direct.port;
+  await expect.poll(portNow).not.toBe(port);
+  expect(await rowsOf(await second.connect(await second.get(`/postgres/${ready.id}`)))).toBe(1);
+});
+
+test("a new cluster whose server does not start is failed, and the log has the server's last words", async () => {
+  const { log, reasons } = logged();
+  const app = await withServers({ versions: await withProgram("/bin/false"), service: { log } });
+  const { id } = (await app.create()).body.data;
+  expect(await app.settled(id)).toMatchObject({ status: "failed", endpoints: {} });
+  expect(reasons(id)).toEqual(["it ended without a message"]);
+  expect(processesIn(app.data)).toEqual([]);
+});
+
+test("a ready cluster whose server does not start is 503 with the reason in the log, and continues when it does", async () => {
+  const first = await withServers();
+  const ready = await first.cluster();
+  await (await first.connect(ready)).query("CREATE TABLE items AS SELECT 1 AS id");
+  await first.service.close();
+  const { log, reasons } = logged();
+  const missing = join(first.data, "missing");
+  const second = await withServers({
+    data: first.data,
+    versions: await withProgram(missing),
+    service: { log },
+  });
+  await expect.poll(() => reasons(ready.id)).toContainEqual(expect.stringContaining(missing));
+  expect(await second.get(`/postgres/${ready.id}`)).toMatchObject({ status: "ready", endpoints: ready.endpoints });
+  expect(await second.call("GET", `/postgres/${ready.id}/queries/active`)).toMatchObject({
+    status: 503,
+    body: { error: "The server of the cluster does not answer" },
+  });
+  await second.service.close();
+  const third = await withServers({ data: first.data });
+  await expect.poll(() => third.connect(ready).then(rowsOf, () => undefined)).toBe(1);
+});
+
+test.runIf(isRoot)("root without user namespaces runs servers as another user, which owns their data", async () => {
+  const app = await withServers({ namespaces: false });
+  const ready = await app.cluster();
+  const client = await app.connect(ready);
+  await client.query("CREATE TABLE items AS SELECT 1 AS id");
+  const { options } = await findAccount(join(app.data, "postgres"), { namespaces: false });
+  const owners = execFileSync("find", [join(app.data, "postgres", ready.id, "data"), "-printf", "%U\\n"], {
+    encoding: "utf8",
+  });
+  expect([...new Set(owners.trim().split("\n"))]).toEqual([String(options.uid)]);
+  const running = execFileSync("ps", ["-o", "uid=", "-p", processesIn(app.data).join(",")], { encoding: "utf8" });
+  expect([...new Set(running.split("\n").map((uid) => uid.trim()))].filter(Boolean)).toEqual([String(options.uid)]);
+  const backup = await app.backUp(ready.id);
+  const copy = await app.call("POST", `/postgres/${ready.id}/restore`, { backup_id: backup });
+  expect(await rowsOf(await app.connect(await app.settled(copy.body.data.id)))).toBe(1);
+  expect((await app.call("DELETE", `/postgres/${ready.id}`)).status).toBe(202);
+  await expect.poll(async () => (await app.call("GET", `/postgres/${ready.id}`)).text).toContain("has been deleted");
+});
+
+test.runIf(isRoot)("a folder that this user cannot reach is refused with what to do", async () => {
+  const outer = dataFolder();
+  const data = join(outer, "data");
+  await expect(withServers({ data, namespaces: false })).rejects.toThrow(
+    /PostgreSQL does not run as root, and the user \w+ cannot reach .*Choose a data folder that it can reach with --data/,
+  );
+});
