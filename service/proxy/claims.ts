@@ -2,7 +2,8 @@
 import { createServer, type Server } from "node:net";
 import { blockOf, blocksFor, claimIn } from "../runtime/loopback.ts";
 import type { Log } from "../runtime/runtime.ts";
-import { codeOf, type Bind } from "../runtime/bind.ts";
+import type { Bind } from "../runtime/bind.ts";
+import { codeOf } from "../runtime/errorCode.ts";
 
 // ASSUMED: services claim their loopback addresses at port 4283 of the last one.
 const claimPort = 4283;

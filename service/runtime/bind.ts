@@ -20,7 +20,3 @@ export async function bindNear(server: Server, host: string, wanted: number): Pr
   // Ports below 1024 are the system's.
   return wanted < 1024 ? bind(server, host, 0) : bind(server, host, wanted).catch(() => bind(server, host, 0));
 }
-
-/** The code of a system's error, such as `EADDRINUSE`. */
-export const codeOf = (error: unknown): string =>
-  error instanceof Error && "code" in error ? String(error.code) : "unknown";

@@ -1,7 +1,7 @@
 // Real DNS: looks the records of hostnames up with the resolvers of this computer, or with one of the user's choice.
 import { Resolver as DnsResolver } from "node:dns/promises";
 import { isIP } from "node:net";
-import { codeOf } from "./bind.ts";
+import { codeOf } from "./errorCode.ts";
 import type { DnsNames, DnsRecords } from "./dns.ts";
 
 /** Looks DNS records up. */

@@ -1,7 +1,7 @@
 // The HTTP of the ACME client. The client's own forgets why a request has failed, and waits inside a request when it is limited.
 import type acme from "acme-client";
 import { request } from "undici";
-import { codeOf } from "../bind.ts";
+import { codeOf } from "../errorCode.ts";
 
 /** The authority did not answer, or with a fault of its own: why. */
 export class Unreachable extends Error {}

@@ -1,11 +1,12 @@
 // Copies of the data of a server that runs: backups, forks, and clusters restored from a backup or to a time.
 import { existsSync } from "node:fs";
-import { constants, copyFile, cp, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { constants, copyFile, cp, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type pg from "pg";
-import { codeOf, PostgresError } from "./postgresError.ts";
-import { syncFileSystem, writeRecovery, type Paths } from "./server.ts";
+import { codeOf } from "../errorCode.ts";
+import { PostgresError } from "./postgresError.ts";
+import { finish, writeRecovery, type Paths } from "./server.ts";
 
 /** Folders whose contents a server writes again. */
 const emptied: ReadonlySet<string> = new Set([
@@ -53,10 +54,8 @@ export async function copyServer(
   // Without these changes the copy is of no use. The server itself would look for them only once a second.
   await untilKept(wal, rows[0]?.file, signal);
   await writeFile(join(draft, "backup_label"), rows[0]?.label ?? "", { mode: 0o600 });
-  await syncFileSystem(draft);
   await rm(target, { recursive: true, force: true });
-  await rename(draft, target);
-  await syncFileSystem(target);
+  await finish(draft, target);
 }
 
 /** Turns a copy of a server's data into the draft of another cluster, which recovers until the end of the copy or until a time. */

@@ -1,19 +1,10 @@
 // Errors of the engines that run real servers.
+import pg from "pg";
 
 /** PostgreSQL cannot be used; the message says why and what to do. */
 export class PostgresError extends Error {
   override readonly name = "PostgresError";
 }
-
-interface WithCode {
-  readonly code?: unknown;
-}
-
-/** The code of an error: of a server (five characters), or of the system. */
-export const codeOf = (error: unknown): string | undefined => {
-  const code = typeof error === "object" && error !== null ? (error as WithCode).code : undefined;
-  return typeof code === "string" ? code : undefined;
-};
 
 /** The reason of a failure, for the log. */
 export const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
@@ -23,9 +14,9 @@ const passing = ["08", "53", "57", "58", "XX"];
 // No space on the disk.
 const diskFull = "53100";
 
-/** Whether a server has refused a statement for good. */
+/** Whether a server has refused a statement for good. Errors of the system have codes too, such as `EPIPE`. */
 export const isRefusal = (error: unknown): error is Error => {
-  const code = codeOf(error);
-  if (code === undefined || !/^[0-9A-Z]{5}$/.test(code)) return false;
+  if (!(error instanceof pg.DatabaseError)) return false;
+  const { code = "" } = error;
   return code === diskFull || !passing.includes(code.slice(0, 2));
 };

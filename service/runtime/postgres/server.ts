@@ -1,17 +1,18 @@
 // One server: its folder, its process, and the service's connection to it.
 import { execFile } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
-import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { mkdir, open, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import pg from "pg";
 import { bind } from "../bind.ts";
+import { codeOf } from "../errorCode.ts";
 import type { EngineHost } from "../postgresEngine.ts";
 import type { Account } from "./account.ts";
 import type { Binaries } from "./binaries.ts";
-import { codeOf, PostgresError } from "./postgresError.ts";
+import { PostgresError } from "./postgresError.ts";
 import { endProcess, endProcessesIn, lastLine, launch, runs } from "./processes.ts";
 import { scramVerifier } from "./scram.ts";
 import { accessRules, configurationOf, superuser, type Recovery, type ServerSettings } from "./settings.ts";
@@ -20,7 +21,7 @@ import { certify } from "./tls.ts";
 const run = promisify(execFile);
 
 /** Pause between two attempts to connect to a server that is starting. */
-export const connectPause = 10;
+export const connectPause = 5;
 
 // ASSUMED: a server that is to stop ends its connections at once; after a minute it ends without a checkpoint, and recovers at
 // its next start.
@@ -80,15 +81,15 @@ export async function initialize({ account, password }: Installation, binaries: 
 }
 
 /** The draft is complete: it becomes the data. */
-export async function finishDraft({ draft, data }: Paths): Promise<void> {
-  await syncFileSystem(draft);
-  await rename(draft, data);
-  await syncFileSystem(data);
-}
+export const finishDraft = ({ draft, data }: Paths): Promise<void> => finish(draft, data);
 
-/** Waits until everything that was written below a folder is on the disk. */
-export async function syncFileSystem(folder: string): Promise<void> {
-  await run("sync", process.platform === "linux" ? ["-f", folder] : []);
+/** Gives a folder its final name, once all that was written in it is on the disk. */
+export async function finish(draft: string, target: string): Promise<void> {
+  await run("sync", process.platform === "linux" ? ["-f", draft] : []);
+  await rename(draft, target);
+  const parent = await open(dirname(target));
+  await parent.sync();
+  await parent.close();
 }
 
 /** A running server. */
@@ -197,7 +198,7 @@ async function untilUsable(
       throw new PostgresError(`port ${port} has become another server's`);
     } catch (error) {
       // It is starting, or recovering.
-      if (!["ECONNREFUSED", "ECONNRESET", "57P03"].includes(codeOf(error) ?? "")) throw error;
+      if (!["ECONNREFUSED", "ECONNRESET", "57P03"].includes(codeOf(error))) throw error;
     }
     await sleep(connectPause, undefined, { signal });
   }

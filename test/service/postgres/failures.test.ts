@@ -3,10 +3,12 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, readdirSync, rmSync, statfsSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
+import pg from "pg";
 import { expect, test } from "vitest";
 import { bind } from "../../../service/runtime/bind.ts";
 import { findAccount } from "../../../service/runtime/postgres/account.ts";
 import { findBinaries, type Binaries } from "../../../service/runtime/postgres/binaries.ts";
+import { isRefusal } from "../../../service/runtime/postgres/postgresError.ts";
 import { processesIn } from "../../../service/runtime/postgres/processes.ts";
 import { afterThisTest } from "../../support/leftovers.ts";
 import { dataFolder, rowsOf, withServers } from "./servers.ts";
@@ -79,6 +81,15 @@ test("without space a cluster is failed, and so is a backup; with space the next
   await expect.poll(async () => (await app.call("POST", `${base}/databases`, { name: "shop" })).status).toBe(201);
   await app.backUp(ready.id);
   expect(await rowsOf(await app.connect(ready))).toBe(1);
+});
+
+test("only a server refuses a change for good: a lost connection and a server that ends do not", () => {
+  const refusal = new pg.DatabaseError("the extension does not exist", 0, "error");
+  refusal.code = "42704";
+  const ending = new pg.DatabaseError("the server is shutting down", 0, "error");
+  ending.code = "57P01";
+  const lost = Object.assign(new Error("write EPIPE"), { code: "EPIPE" });
+  expect([refusal, ending, lost].map(isRefusal)).toEqual([true, false, false]);
 });
 
 test("a cluster whose port another process took gets another one, and says so", async () => {
