@@ -50,17 +50,21 @@ const hasRole = (admin: pg.Client, role: string): Promise<boolean> =>
 
 /** Prepares a new server: the groups, the extensions of every database, and the tables of the service. */
 export async function prepare(admin: pg.Client, connect: Connect): Promise<void> {
+  const templates = ["template1", superuser];
+  const extend = (client: pg.Client) => client.query("CREATE EXTENSION IF NOT EXISTS pg_stat_statements");
+  // At the same time, because a client waits for the cluster.
+  await Promise.all([createGroups(admin), ...templates.map((database) => inDatabase(connect, database, extend))]);
+  await admin.query(`REVOKE CONNECT ON DATABASE ${templates.join(", ")} FROM PUBLIC;
+    CREATE TABLE IF NOT EXISTS statement_history (
+      at timestamptz NOT NULL, userid oid NOT NULL, dbid oid NOT NULL, queryid bigint, toplevel boolean NOT NULL,
+      calls bigint NOT NULL, total_ms double precision NOT NULL)`);
+}
+
+async function createGroups(admin: pg.Client): Promise<void> {
   for (const [role, rights] of Object.entries(groups)) {
     if (!(await hasRole(admin, groupOf(role)))) await admin.query(`CREATE ROLE ${name(groupOf(role))}`);
     await admin.query(`GRANT ${rights.join(", ")} TO ${name(groupOf(role))}`);
   }
-  for (const database of ["template1", superuser]) {
-    await inDatabase(connect, database, (client) => client.query("CREATE EXTENSION IF NOT EXISTS pg_stat_statements"));
-    await admin.query(`REVOKE CONNECT ON DATABASE ${database} FROM PUBLIC`);
-  }
-  await admin.query(`CREATE TABLE IF NOT EXISTS statement_history (
-    at timestamptz NOT NULL, userid oid NOT NULL, dbid oid NOT NULL, queryid bigint, toplevel boolean NOT NULL,
-    calls bigint NOT NULL, total_ms double precision NOT NULL)`);
 }
 
 /** Creates a database unless it exists. */

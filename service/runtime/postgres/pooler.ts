@@ -213,7 +213,7 @@ async function untilUsable(
       await console.end();
       throw new PostgresError(`port ${port} has become another pooler's`);
     } catch (error) {
-      if (!["ECONNREFUSED", "ECONNRESET"].includes(codeOf(error) ?? "")) throw error;
+      if (!["ECONNREFUSED", "ECONNRESET"].includes(codeOf(error))) throw error;
     }
     await sleep(connectPause, undefined, { signal });
   }
