@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import pg from "pg";
+import { LocalAuthority } from "../../service/runtime/localAuthority.ts";
 import { findAccount } from "../../service/runtime/postgres/account.ts";
 import { findBinaries } from "../../service/runtime/postgres/binaries.ts";
 import { accessRules, configurationOf, superuser } from "../../service/runtime/postgres/settings.ts";
@@ -17,6 +18,7 @@ import { root } from "../workbench.ts";
 
 const { rounds } = parseArgs({ options: { rounds: { type: "string", default: "15" } } }).values;
 const main = join(root, "service/dist/service/main.js");
+const authority = new LocalAuthority(undefined);
 const password = "of the bench";
 const version = "17";
 /** Pause between two looks at a cluster or server. */
@@ -45,7 +47,12 @@ async function byHand(folder: string): Promise<{ readonly initdb: number; readon
   const [data, walFolder, secret] = [join(folder, "data"), join(folder, "wal"), join(folder, "password")];
   mkdirSync(walFolder, { recursive: true });
   writeFileSync(secret, password);
+  const { chain, key } = await authority.issue(["127.0.0.1"], Date.now() + 3600_000);
+  const files = { certificate: join(folder, "tls.crt"), key: join(folder, "tls.key") };
+  writeFileSync(files.certificate, chain, { mode: 0o600 });
+  writeFileSync(files.key, key, { mode: 0o600 });
   const account = await findAccount(folder, { namespaces: true });
+  await account.own(folder);
   const port = await freePort();
   const begun = performance.now();
   const [initdb, options] = account.command(binaries.initdb, [
@@ -55,7 +62,8 @@ async function byHand(folder: string): Promise<{ readonly initdb: number; readon
   execFileSync(initdb, options, { ...account.options, stdio: "pipe" });
   const initialized = performance.now() - begun;
   const cluster = { id: "by-hand", cpus: 2, memoryMb: 1024 };
-  writeFileSync(join(data, "postgresql.conf"), configurationOf({ cluster, port, addresses: ["127.0.0.1"], walFolder }));
+  const settings = { cluster, port, addresses: ["127.0.0.1"], walFolder, ...files };
+  writeFileSync(join(data, "postgresql.conf"), configurationOf(settings));
   writeFileSync(join(data, "pg_hba.conf"), accessRules);
   const [program, args] = account.command(binaries.postgres, ["-D", data]);
   const server = spawn(program, args, { ...account.options, stdio: "ignore" });
@@ -72,7 +80,9 @@ async function bench(): Promise<void> {
   const service = (...args: string[]): string =>
     execFileSync(process.execPath, [main, ...args, "--data", data], { encoding: "utf8" });
   try {
-    const started = service("start", "--detach", "--json", "--postgres", "embedded", "--listen", "127.0.0.1:0");
+    // By hand there is no pooler either.
+    const engine = ["--postgres", "embedded", "--pgbouncer", "none"];
+    const started = service("start", "--detach", "--json", ...engine, "--listen", "127.0.0.1:0");
     const { url } = JSON.parse(started) as { readonly url: string };
     const authorization = `Bearer ${readFileSync(join(data, "token"), "utf8").trim()}`;
     /** The cluster of an answer; undefined if there is none, or none any more. */
