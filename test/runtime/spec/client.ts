@@ -1,8 +1,11 @@
 // Takes the place of test/service/client.ts when the specification tests run on containers (vitest.config.mts).
-import { vi } from "vitest";
+import { expect, vi } from "vitest";
 import { ManualClock, type Clock, type Service, type ServiceOptions } from "../../../service/index.ts";
 import { isSettled } from "../../../service/lifecycle/machines.ts";
 import { unsettledVolumes } from "../../../service/lifecycle/volumes.ts";
+import type { IssuerFactory, IssuerHost } from "../../../service/runtime/certificateIssuer.ts";
+import { LocalAuthority } from "../../../service/runtime/localAuthority.ts";
+import { localIssuer } from "../../../service/runtime/localIssuer.ts";
 import { dockerRuntime } from "../../../service/runtime/docker/index.ts";
 import type { RuntimeFactory } from "../../../service/runtime/runtime.ts";
 import type { MachineRow } from "../../../service/store/rows.ts";
@@ -34,6 +37,41 @@ async function runtimeOfTests(): Promise<RuntimeFactory> {
   };
 }
 
+/** An issuer with a real authority, and the hostnames whose certificates it is issuing. */
+function issuerOfTests(): { readonly create: IssuerFactory; readonly open: ReadonlySet<string> } {
+  const open = new Set<string>();
+  const create: IssuerFactory = (host) => {
+    const events: IssuerHost["events"] = {
+      issued(subject, certificate) {
+        host.events.issued(subject, certificate);
+        open.delete(subject);
+      },
+      refused(subject, problem) {
+        host.events.refused(subject, problem);
+        open.delete(subject);
+      },
+    };
+    const issuer = localIssuer(new LocalAuthority(host.folder), { ...host, events });
+    return {
+      ...issuer,
+      request(wanted) {
+        open.add(wanted.subject);
+        issuer.request(wanted);
+      },
+    };
+  };
+  return { create, open };
+}
+
+/** The hostnames of a service whose certificates are being issued. */
+const issuing = new WeakMap<Service, ReadonlySet<string>>();
+
+/** Resolves when the issuer of a service has reported everything, and its reports can be read. */
+async function isIssued(service: Service): Promise<void> {
+  await vi.waitFor(() => expect(issuing.get(service)?.size ?? 0).toBe(0), { interval: 1, timeout: hang });
+  await service.context.store.unsettled;
+}
+
 /** Resolves when nothing follows by itself, as after every request on the simulated runtime without delays. */
 const settled = ({ context }: Service): Promise<void> =>
   vi.waitFor(
@@ -52,8 +90,12 @@ const settled = ({ context }: Service): Promise<void> =>
 const settling =
   (service: Service, call: Call): Call =>
   async (method, ...request) => {
+    // The test may have moved the clock to a renewal.
+    await isIssued(service);
     const answer = await call(method, ...request);
-    if (method !== "GET") await settled(service);
+    if (method === "GET") return answer;
+    await settled(service);
+    await isIssued(service);
     return answer;
   };
 
@@ -74,7 +116,9 @@ export async function withApp<C extends Clock | undefined = undefined>(options: 
   afterThisTest(async () => {
     if (dataId !== undefined) await removeOf(dataId);
   });
-  const app = await plainWithApp<C>({ ...options, runtime: await runtimeOfTests() });
+  const { create: issuer, open } = issuerOfTests();
+  const app = await plainWithApp<C>({ ...options, issuer, runtime: await runtimeOfTests() });
+  issuing.set(app.service, open);
   ({ dataId } = app.service.context);
   services.set(app.url, app.service);
   afterThisTest(() => void services.delete(app.url));
