@@ -24,7 +24,7 @@ import * as contents from "./contents.ts";
 import { copyServer, draftFrom, keepChanges, pruneChanges } from "./copies.ts";
 import type { PoolerProgram } from "./pooler.ts";
 import { Poolers } from "./poolers.ts";
-import { isRefusal, PostgresError, reasonOf } from "./postgresError.ts";
+import { isLost, isRefusal, PostgresError, reasonOf } from "./postgresError.ts";
 import * as queries from "./queries.ts";
 import * as servers from "./server.ts";
 import { superuser } from "./settings.ts";
@@ -234,7 +234,7 @@ export class EmbeddedPostgres implements PostgresEngine {
     }
   }
 
-  /** A cluster that cannot be set up is failed. */
+  /** A cluster that cannot be set up is failed. If a server was killed meanwhile, the step is repeated. */
   async #orFailed(id: string, step: () => Promise<void>): Promise<boolean> {
     try {
       await step();
@@ -242,6 +242,7 @@ export class EmbeddedPostgres implements PostgresEngine {
     } catch (error) {
       if (this.#closed.signal.aborted) throw error;
       if (this.#host.cluster(id)?.status === "deleting") return true;
+      if (isLost(error)) throw error;
       await this.#stop(id);
       this.#host.events.failed(id, reasonOf(error));
       return false;

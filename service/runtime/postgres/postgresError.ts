@@ -1,10 +1,14 @@
 // Errors of the engines that run real servers.
 import pg from "pg";
+import { codeOf } from "../errorCode.ts";
 
 /** PostgreSQL cannot be used; the message says why and what to do. */
 export class PostgresError extends Error {
   override readonly name = "PostgresError";
 }
+
+/** A server was ended by a signal, or by its computer. */
+export class ServerKilled extends PostgresError {}
 
 /** The reason of a failure, for the log. */
 export const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
@@ -20,3 +24,13 @@ export const isRefusal = (error: unknown): error is Error => {
   const { code = "" } = error;
   return code === diskFull || !passing.includes(code.slice(0, 2));
 };
+
+// The connection is broken, or the server is being ended or started.
+const lost = ["ECONNREFUSED", "ECONNRESET", "EPIPE", "57P01", "57P02", "57P03"];
+
+/** Whether a server ended in the middle of something, which may succeed when it runs again. */
+export const isLost = (error: unknown): boolean =>
+  error instanceof ServerKilled ||
+  lost.includes(codeOf(error)) ||
+  // The driver gives these no code.
+  /^Connection terminated|is not queryable$/.test(reasonOf(error));

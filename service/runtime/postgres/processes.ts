@@ -3,7 +3,7 @@ import { execFileSync, spawn } from "node:child_process";
 import { closeSync, openSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Account } from "./account.ts";
-import { PostgresError } from "./postgresError.ts";
+import { PostgresError, ServerKilled } from "./postgresError.ts";
 
 const isLinux = process.platform === "linux";
 
@@ -59,7 +59,8 @@ export function lastLine(text: string, pattern: RegExp): string {
 export interface Launched {
   /**
    * Whether it runs.
-   * @throws PostgresError if it has ended, with the last line of its log that is a reason.
+   * @throws ServerKilled if a signal has ended it.
+   * @throws PostgresError if it has ended by itself, with the last line of its log that is a reason.
    */
   readonly isAlive: () => true;
   /** Ends it at once. */
@@ -79,11 +80,16 @@ export function launch(
   closeSync(file);
   let problem: string | undefined;
   let hasEnded = false;
+  let killedBy: NodeJS.Signals | null = null;
   started.on("error", (error) => (problem = error.message));
-  started.on("exit", () => (hasEnded = true));
+  started.on("exit", (_, signal) => {
+    hasEnded = true;
+    killedBy = signal;
+  });
   started.unref();
   return {
     isAlive: () => {
+      if (killedBy !== null) throw new ServerKilled(`it was ended by ${killedBy}`);
       if (hasEnded) problem ??= lastLine(readFileSync(log, "utf8"), reason);
       if (problem !== undefined) throw new PostgresError(problem);
       return true;

@@ -188,7 +188,7 @@ async function untilUsable(
   signal: AbortSignal,
 ): Promise<Running> {
   for (;;) {
-    if (!isAlive()) throw new PostgresError("the server has ended");
+    if (!isAlive()) throw new ServerKilled("the server has ended");
     try {
       const admin = await connect(installation, port, superuser);
       // Another server may have this port.

@@ -170,6 +170,26 @@ const moments = {
   ],
 } as const satisfies Record<string, readonly Moment[]>;
 
+test("a server that is killed while its cluster is set up or copied starts again, and the cluster is ready", async () => {
+  const app = await killable();
+  const source: Ready = await app.cluster({ name: "source" });
+  await (await app.connect(source)).query("CREATE TABLE items AS SELECT 1 AS id");
+  const killed = async (victim: string, id: string, has: Moment["has"]) => {
+    await vi.waitFor(() => expect(has(app.pathOf, id)).toBe(true), { timeout: hang, interval: 1 });
+    kill(app.servers(victim));
+    const ready: Ready = await app.settled(id);
+    expect(ready.status).toBe("ready");
+    await app.hasOneServer(id, "after the kill");
+    return ready;
+  };
+  const created = (await app.create()).body.data.id;
+  await killed(created, created, exists("data", "postmaster.pid").has);
+  const fork = (await app.call("POST", `/postgres/${source.id}/fork`)).body.data.id;
+  const ready = await killed(source.id, fork, exists("data.draft.draft").has);
+  expect((await (await app.connect(ready)).query("SELECT id FROM items")).rows).toEqual([{ id: 1 }]);
+  await app.stop();
+});
+
 test("a kill at any time of a creation, backup, restore, fork or deletion leaves nothing half done", async () => {
   const app = await killable();
   const source: Ready = await app.cluster({ name: "source" });
