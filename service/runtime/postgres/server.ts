@@ -12,7 +12,7 @@ import { codeOf } from "../errorCode.ts";
 import type { EngineHost } from "../postgresEngine.ts";
 import type { Account } from "./account.ts";
 import type { Binaries } from "./binaries.ts";
-import { PostgresError } from "./postgresError.ts";
+import { PostgresError, ServerKilled } from "./postgresError.ts";
 import { endProcess, endProcessesIn, lastLine, launch, runs } from "./processes.ts";
 import { scramVerifier } from "./scram.ts";
 import { accessRules, configurationOf, superuser, type Recovery, type ServerSettings } from "./settings.ts";
