@@ -53,11 +53,13 @@ export async function foreground(data: string, args: readonly string[] = [], env
   const child = begin(["start", "--data", data, ...listen, "--json", ...args], { ...process.env, ...env });
   afterThisTest(() => void (child.exitCode === null && child.kill("SIGKILL")));
   const end = ended(child);
+  let said = "";
+  child.stderr?.on("data", (part: Buffer) => (said += part.toString()));
   const line = new Promise<string>((resolve) => child.stdout?.once("data", (part: Buffer) => resolve(part.toString())));
   const first = await Promise.race([line, end]);
   if (typeof first !== "string") throw new Error(`it ended with ${first.code}: ${first.err}`);
   const { url, pid, admin } = JSON.parse(first) as { url: string; pid: number; admin?: string };
-  return { url, pid, admin, end, token: readFileSync(join(data, "token"), "utf8").trim() };
+  return { url, pid, admin, end, said: () => said, token: readFileSync(join(data, "token"), "utf8").trim() };
 }
 
 /** Starts a service in the background. */

@@ -56,8 +56,15 @@ export interface Installation {
   readonly certificate: EngineHost["certificate"];
 }
 
-/** Creates an empty cluster of databases in the draft folder. */
-export async function initialize({ account, password }: Installation, binaries: Binaries, paths: Paths): Promise<void> {
+/**
+ * Creates an empty cluster of databases in the draft folder. It is tried twice: a program that a killed service has left may write
+ * into the folder once more.
+ */
+export async function initialize(installation: Installation, binaries: Binaries, paths: Paths): Promise<void> {
+  await writeEmpty(installation, binaries, paths).catch(() => writeEmpty(installation, binaries, paths));
+}
+
+async function writeEmpty({ account, password }: Installation, binaries: Binaries, paths: Paths): Promise<void> {
   // A service that was killed leaves the program running.
   await endProcessesIn(paths.draft);
   await rm(paths.draft, { recursive: true, force: true });

@@ -1,6 +1,6 @@
 // The certificate of a cluster, for clients that ask for TLS. Its server and its pooler use the same.
-import { X509Certificate } from "node:crypto";
-import { existsSync, readFileSync } from "node:fs";
+import { createPrivateKey, X509Certificate } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import type { Installation, Paths } from "./server.ts";
 
@@ -18,10 +18,14 @@ export async function certify({ certificate, addresses }: Installation, paths: P
 }
 
 function isGood({ key, certificate }: Paths, addresses: readonly string[]): boolean {
-  if (!existsSync(key) || !existsSync(certificate)) return false;
-  const known = new X509Certificate(readFileSync(certificate));
-  return (
-    Date.parse(known.validTo) > Date.now() + renewMs &&
-    addresses.every((address) => known.checkIP(address) !== undefined)
-  );
+  try {
+    const known = new X509Certificate(readFileSync(certificate));
+    return (
+      Date.parse(known.validTo) > Date.now() + renewMs &&
+      addresses.every((address) => known.checkIP(address) !== undefined) &&
+      known.checkPrivateKey(createPrivateKey(readFileSync(key)))
+    );
+  } catch {
+    return false; // there is none, or a kill has left a part
+  }
 }

@@ -1,5 +1,5 @@
 // Postgres clusters as real servers: roles, extensions, backups, restores, forks, restarts and deletion.
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import pg from "pg";
 import { expect, test } from "vitest";
@@ -49,18 +49,34 @@ test("a rotated password is the one that works, and no log of the server has one
 });
 
 test("clients may use TLS, with a certificate that the service's authority has issued for the address", async () => {
-  const { cluster, data, get } = await withServers();
-  const { id, endpoints } = await cluster();
-  const { password } = await get(`/postgres/${id}/users/fly-user/credentials`);
-  const ca = readFileSync(rootFile(data), "utf8");
-  for (const at of [endpoints.primary.direct, endpoints.primary.pooler]) {
-    const client = new pg.Client({ ...at, user: "fly-user", password, database: "fly-db", ssl: { ca } });
-    afterThisTest(() => client.end().catch(() => {}));
-    await client.connect();
-    expect((client as unknown as { connection: { stream: object } }).connection.stream).toMatchObject({
-      authorized: true,
-    });
+  const first = await withServers();
+  const { id } = await first.cluster();
+  async function expectTls({ data, get }: Pick<typeof first, "data" | "get">): Promise<void> {
+    const { primary } = (await get(`/postgres/${id}`)).endpoints;
+    const { password } = await get(`/postgres/${id}/users/fly-user/credentials`);
+    const ssl = { ca: readFileSync(rootFile(data), "utf8") };
+    for (const at of [primary.direct, primary.pooler]) {
+      const client = new pg.Client({ ...at, user: "fly-user", password, database: "fly-db", ssl });
+      client.on("error", () => {});
+      afterThisTest(() => client.end().catch(() => {}));
+      await client.connect();
+      const { stream } = (client as unknown as { connection: { stream: object } }).connection;
+      expect(stream).toMatchObject({ authorized: true });
+    }
   }
+  await expectTls(first);
+  // A kill may leave a part of a file.
+  await first.service.close();
+  writeFileSync(join(first.data, "postgres", id, "tls.crt"), "-----BEGIN CERT");
+  const second = await withServers({ data: first.data });
+  await expect
+    .poll(() =>
+      expectTls(second).then(
+        () => true,
+        () => false,
+      ),
+    )
+    .toBe(true);
 });
 
 test("extensions that the server has can be installed and removed; its refusals are named, and leave nothing", async () => {

@@ -30,6 +30,7 @@ async function killable() {
   return {
     ...{ data, call, servers, ...requestsOfClusters(call) },
     pathOf: (...path: readonly string[]) => join(data, "postgres", ...path),
+    said: () => running.said(),
     kill: () => process.kill(running.pid, "SIGKILL"),
     async restart(): Promise<void> {
       await released(data);
@@ -230,7 +231,7 @@ test("a kill at any time of a creation, backup, restore, fork or deletion leaves
         continue;
       }
       const ready = await app.settled(id);
-      expect(ready.status, because).toBe("ready");
+      expect(ready.status, because + app.said()).toBe("ready");
       await app.hasOneServer(id, because);
       if (kind === "backUp") {
         const newest = async () => (await app.get(`${base}/backups`))[0].status;
