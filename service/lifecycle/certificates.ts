@@ -172,8 +172,11 @@ export function validateHostname(context: Context, row: HostnameRow, found: Foun
   const now = context.clock.now();
   const findings = findingsOf(context, row, found);
   const ready = isReady(context, row, findings);
-  const limited = row.rate_limited_until !== null && row.rate_limited_until > now;
-  const problems = [...problemsOf(context, row, findings), ...(ready ? refusalsIn(row) : [])];
+  const limited = isLimited(context, row);
+  const problems = [...problemsOf(context, row, findings), ...(ready ? refusalsIn(context, row) : [])];
+  // What was found before still holds.
+  if (findings.records.unreachable !== undefined)
+    return changeHostname(context, row, { problems: JSON.stringify(problems) });
   const changes: Partial<HostnameRow> = {
     dns_seen: ready ? 1 : 0,
     ownership_seen: findings.ownership ? 1 : 0,
@@ -190,6 +193,9 @@ export function validateHostname(context: Context, row: HostnameRow, found: Foun
   return changeHostname(context, row, { ...changes, ...failedAttempt(row, now) });
 }
 
+const isLimited = ({ clock }: Context, { rate_limited_until }: HostnameRow): boolean =>
+  rate_limited_until !== null && rate_limited_until > clock.now();
+
 /** The next failed attempt of a hostname. */
 function failedAttempt(row: HostnameRow, now: number): Pick<HostnameRow, "attempts" | "rate_limited_until"> {
   const attempts = [...(JSON.parse(row.attempts) as number[]).filter((at) => at > now - hour), now];
@@ -197,12 +203,11 @@ function failedAttempt(row: HostnameRow, now: number): Pick<HostnameRow, "attemp
   return { attempts: "[]", rate_limited_until: now + hour };
 }
 
-/** Codes of the problems that an issuer reports. */
-const ofIssuer = /^(?:AUTHORITY|DNS_CHALLENGE)_/;
-
-/** What the issuer has reported, until it issues. */
-const refusalsIn = ({ problems }: HostnameRow): Problem[] =>
-  (JSON.parse(problems) as Problem[]).filter(({ code }) => ofIssuer.test(code));
+/** What the authority has reported, until it issues. */
+const refusalsIn = ({ issuer }: Context, { problems }: HostnameRow): Problem[] =>
+  issuer.checksItself === true
+    ? (JSON.parse(problems) as Problem[]).filter(({ code }) => /^(?:AUTHORITY|DNS_CHALLENGE)_/.test(code))
+    : [];
 
 function atSubject(context: Context, subject: string): HostnameRow | undefined {
   const slash = subject.indexOf("/");
@@ -212,10 +217,14 @@ function atSubject(context: Context, subject: string): HostnameRow | undefined {
 // ASSUMED: what was not issued is requested again after ten minutes, and a renewal that failed after a day.
 const againMs = 10 * 60 * 1000;
 
-/** Requests a certificate from the issuer. */
+/** Requests a certificate from the issuer, as soon as the authority accepts requests. */
 export function requestCertificate(context: Context, subject: string): void {
   const row = atSubject(context, subject);
   if (!row || row.acme_status === null) return;
+  if (isLimited(context, row)) {
+    const ms = (row.rate_limited_until ?? 0) - context.clock.now();
+    return context.timers.after(ms, "certificate.issue", subject);
+  }
   // The service may be killed before the issuer reports.
   if (!isSimulated(context)) context.timers.after(againMs, "certificate.issue", subject);
   context.issuer.request({ subject, hostname: row.hostname, kept: row.acme_order ?? undefined });
@@ -237,6 +246,7 @@ export function issued(context: Context, subject: string, certificate?: IssuedCe
     issued_by: context.issuer.name,
     acme_order: null,
     attempts: "[]",
+    rate_limited_until: null,
     problems: "[]",
   });
   context.timers.cancel(subject, "certificate.issue", "certificate.renew");
@@ -314,8 +324,7 @@ export function recoverCertificates(context: Context): void {
       changeHostname(context, row, { acme_status: "pending_validation", issued_at: null, expires_at: null });
     const isActive = row.acme_status === "active" && row.issued_chain !== null;
     if (isActive && row.issued_by !== issuer.name) timers.after(1, "certificate.renew", subject);
-    else if (!isActive && row.dns_seen === 1 && (row.rate_limited_until ?? 0) <= context.clock.now())
-      timers.after(1, "certificate.issue", subject);
+    else if (!isActive && row.dns_seen === 1) timers.after(1, "certificate.issue", subject);
   }
 }
 
@@ -325,14 +334,8 @@ export const keyNames = {
   issued: (row: Pick<HostnameRow, "app" | "hostname">) => `certificate/issued/${subjectOfHostname(row)}`,
 };
 
-/** A certificate that clients of a hostname get. */
-export interface ServedCertificate extends IssuedCertificate {
-  /** Changes with the certificate. */
-  readonly version: string;
-}
-
 /** The certificate for a name that a client asks for: of its hostname, or of a wildcard; undefined if none is active. */
-export function servedCertificate(context: Context, name: string): ServedCertificate | undefined {
+export function servedCertificate(context: Context, name: string): IssuedCertificate | undefined {
   const now = context.clock.now();
   const host = name.toLowerCase();
   const wildcard = `*.${host.split(".").slice(1).join(".")}`;
@@ -343,19 +346,10 @@ export function servedCertificate(context: Context, name: string): ServedCertifi
     wildcard,
   );
   for (const row of rows) {
-    const version = `${subjectOfHostname(row)}/${row.updated_at}`;
     if (row.custom_status === "active" && !isExpired(context, row) && row.custom_chain !== null && row.custom_key)
-      return {
-        version,
-        chain: row.custom_chain,
-        key: context.vault.open(keyNames.custom(row), row.custom_key).toString(),
-      };
+      return { chain: row.custom_chain, key: context.vault.open(keyNames.custom(row), row.custom_key).toString() };
     if (row.issued_chain !== null && row.issued_key && (row.expires_at ?? 0) > now)
-      return {
-        version,
-        chain: row.issued_chain,
-        key: context.vault.open(keyNames.issued(row), row.issued_key).toString(),
-      };
+      return { chain: row.issued_chain, key: context.vault.open(keyNames.issued(row), row.issued_key).toString() };
   }
   return undefined;
 }

@@ -38,14 +38,14 @@ export async function serve(options: LocalOptions & { readonly listen: string })
       `${options.listen} can be reached from other computers, and the service speaks plain HTTP; add --tls-cert and --tls-key, or --allow-remote if that is what you want`,
     );
   }
+  const issuer = await acmeIssuer(options);
+  const dns = dnsOf(options);
   // Loaded only when it is used: it has many modules.
   const docker = options.runtime === "docker" ? await import("../runtime/docker/index.ts") : undefined;
   const runtime = await docker?.dockerRuntime().catch((error: unknown) => {
     throw error instanceof docker.EngineError ? new Problem(error.message) : error;
   });
   const postgres = await postgresEngine(options, folder, await docker?.machinesReach());
-  const issuer = await acmeIssuer(options);
-  const dns = dnsOf(options);
   const tracing = await startTracing(options.otlpEndpoint, ({ message }) =>
     service.app.log.warn({ reason: message }, "spans could not be sent"),
   );

@@ -1,14 +1,17 @@
-// The example of a web App with the real CLI: its Machine is a container, and its certificate comes from a real ACME authority.
+// The example of a web App with the real CLI: its Machine is a container that uses a real Postgres server, and its certificate
+// comes from a real ACME authority.
 import { X509Certificate } from "node:crypto";
 import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { describe, expect, test } from "vitest";
 import { acmeIssuer } from "../../service/runtime/acme/index.ts";
 import { secured, freePort } from "../service/reachable.ts";
 import { currentCertificate } from "../support/certificates.ts";
+import { send } from "../support/around.ts";
 import { exampleStack } from "../support/example.ts";
 import { expectUnchanged } from "../support/invariants.ts";
 import { afterThisTest } from "../support/leftovers.ts";
 import { findPebble, startAuthority, startDns } from "../support/pebble.ts";
+import type { TestService } from "../support/startService.ts";
 import { counts } from "../support/stack.ts";
 import { expectNothingRuns } from "./cleaning.ts";
 import { image, nextImage } from "./image.ts";
@@ -24,6 +27,23 @@ interface DnsRecord {
   readonly value: string;
 }
 
+interface Cluster {
+  readonly status: string;
+  readonly endpoints: { readonly primary: { readonly pooler: { readonly host: string; readonly port: number } } };
+}
+
+/** The connection URI of a new Postgres cluster. */
+async function urlOfNewDatabase(service: TestService): Promise<string> {
+  const wanted = { org_slug: "personal", region: "ams", plan: "basic" };
+  const { id } = (await send<{ data: { id: string } }>(service, "POST", "/v1/postgres", wanted)).data;
+  const path = `/v1/postgres/${id}`;
+  const cluster = async () => (await send<{ data: Cluster }>(service, "GET", path)).data;
+  await expect.poll(async () => (await cluster()).status).toBe("ready");
+  const { host, port } = (await cluster()).endpoints.primary.pooler;
+  const credentials = await send<{ data: { password: string } }>(service, "GET", `${path}/users/fly-user/credentials`);
+  return `postgresql://fly-user:${encodeURIComponent(credentials.data.password)}@${host}:${port}/fly-db`;
+}
+
 describe.runIf(hasEngine)("a web App with certificates", () => {
   test("its page opens with the issued certificate, a new image, and one of its own", async ({ skip }) => {
     const programs = await findPebble();
@@ -32,9 +52,11 @@ describe.runIf(hasEngine)("a web App with certificates", () => {
     const dns = await startDns(programs);
     const authority = await startAuthority(programs, { dns, ...ports });
     setDefaultCACertificates([...getCACertificates("default"), authority.trusted]);
-    const real = await startReal({ issuer: acmeIssuer(authority.directory), dns: dns.address, ports });
+    const real = await startReal({ issuer: acmeIssuer(authority.directory), dns: dns.address, ports, postgres: true });
     afterThisTest(() => real.end());
-    const stack = await exampleStack("web-app", real.service, { image, hostname, waitForCertificate: "true" });
+    const databaseUrl = await urlOfNewDatabase(real.service);
+    const settings = { image, hostname, waitForCertificate: "true", databaseUrl };
+    const stack = await exampleStack("web-app", real.service, settings);
     expect(counts(await stack.up())).toEqual({ created: 11 });
 
     const ca = await authority.root();
@@ -42,6 +64,8 @@ describe.runIf(hasEngine)("a web App with certificates", () => {
     expect(await page()).toEqual({ status: 200, text: "1\n" });
     expect(await fetchFrom(ports.http, "/release", { host: hostname })).toMatchObject({ status: 301 });
     await expectUnchanged(stack);
+    const machine = stack.state()["web"]?.id.split("/") ?? [];
+    expect(await real.exec(machine[0] ?? "", machine[1] ?? "", ["sql", "SELECT session_user"])).toBe("fly-user\n");
 
     await stack.set({ image: nextImage });
     expect(counts(await stack.up())).toMatchObject({ updated: 1 });

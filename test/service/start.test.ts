@@ -267,6 +267,23 @@ test.each([
   expect(() => readRegions(file)).toThrow(`--regions: ${file}: ${message}`);
 });
 
+test.each([
+  [["--acme", "https://ca.example/directory"], "--acme needs --runtime docker: the authority checks hostnames"],
+  [
+    ["--runtime", "docker", "--acme", "http://ca.example/directory"],
+    '--acme takes the https address of an ACME directory, got "http://ca.example/directory"',
+  ],
+  [
+    ["--dns", "localhost"],
+    '--dns takes simulated, system, or the address of a resolver such as 127.0.0.1:53, got "localhost"',
+  ],
+])("%j causes one sentence", async (args, message) => {
+  const { code, out, err } = await command(["start", "--data", folder(), "--listen", "127.0.0.1:0", ...args]);
+  expect([code, out]).toEqual([1, ""]);
+  expect(err).toContain(message);
+  expect(err.trim().split("\n")).toHaveLength(1);
+});
+
 test("a missing file of regions causes one sentence", async () => {
   expect(await command(["start", "--data", folder(), "--regions", "/nowhere/r.json"])).toEqual({
     code: 1,
