@@ -135,8 +135,8 @@ export default defineConfig({
         test: {
           name: "engine",
           include: ["test/runtime/**/*.test.ts", `test/service/spec/${isThorough ? "*" : "wait"}.test.ts`],
-          // failures.test.ts tells the same story with other causes.
-          exclude: isThorough ? [] : ["test/runtime/noSpace.test.ts"],
+          // failures.test.ts tells the same story as noSpace with other causes; webApp.test.ts and database.test.ts have examples.
+          exclude: isThorough ? [] : ["test/runtime/{noSpace,examples}.test.ts"],
           globalSetup: ["test/runtime/globalSetup.ts", "test/console/globalSetup.ts"],
           setupFiles: ["test/support/newRun.ts", "test/runtime/spec/setup.ts"],
           maxWorkers,

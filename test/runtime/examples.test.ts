@@ -4,7 +4,6 @@ import { send } from "../support/around.ts";
 import { exampleStack } from "../support/example.ts";
 import { expectUnchanged } from "../support/invariants.ts";
 import { counts, type Stack } from "../support/stack.ts";
-import { thoroughDescribe } from "../support/thorough.ts";
 import { expectNothingRuns } from "./cleaning.ts";
 import { image, nextImage } from "./image.ts";
 import { startReal, type Real } from "./real.ts";
@@ -34,7 +33,7 @@ describe.runIf(hasEngine)("the examples on containers", () => {
     await expectNothingRuns(real.dataId);
   }
 
-  thoroughDescribe("volumes", () => {
+  describe("volumes", () => {
     let stack: Stack;
     let app = "";
     const resource = (name: string) => stack.state()[name]?.id.split("/").at(-1) ?? "";
@@ -83,7 +82,7 @@ describe.runIf(hasEngine)("the examples on containers", () => {
     });
   });
 
-  thoroughDescribe("fleets and the quickstart", () => {
+  describe("fleets and the quickstart", () => {
     test.each(["rolling", "bluegreen"])("%s: a new image answers", async (name) => {
       const { stack, app } = await deployed(name, 3);
       expect(await real.fetchSecure(app, "/release")).toEqual({ status: 200, text: "1\n" });
