@@ -3,15 +3,13 @@ import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import type pg from "pg";
 import type { Cluster } from "../postgresEngine.ts";
 import { loginsOf } from "./contents.ts";
-import { codeOf } from "../errorCode.ts";
 import { PostgresError, reasonOf } from "./postgresError.ts";
 import { endProcess, launch, runs } from "./processes.ts";
 import { scramVerifier } from "./scram.ts";
-import { connect, connectPause, freePort, type Installation, type Paths, type Running } from "./server.ts";
+import { connectOnce, freePort, type Installation, type Paths, type Running } from "./server.ts";
 import { connectionsOf, superuser } from "./settings.ts";
 
 /** The name for a service without a pooler. */
@@ -142,7 +140,8 @@ async function writeLogins(installation: Installation, paths: Paths, { admin, po
     .filter((name) => /^[\w-]+$/.test(name) && name !== consoleDatabase)
     .map((name) => `${name} = host=127.0.0.1 port=${port}\n`);
   await write(installation, paths, files.databases, `[databases]\n${entries.join("")}`);
-  // The service enters the console. Its role in the server has another salt, so nobody gets there as this role.
+  // The service connects to the console as this role. Its password in the server has another salt, so no client can use the
+  // pooler as this role.
   const own = { name: superuser, verifier: await scramVerifier(installation.password) };
   const lines = [own, ...users].map(({ name, verifier }) => `${quoted(name)} ${quoted(verifier)}\n`);
   await write(installation, paths, files.users, lines.join(""));
@@ -203,20 +202,14 @@ async function untilUsable(
   isAlive: () => boolean,
   signal: AbortSignal,
 ): Promise<RunningPooler> {
-  for (;;) {
-    if (!isAlive()) throw new PostgresError("the pooler has ended");
-    try {
-      const console = await connect(installation, port, consoleDatabase);
-      // Another cluster's pooler may have this port.
-      const { rows } = await console.query<{ key: string; value: string }>("SHOW CONFIG");
-      if (rows.some(({ key, value }) => key === "pidfile" && value === filesOf(paths).pid)) return { port, console };
-      await console.end();
-      throw new PostgresError(`port ${port} has become another pooler's`);
-    } catch (error) {
-      if (!["ECONNREFUSED", "ECONNRESET"].includes(codeOf(error))) throw error;
-    }
-    await sleep(connectPause, undefined, { signal });
-  }
+  const isIt = async (client: pg.Client): Promise<boolean> => {
+    const { rows } = await client.query<{ key: string; value: string }>("SHOW CONFIG");
+    return rows.some(({ key, value }) => key === "pidfile" && value === filesOf(paths).pid);
+  };
+  const passing = ["ECONNREFUSED", "ECONNRESET"];
+  const console = await connectOnce(installation, { port, database: consoleDatabase, passing, isAlive, isIt }, signal);
+  if (!console) throw new PostgresError("the pooler has ended");
+  return { port, console };
 }
 
 /** Lets a pooler know the databases and users that its server has now. */
@@ -240,7 +233,7 @@ interface PooledClient {
 
 /**
  * Ends the sessions of a user in a pooler. ASSUMED: PgBouncer before 1.24 cannot end the sessions of one user, so all sessions end
- * in the databases that the user is connected to: a replaced password must let nobody continue.
+ * in the databases that the user is connected to. No session may continue with a replaced password.
  */
 export async function endSessions({ minor }: PoolerProgram, { console }: RunningPooler, user: string): Promise<void> {
   const { rows } = await console.query<PooledClient>("SHOW CLIENTS");

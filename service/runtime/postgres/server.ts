@@ -21,7 +21,7 @@ import { certify } from "./tls.ts";
 const run = promisify(execFile);
 
 /** Pause between two attempts to connect to a server that is starting. */
-export const connectPause = 5;
+const connectPause = 5;
 
 // ASSUMED: a server that is to stop ends its connections at once; after a minute it ends without a checkpoint, and recovers at
 // its next start.
@@ -161,7 +161,7 @@ export async function start(
 }
 
 const isTaken = (error: unknown): boolean =>
-  error instanceof PostgresError && /could not create any TCP|has become another server's/.test(error.message);
+  error instanceof PostgresError && /could not create any TCP|has become another program's/.test(error.message);
 
 async function startAt(
   installation: Installation,
@@ -187,6 +187,38 @@ async function startAt(
   return untilUsable(installation, paths, settings.port, isAlive, signal);
 }
 
+/** A server that begins to listen, or a pooler. */
+export interface Beginning {
+  readonly port: number;
+  readonly database: string;
+  /** Codes of errors that pass while it begins. */
+  readonly passing: readonly string[];
+  /** Whether it runs; may throw the reason why it does not. */
+  readonly isAlive: () => boolean;
+  /** Whether a connection leads to it: another program may have the port. */
+  readonly isIt: (client: pg.Client) => Promise<boolean>;
+}
+
+/** Connects as soon as it can be used. Undefined if it has ended, without a reason. */
+export async function connectOnce(
+  installation: Installation,
+  { port, database, passing, isAlive, isIt }: Beginning,
+  signal: AbortSignal,
+): Promise<pg.Client | undefined> {
+  while (isAlive()) {
+    try {
+      const client = await connect(installation, port, database);
+      if (await isIt(client)) return client;
+      await client.end();
+      throw new PostgresError(`port ${port} has become another program's`);
+    } catch (error) {
+      if (!passing.includes(codeOf(error))) throw error;
+    }
+    await sleep(connectPause, undefined, { signal });
+  }
+  return undefined;
+}
+
 async function untilUsable(
   installation: Installation,
   paths: Paths,
@@ -194,21 +226,13 @@ async function untilUsable(
   isAlive: () => boolean,
   signal: AbortSignal,
 ): Promise<Running> {
-  for (;;) {
-    if (!isAlive()) throw new ServerKilled("the server has ended");
-    try {
-      const admin = await connect(installation, port, superuser);
-      // Another server may have this port.
-      const { rows } = await admin.query<{ data_directory: string }>("SHOW data_directory");
-      if (rows[0]?.data_directory === paths.data) return { port, admin };
-      await admin.end();
-      throw new PostgresError(`port ${port} has become another server's`);
-    } catch (error) {
-      // It is starting, or recovering.
-      if (!["ECONNREFUSED", "ECONNRESET", "57P03"].includes(codeOf(error))) throw error;
-    }
-    await sleep(connectPause, undefined, { signal });
-  }
+  const isIt = async (client: pg.Client): Promise<boolean> =>
+    (await client.query<{ data_directory: string }>("SHOW data_directory")).rows[0]?.data_directory === paths.data;
+  // 57P03: it is starting, or recovering.
+  const passing = ["ECONNREFUSED", "ECONNRESET", "57P03"];
+  const admin = await connectOnce(installation, { port, database: superuser, passing, isAlive, isIt }, signal);
+  if (!admin) throw new ServerKilled("the server has ended");
+  return { port, admin };
 }
 
 /** Stops a server, and waits until its process has ended. */
