@@ -334,8 +334,15 @@ export const keyNames = {
   issued: (row: Pick<HostnameRow, "app" | "hostname">) => `certificate/issued/${subjectOfHostname(row)}`,
 };
 
+/** A certificate that the proxy serves. */
+export interface ServedCertificate {
+  readonly chain: string;
+  /** Decrypts the key. */
+  readonly key: () => string;
+}
+
 /** The certificate for a name that a client asks for: of its hostname, or of a wildcard; undefined if none is active. */
-export function servedCertificate(context: Context, name: string): IssuedCertificate | undefined {
+export function servedCertificate(context: Context, name: string): ServedCertificate | undefined {
   const now = context.clock.now();
   const host = name.toLowerCase();
   const wildcard = `*.${host.split(".").slice(1).join(".")}`;
@@ -346,10 +353,12 @@ export function servedCertificate(context: Context, name: string): IssuedCertifi
     wildcard,
   );
   for (const row of rows) {
-    if (row.custom_status === "active" && !isExpired(context, row) && row.custom_chain !== null && row.custom_key)
-      return { chain: row.custom_chain, key: context.vault.open(keyNames.custom(row), row.custom_key).toString() };
-    if (row.issued_chain !== null && row.issued_key && (row.expires_at ?? 0) > now)
-      return { chain: row.issued_chain, key: context.vault.open(keyNames.issued(row), row.issued_key).toString() };
+    const { custom_chain, custom_key, issued_chain, issued_key } = row;
+    const open = (name: string, sealed: Uint8Array) => () => context.vault.open(name, sealed).toString();
+    if (row.custom_status === "active" && !isExpired(context, row) && custom_chain !== null && custom_key)
+      return { chain: custom_chain, key: open(keyNames.custom(row), custom_key) };
+    if (issued_chain !== null && issued_key && (row.expires_at ?? 0) > now)
+      return { chain: issued_chain, key: open(keyNames.issued(row), issued_key) };
   }
   return undefined;
 }

@@ -5,7 +5,7 @@ import type { Server, Socket } from "node:net";
 import { createSecureContext, type SecureContext, type TLSSocket, type TlsOptions } from "node:tls";
 import { callbackify } from "node:util";
 import type { Context } from "../context.ts";
-import { servedCertificate } from "../lifecycle/certificates.ts";
+import { servedCertificate, type ServedCertificate } from "../lifecycle/certificates.ts";
 import { findMachine } from "../lifecycle/machines.ts";
 import type { Reach } from "../runtime/runtime.ts";
 import type { AppRow } from "../store/rows.ts";
@@ -42,7 +42,7 @@ export class Proxy {
   readonly #raw = new Map<string, Map<number, Raw>>();
   readonly #dirty = new Set<string>();
   /** What was last served, by host name. */
-  readonly #served = new Map<string, { readonly chain: unknown; readonly context: SecureContext }>();
+  readonly #served = new Map<string, { readonly chain: string; readonly context: SecureContext }>();
   readonly #chooser = callbackify((name: string) => this.#contextFor(name));
   #ports: ProxyPorts = { http: 0, https: 0 };
   #isClosed = false;
@@ -248,26 +248,31 @@ export class Proxy {
     return { ...certificate, SNICallback: this.#chooser, ...versionsOf(options) };
   }
 
+  async #certificateFor(name: string): Promise<Certificate> {
+    const { chain, key } = await this.#find(name);
+    return { cert: chain, key: key() };
+  }
+
   /**
    * The certificate for a host name: the one of a hostname, or one of the local authority for `APP.localhost`. A name without one
    * gets that of `localhost`, which its clients refuse.
    */
-  async #certificateFor(name: string): Promise<Certificate> {
+  async #find(name: string): Promise<ServedCertificate> {
     const served = servedCertificate(this.#context, name);
-    if (served) return { cert: served.chain, key: served.key };
+    if (served) return served;
     const isApp = /\.localhost$/i.test(name) && hostOf(this.#context, name) !== undefined;
     const { chain, key } = await this.#authority.certificateFor(isApp ? name.toLowerCase() : "localhost");
-    return { cert: chain, key };
+    return { chain, key: () => key };
   }
 
   async #contextFor(name: string): Promise<SecureContext> {
-    const certificate = await this.#certificateFor(name);
+    const { chain, key } = await this.#find(name);
     const last = this.#served.get(name);
-    if (last && last.chain === certificate.cert) return last.context;
-    const context = createSecureContext(certificate);
-    // Clients may send any name, so the table begins anew when it is long.
+    if (last?.chain === chain) return last.context;
+    const context = createSecureContext({ cert: chain, key: key() });
+    // Clients may send any name, so the table is cleared when it is full.
     if (this.#served.size >= mostServed) this.#served.clear();
-    this.#served.set(name, { chain: certificate.cert, context });
+    this.#served.set(name, { chain, context });
     return context;
   }
 }
