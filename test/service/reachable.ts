@@ -1,4 +1,5 @@
 // A service with a proxy and no containers: its Machines are simulated, and programs of the test answer for them.
+import type { X509Certificate } from "node:crypto";
 import { once } from "node:events";
 import { createServer as createHttp, request as sendHttp, type IncomingMessage } from "node:http";
 import { request as sendHttps } from "node:https";
@@ -133,4 +134,15 @@ export async function secured(ip: string, port: number, servername?: string): Pr
   afterThisTest(() => void socket.destroy());
   await once(socket, "secureConnect");
   return socket;
+}
+
+/** The certificate that the proxy of a service serves for a name. */
+export async function served(
+  { service }: Awaited<ReturnType<typeof withReach>>,
+  servername: string,
+): Promise<X509Certificate> {
+  const socket = await secured(host, service.proxy?.ports.https ?? 0, servername);
+  const certificate = socket.getPeerX509Certificate();
+  if (!certificate) throw new Error("the proxy serves no certificate");
+  return certificate;
 }

@@ -11,7 +11,7 @@ import type {
   WantedCertificate,
 } from "../certificateIssuer.ts";
 import { IssueRefused, IssuerRequests } from "../issuerRequests.ts";
-import { AcmeRefusal, createTransport, Unreachable } from "./transport.ts";
+import { AcmeRefusal, setTransport, Unreachable } from "./transport.ts";
 
 type Challenge = Authorization["challenges"][number];
 
@@ -177,7 +177,7 @@ class AcmeIssuer implements CertificateIssuer {
 
   /** The account of this service, which is created only for a key that the authority does not know. */
   async #register(): Promise<Client> {
-    createTransport(acme.axios);
+    setTransport(acme.axios);
     const accountKey = await this.#accountKey();
     const client = new acme.Client({ directoryUrl: this.name, accountKey, ...patience });
     try {

@@ -30,7 +30,7 @@ interface Problem {
 }
 
 /** Lets the client send by this transport. */
-export function createTransport({ defaults }: typeof acme.axios): void {
+export function setTransport({ defaults }: typeof acme.axios): void {
   defaults.adapter = async (config) => {
     const { url = "", method = "get", data } = config;
     const response = await request(url, {

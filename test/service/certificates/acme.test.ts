@@ -19,7 +19,7 @@ import {
 } from "../../support/pebble.ts";
 import { currentCertificate } from "../../support/certificates.ts";
 import { folder } from "../command.ts";
-import { freePort, secured, withReach } from "../reachable.ts";
+import { freePort, served, withReach } from "../reachable.ts";
 
 let programs = { pebble: "", dns: "" };
 const at = "/apps/web/certificates";
@@ -36,14 +36,6 @@ const problems = async (app: App, hostname: string): Promise<string> =>
   JSON.stringify((await shown(app, hostname)).validation_errors);
 const isActive = (app: App, hostname: string) =>
   expect.poll(async () => (await shown(app, hostname)).status).toBe("active");
-
-/** The certificate that the proxy serves for a name. */
-async function served({ service }: App, servername: string): Promise<X509Certificate> {
-  const socket = await secured("127.0.0.1", service.proxy?.ports.https ?? 0, servername);
-  const certificate = socket.getPeerX509Certificate();
-  if (!certificate) throw new Error("the proxy serves no certificate");
-  return certificate;
-}
 
 interface Ports {
   readonly http: number;

@@ -11,7 +11,7 @@ import { isResolver } from "../../../service/runtime/resolver.ts";
 import { currentCertificate } from "../../support/certificates.ts";
 import { afterThisTest } from "../../support/leftovers.ts";
 import { folder } from "../command.ts";
-import { secured, withReach } from "../reachable.ts";
+import { served, withReach } from "../reachable.ts";
 
 const at = "/apps/web/certificates";
 const host = "www.example.com";
@@ -25,14 +25,6 @@ const shown = async ({ call }: App, hostname: string) => (await call("GET", path
 async function issued(app: App, hostname: string): Promise<void> {
   await app.call("POST", `${at}/acme`, { hostname });
   await expect.poll(async () => (await shown(app, hostname)).status).toBe("active");
-}
-
-/** The certificate that the proxy serves for a name. */
-async function served({ service }: App, servername: string): Promise<X509Certificate> {
-  const socket = await secured("127.0.0.1", service.proxy?.ports.https ?? 0, servername);
-  const certificate = socket.getPeerX509Certificate();
-  if (!certificate) throw new Error("the proxy serves no certificate");
-  return certificate;
 }
 
 const nameOf = async (app: App, servername: string) => (await served(app, servername)).subjectAltName;
