@@ -12,13 +12,14 @@ import { addCodeRoutes } from "./console/codeRoutes.ts";
 import { Faults } from "./faults/faults.ts";
 import { createIds, systemRandom, type RandomBytes } from "./ids.ts";
 import { MovableClock, systemClock, type Clock } from "./time/clock.ts";
+import { appSubject } from "./lifecycle/appSubject.ts";
 import { issued, recoverCertificates, refused } from "./lifecycle/certificates.ts";
 import * as clusterContents from "./lifecycle/clusterContents.ts";
 import * as clusters from "./lifecycle/clusters.ts";
 import { delayProfiles, type DelayProfile, type Delays } from "./time/delays.ts";
 import { timerHandlers } from "./lifecycle/timerHandlers.ts";
 import { Timers } from "./time/timers.ts";
-import { checked, exited, findMachine, runtimeEvent, subjectOf, unprepared } from "./lifecycle/machines.ts";
+import { checked, exited, findMachine, resolved, runtimeEvent, subjectOf, unprepared } from "./lifecycle/machines.ts";
 import * as volumes from "./lifecycle/volumes.ts";
 import { Waits } from "./time/waits.ts";
 import { Metrics } from "./http/metrics.ts";
@@ -296,6 +297,7 @@ function createContext(
       started: (machine) => report(() => runtimeEvent(context, machine, "started")),
       suspended: (machine) => report(() => runtimeEvent(context, machine, "suspended")),
       destroyed: (machine) => report(() => runtimeEvent(context, machine, "destroyed")),
+      resolved: (machine, digest) => report(() => resolved(context, machine, digest)),
       exited: (machine, exit) => report(() => exited(context, machine, exit)),
       checked: (machine, status, results) => report(() => checked(context, machine, status, results)),
       written: (id, bytes) => report(() => volumes.written(context, id, bytes)),
@@ -306,11 +308,12 @@ function createContext(
       return machine?.destroyed_at === null ? subjectOf(context, machine) : undefined;
     },
     ids: () => store.all<{ id: string }>("SELECT id FROM machines WHERE destroyed_at IS NULL").map(({ id }) => id),
+    app: (id) => appSubject(context, id),
     volume: (id) => volumes.volumeSubject(context, id),
     unsettledVolumes: () => volumes.unsettledVolumes(context),
     reachable: (machine) => proxy()?.changed(new Set([machine])),
-    unreachable: (ports) => {
-      for (const port of ports) proxy()?.forget(port);
+    unreachable: (endpoints) => {
+      for (const endpoint of endpoints) proxy()?.forget(endpoint);
     },
     drained: (machine) => proxy()?.drained(machine),
     settled: async () => {
@@ -419,12 +422,17 @@ function createContext(
       waits.wake(touched);
       changes()?.committed(touched);
       proxy()?.changed(touched);
+      runtime.changed?.(touched);
     },
   };
   return context;
 }
 
-function prepareFolder(data: string): string {
+/**
+ * Creates the folder of the data, which only its owner can read, and returns its absolute path.
+ * @throws StoreError if that is impossible.
+ */
+export function prepareFolder(data: string): string {
   const folder = resolve(data);
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });

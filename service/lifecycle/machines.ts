@@ -2,6 +2,7 @@
 import type { MachineConfig } from "../../api/machineConfig.ts";
 import { machineColumns, type EventRow, type MachineExtras, type MachineRow } from "../store/rows.ts";
 import { touch, touchAnswer, type Context } from "../context.ts";
+import { appName, networkOf } from "./appSubject.ts";
 import type { About, CheckResult, Exit, StopRequest, Subject } from "../runtime/runtime.ts";
 import { stopRequest } from "../runtime/stopRequest.ts";
 import { releaseSet, secretsOf } from "../store/secretValues.ts";
@@ -59,35 +60,35 @@ export const configOf = (context: Context, machine: Pick<MachineRow, "id" | "ver
 interface ResolvedImage {
   readonly registry: string;
   readonly repository: string;
-  readonly digest: string;
+  readonly digest?: string;
 }
 
 const imageOf = ({ image_ref }: MachineRow): ResolvedImage => JSON.parse(image_ref) as ResolvedImage;
 
 /** A Machine in the form of the runtime. Expensive members are computed on access. */
 export function subjectOf(context: Context, machine: MachineRow): Subject {
-  const { id, name, region, version, private_ip, state, memory_limit_mb } = machine;
+  const { id, app: appId, name, region, version, private_ip, state, cordoned, memory_limit_mb } = machine;
   let config: MachineConfig | undefined;
   return {
-    ...{ id, name, region, version, state },
+    ...{ id, appId, name, region, version, state },
+    get start() {
+      const sql = "SELECT max(id) AS id FROM events WHERE machine = ? AND status = 'starting' AND moved = 1";
+      return context.store.get<{ id: string | null }>(sql, id)?.id ?? "";
+    },
+    isCordoned: cordoned === 1,
     privateIp: private_ip,
     memoryLimitMb: memory_limit_mb ?? undefined,
     get network() {
-      const sql = "SELECT o.slug || '/' || a.network AS name FROM apps a JOIN orgs o ON o.id = a.org WHERE a.id = ?";
-      return context.store.get<{ name: string }>(sql, machine.app)?.name ?? "";
+      return networkOf(context, machine.app);
     },
     get repository() {
       return `${imageOf(machine).registry}/${imageOf(machine).repository}`;
     },
     get digest() {
-      return imageOf(machine).digest;
+      return imageOf(machine).digest ?? "";
     },
     get app() {
-      // The name of an App that is being removed has a suffix (removal.ts).
-      return (
-        context.store.get<{ name: string }>("SELECT name FROM apps WHERE id = ?", machine.app)?.name.split("/", 1)[0] ??
-        ""
-      );
+      return appName(context, machine.app) ?? "";
     },
     get config() {
       return (config ??= configOf(context, machine));
@@ -291,6 +292,15 @@ export function checked(
   const check_results = results === undefined ? null : JSON.stringify(results);
   context.store.update("machines", "id", id, { checks, check_results, checked_at: context.clock.now() });
   touch(context, id);
+}
+
+/** A Machine runs an image whose digest was not known before. */
+export function resolved(context: Context, about: About, digest: string): void {
+  const machine = current(context, about);
+  if (!machine) return;
+  const image = imageOf(machine);
+  // A version keeps the image that it ran first.
+  if (image.digest === undefined) changeMachine(context, machine, { image_ref: JSON.stringify({ ...image, digest }) });
 }
 
 function exitRequest(context: Context, machine: MachineRow, exit: Exit, restarting: boolean): object {

@@ -1,5 +1,6 @@
 // The lifecycle of volumes and their snapshots.
 import { createHash } from "node:crypto";
+import { networkOf } from "./appSubject.ts";
 import type { VolumeSubject } from "../runtime/runtime.ts";
 import type { SnapshotRow, VolumeRow, Written } from "../store/rows.ts";
 import { touch, type Context } from "../context.ts";
@@ -59,9 +60,21 @@ export const discarded = (context: Context, id: string): void =>
 /** A volume or snapshot in the form of a runtime. */
 export function volumeSubject(context: Context, id: string): VolumeSubject | undefined {
   const volume = findVolume(context, id);
-  if (volume) return { id, machine: volume.machine, source: volume.source, isWritten: volume.written === 1 };
-  const snapshot = context.store.get<SnapshotRow>("SELECT * FROM snapshots WHERE id = ?", id);
-  return snapshot && { id, machine: null, source: snapshot.volume, isWritten: snapshot.written === 1 };
+  const snapshot = volume ? undefined : context.store.get<SnapshotRow>("SELECT * FROM snapshots WHERE id = ?", id);
+  const either = volume ?? snapshot;
+  return (
+    either && {
+      id,
+      machine: volume?.machine ?? null,
+      source: snapshot ? snapshot.volume : (volume?.source ?? null),
+      isWritten: either.written === 1,
+      isSnapshot: snapshot !== undefined,
+      sizeGb: either.size_gb,
+      get network() {
+        return networkOf(context, either.app);
+      },
+    }
+  );
 }
 
 /** Ids of the volumes and snapshots that the runtime has to write or to discard. */
@@ -111,7 +124,7 @@ export function armBackup(context: Context, volume: VolumeRow): void {
 export function backup(context: Context, id: string): void {
   const volume = findVolume(context, id);
   if (!volume || isLeaving(volume.state)) return;
-  takeSnapshot(context, volume);
+  if (context.runtime.copyProblem === undefined) takeSnapshot(context, volume);
   armBackup(context, volume);
 }
 

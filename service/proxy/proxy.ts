@@ -142,10 +142,10 @@ export class Proxy {
     return this.#targets.drained(machine);
   }
 
-  /** Keeps no connections to a port of this computer that is no longer a Machine's. */
-  forget(port: number): void {
-    this.#web?.forget(port);
-    this.#targets.forget(port);
+  /** Keeps no connections to an endpoint that is no longer a Machine's. */
+  forget(endpoint: string): void {
+    this.#web?.forget(endpoint);
+    this.#targets.forget(endpoint);
   }
 
   /** Where an App can be opened. */

@@ -26,8 +26,8 @@ export type Kind = "repeatable" | "request" | "connection";
 /** A Machine that was chosen for a request. */
 export interface Target {
   readonly machine: string;
-  /** Its port on this computer. */
-  readonly port: number;
+  /** Where it is reached, as `host:port`. */
+  readonly endpoint: string;
   readonly offer: Offer;
   /** It has answered. */
   answered(): void;
@@ -42,7 +42,7 @@ export class Unavailable extends Error {}
 
 interface Candidate extends Load {
   readonly offer: Offer;
-  readonly port: number;
+  readonly endpoint: string;
 }
 
 interface Wait {
@@ -64,7 +64,7 @@ export class Targets {
   readonly #requests = new Map<string, number>();
   readonly #drains = new Map<string, Set<() => void>>();
   readonly #waits = new Set<Wait>();
-  /** Published ports at which something listens, or that are being tried. */
+  /** Endpoints at which something listens, or that are being tried. */
   readonly #listening = new Map<string, boolean>();
   #turn = 0;
 
@@ -92,9 +92,9 @@ export class Targets {
     return found;
   }
 
-  /** A port of this computer is no longer a Machine's. */
-  forget(port: number): void {
-    for (const key of this.#listening.keys()) if (key.endsWith(` ${port}`)) this.#listening.delete(key);
+  /** An endpoint is no longer a Machine's. */
+  forget(endpoint: string): void {
+    for (const key of this.#listening.keys()) if (key.endsWith(` ${endpoint}`)) this.#listening.delete(key);
   }
 
   /** The public ports of an App. */
@@ -175,10 +175,10 @@ export class Targets {
     return offers.flatMap((offer) => {
       const { machine, service } = offer;
       if (machine.state !== "started" || machine.cordoned === 1 || !passes(offer)) return [];
-      const port = this.#reach.publishedPort(machine.id, service.internal_port);
-      if (port === undefined || !this.#isListening(offer, port, kind)) return [];
+      const endpoint = this.#reach.endpoint(machine.id, service.internal_port);
+      if (endpoint === undefined || !this.#isListening(offer, endpoint, kind)) return [];
       const { soft_limit: soft = softLimit, hard_limit: hard = Infinity } = service.concurrency ?? {};
-      return [{ offer, port, open: this.openOf(machine.id), soft, hard }];
+      return [{ offer, endpoint, open: this.openOf(machine.id), soft, hard }];
     });
   }
 
@@ -188,10 +188,10 @@ export class Targets {
     const chosen = choose(others.length > 0 ? others : candidates, this.#turn++);
     // All are busy, and another one may be started for the next request.
     if (chosen && chosen.open >= chosen.soft) this.#wakeOne(offers);
-    return chosen && this.#take(chosen.offer, chosen.port, kind);
+    return chosen && this.#take(chosen.offer, chosen.endpoint, kind);
   }
 
-  #take(offer: Offer, port: number, kind: Kind): Target {
+  #take(offer: Offer, endpoint: string, kind: Kind): Target {
     const { id, app } = offer.machine;
     add(this.#open, id, 1);
     if (this.openOf(id) === 1) this.#loaded(id);
@@ -210,17 +210,17 @@ export class Targets {
       // One may wait because all were at their limit.
       for (const wait of this.#waits) if (wait.app === app) wait.wake();
     };
-    const key = keyOf(offer, port);
+    const key = keyOf(offer, endpoint);
     const isOpenPort = offer.checks.length > 0 || this.#listening.get(key);
     return {
       machine: id,
-      port,
+      endpoint,
       offer,
       answered: () => {
         if (!isOpenPort) this.#listening.set(key, true);
       },
       failed: () => {
-        if (!isOpenPort && this.#listening.get(key) === undefined) this.#isListening(offer, port, "request");
+        if (!isOpenPort && this.#listening.get(key) === undefined) this.#isListening(offer, endpoint, "request");
       },
       release,
     };
@@ -230,9 +230,9 @@ export class Targets {
    * Whether a Machine without checks has begun to listen; the first question begins to try. A request that can be repeated is
    * itself the first try, because it need not wait for a connection that proves it.
    */
-  #isListening(offer: Offer, port: number, kind: Kind): boolean {
+  #isListening(offer: Offer, endpoint: string, kind: Kind): boolean {
     if (offer.checks.length > 0) return true;
-    const key = keyOf(offer, port);
+    const key = keyOf(offer, endpoint);
     const known = this.#listening.get(key);
     if (known !== undefined) return known;
     if (kind === "repeatable") return true;
@@ -297,7 +297,7 @@ const isUnderway = ({ timers }: Context, offer: Offer): boolean => {
   return underway.includes(state) || (state === "started" && statusOf(offer) === "warning");
 };
 
-const keyOf = ({ machine }: Offer, port: number): string => `${machine.id} ${port}`;
+const keyOf = ({ machine }: Offer, endpoint: string): string => `${machine.id} ${endpoint}`;
 
 function add(counts: Map<string, number>, key: string, number: number): void {
   const count = (counts.get(key) ?? 0) + number;

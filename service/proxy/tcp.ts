@@ -2,6 +2,7 @@
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { createServer as createTls, type TLSSocket, type TlsOptions } from "node:tls";
 import type { Challenges } from "../runtime/certificateIssuer.ts";
+import { addressOf } from "../runtime/endpoint.ts";
 import { join } from "./join.ts";
 import { withProofs } from "./proofs.ts";
 import type { PublicPort } from "./routes.ts";
@@ -68,7 +69,7 @@ export async function passOn(socket: Socket, app: string, number: number, target
     const target = await targets.take(app, number, gone.signal, "connection");
     socket.once("close", () => target.release());
     if (socket.destroyed) return target.release();
-    const machine = connect({ host: "127.0.0.1", port: target.port, noDelay: true });
+    const machine = connect({ ...addressOf(target.endpoint), noDelay: true });
     if (isMarked) machine.write(proxyLine(socket, number));
     join(socket, machine);
   } catch {

@@ -47,8 +47,8 @@ type Asked = Own | { readonly name: string; readonly port: PublicPort };
 export class Web {
   readonly #host: WebHost;
   readonly #targets: Targets;
-  /** Connections that are kept, by the port of the Machine. */
-  readonly #pools = new Map<number, Pool>();
+  /** Connections that are kept, by the endpoint of the Machine. */
+  readonly #pools = new Map<string, Pool>();
   // Events must not wait until a block is full.
   readonly #compress = compression({
     filter: (request, response) =>
@@ -111,10 +111,10 @@ export class Web {
   }
 
   /** Keeps no connection to a Machine that ends. */
-  forget(port: number): void {
+  forget(endpoint: string): void {
     // Requests that have begun may end.
-    void this.#pools.get(port)?.close();
-    this.#pools.delete(port);
+    void this.#pools.get(endpoint)?.close();
+    this.#pools.delete(endpoint);
   }
 
   close(): void {
@@ -166,7 +166,7 @@ export class Web {
   }
 
   async #send(
-    { port }: Target,
+    { endpoint }: Target,
     request: IncomingMessage,
     response: ServerResponse,
     { options }: PublicPort,
@@ -178,8 +178,8 @@ export class Web {
         else headers[name.toLowerCase()] = Array.isArray(value) ? value.map(String) : String(value);
     };
     // A kept connection may end at the moment of its use, and only some requests can be repeated.
-    if (head === undefined && isRepeatable(request)) return forward(this.#poolOf(port), request, response, change);
-    const client = new Client(originOf(port), connectionOptions);
+    if (head === undefined && isRepeatable(request)) return forward(this.#poolOf(endpoint), request, response, change);
+    const client = new Client(originOf(endpoint), connectionOptions);
     try {
       await forward(client, request, response, change, head);
     } finally {
@@ -187,9 +187,9 @@ export class Web {
     }
   }
 
-  #poolOf(port: number): Pool {
-    const pool = this.#pools.get(port) ?? new Pool(originOf(port), connectionOptions);
-    this.#pools.set(port, pool);
+  #poolOf(endpoint: string): Pool {
+    const pool = this.#pools.get(endpoint) ?? new Pool(originOf(endpoint), connectionOptions);
+    this.#pools.set(endpoint, pool);
     return pool;
   }
 }
@@ -197,7 +197,7 @@ export class Web {
 // A Machine has as much time as the client.
 const connectionOptions = { headersTimeout: 0, bodyTimeout: 0 };
 
-const originOf = (port: number): string => `http://127.0.0.1:${port}`;
+const originOf = (endpoint: string): string => `http://${endpoint}`;
 
 /** Whether a request can be sent again, if no answer began. */
 const isRepeatable = (request: IncomingMessage): boolean =>

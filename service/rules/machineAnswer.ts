@@ -151,7 +151,7 @@ const refOf = (
   registry,
   repository,
   ...(tag === undefined ? {} : { tag }),
-  digest,
+  ...(digest === "" ? {} : { digest }),
   ...(Object.keys(labels).length > 0 ? { labels } : {}),
 });
 

@@ -258,7 +258,7 @@ function update(input: Input<typeof rows.update>): Text {
       `invalid config.mounts[0].volume, got ${JSON.stringify(newVolume)}, the volume of a machine cannot be changed by update`,
     );
   }
-  if (accepted.noCapacity || !hasCapacityFor(context, old, accepted)) throw noCapacityOnHost();
+  if (!hasCapacityFor(context, old, accepted)) throw noCapacityOnHost();
   const volumes = volumesFor(context, app, mountedIn(accepted.config), old);
   requireSameRegion(old.region, volumes);
   // ASSUMED: `skip_service_registration` cordons the Machine. An update without it changes no cordon.

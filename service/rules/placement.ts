@@ -28,7 +28,6 @@ export interface Accepted {
   readonly config: MachineConfig;
   readonly configText: string;
   readonly metadataText: string | null;
-  readonly noCapacity: boolean;
 }
 
 const pathText = (path: readonly (string | number)[]): string =>
@@ -52,7 +51,6 @@ export function accept(context: Context, sent: MachineConfig): Accepted {
     config,
     configText,
     metadataText: metadataTextOf(Object.fromEntries(nonEmpty)),
-    noCapacity: context.runtime.hasRoom?.(sent) === false,
   };
 }
 
@@ -96,10 +94,11 @@ export function requireSameRegion(region: string, volumes: readonly VolumeRow[])
 export function requireCapacity(
   context: Context,
   region: Region,
-  { noCapacity, config }: Accepted,
+  { config }: Accepted,
   [volume]: readonly VolumeRow[],
 ): void {
-  if (!noCapacity && capacityIn(context, region, sizeOf(config).kind) > 0) return;
+  if (context.runtime.hasRoom?.(config, region.code) !== false && capacityIn(context, region, sizeOf(config).kind) > 0)
+    return;
   throw noHost(volume?.id);
 }
 
@@ -123,6 +122,7 @@ export const noCapacityOnHost = (): Refusal =>
 /** Whether the region has capacity for the new size of a Machine; with the same kind of CPU it keeps its place. */
 export function hasCapacityFor(context: Context, machine: MachineRow, { config }: Accepted): boolean {
   const { kind } = sizeOf(config);
+  if (context.runtime.hasRoom?.(config, machine.region, machine.id) === false) return false;
   const region = context.regions.get(machine.region);
   return kind === machine.cpu_kind || region === undefined || capacityFor(context, region, kind) > 0;
 }

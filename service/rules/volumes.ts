@@ -41,6 +41,9 @@ function sourceOf({ context, caller, body }: Input<Group["create"]>): Source {
   const isReachable = (owner: string): boolean =>
     (caller.app === null || caller.app === owner) &&
     context.store.get("SELECT 1 FROM apps WHERE id = ? AND org = ? AND deleting < 2", owner, caller.org) !== undefined;
+  const { copyProblem } = context.runtime;
+  const asked = body.snapshot_id === undefined ? "source_volume_id" : "snapshot_id";
+  if (copyProblem !== undefined && body[asked] !== undefined) throw refuse(400, `invalid ${asked}, ${copyProblem}`);
   if (body.snapshot_id !== undefined) {
     const snapshot = context.store.get<SnapshotRow>("SELECT * FROM snapshots WHERE id = ?", body.snapshot_id);
     if (!snapshot || !isReachable(snapshot.app))
@@ -165,6 +168,7 @@ export const volumes: Rules<Group> = {
     if (body.size_gb <= volume.size_gb)
       throw refuse(400, `invalid size_gb, got ${body.size_gb}, must be larger than ${volume.size_gb}`);
     const grown = changeVolume(context, volume, { size_gb: body.size_gb });
+    context.runtime.volumeChanged?.(volume.id);
     // ASSUMED: a volume that is still being created is extended at once and then continues.
     const extended =
       grown.state === "created" || grown.state === "extending" ? walk(context, grown, extendPath) : grown;
@@ -189,6 +193,8 @@ export const volumes: Rules<Group> = {
   createSnapshot(input) {
     const { context } = input;
     const volume = keptVolumeOf(input);
+    const { copyProblem } = context.runtime;
+    if (copyProblem !== undefined) throw refuse(400, `invalid snapshot, ${copyProblem}`);
     const running = pendingSnapshot(context, volume);
     if (running)
       throw refuse(412, `failed_precondition: snapshot is already scheduled at ${rfc3339(running.created_at)}`);

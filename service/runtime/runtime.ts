@@ -8,8 +8,8 @@ import type { Timers } from "../time/timers.ts";
 
 /** How the proxy reaches the Machines of a runtime that really runs them. */
 export interface Reach {
-  /** The port of this computer at which a port of a started Machine is reached; undefined if it is not, yet. */
-  publishedPort(machine: string, port: number): number | undefined;
+  /** Where a port of a started Machine is reached, as `host:port`; undefined if it is not, yet. */
+  endpoint(machine: string, port: number): string | undefined;
   /** Resolves with true once a program listens there, with false if the Machine no longer runs. */
   listens(machine: string, port: number): Promise<boolean>;
 }
@@ -17,16 +17,23 @@ export interface Reach {
 /** A Machine in the form of a runtime. */
 export interface Subject {
   readonly id: string;
+  /** Id of the App. */
+  readonly appId: string;
+  /** Name of the App. */
   readonly app: string;
   readonly name: string;
   readonly region: string;
   readonly version: string;
+  /** Identifies the latest start of the Machine; it is another one after each. */
+  readonly start: string;
+  /** Whether it gets no requests. */
+  readonly isCordoned: boolean;
   readonly privateIp: string;
   readonly state: string;
   readonly config: MachineConfig;
   /** The name by which the image is known, without tag and digest: `registry/repository`. */
   readonly repository: string;
-  /** The digest of the image, found when the version was created. */
+  /** The digest of the image; empty as long as it is not known. */
   readonly digest: string;
   /** Name of the network that the App's Machines share with those of the organization's Apps on the same network. */
   readonly network: string;
@@ -34,6 +41,26 @@ export interface Subject {
   readonly memoryLimitMb: number | undefined;
   /** The App's secrets by name; decrypted on each call. */
   readonly secrets: () => Readonly<Record<string, string>>;
+}
+
+/** An App in the form of a runtime. */
+export interface AppSubject {
+  readonly name: string;
+  /** Name of its network. */
+  readonly network: string;
+  /** Ids of its Machines that are not destroyed. */
+  readonly machines: readonly string[];
+  /** The certificates of its hostnames that are valid now. */
+  readonly certificates: readonly HostnameCertificate[];
+}
+
+/** The certificate of a hostname. */
+export interface HostnameCertificate {
+  readonly hostname: string;
+  /** In PEM, with its intermediates. */
+  readonly chain: string;
+  /** The private key in PEM; decrypted on each call. */
+  readonly key: () => string;
 }
 
 /** A volume or a snapshot in the form of a runtime. */
@@ -45,6 +72,10 @@ export interface VolumeSubject {
   readonly source: string | null;
   /** Whether its contents are written completely. */
   readonly isWritten: boolean;
+  readonly isSnapshot: boolean;
+  /** Name of the network of its App. */
+  readonly network: string;
+  readonly sizeGb: number;
 }
 
 /** How the main process exited. */
@@ -61,6 +92,7 @@ export interface Exit {
 
 /** An image that a runtime has found. */
 export interface FoundImage {
+  /** Empty if it is known only once a Machine runs (`resolved`). */
   readonly digest: string;
   readonly labels: Readonly<Record<string, string>>;
 }
@@ -143,6 +175,8 @@ export interface RuntimeEvents {
   /** The image could not be fetched, or the Machine could not be prepared for another reason: a sentence. */
   unprepared(machine: About, reason: string): void;
   started(machine: About): void;
+  /** The digest of the image that the Machine runs. */
+  resolved(machine: About, digest: string): void;
   /** The main process has exited. */
   exited(machine: About, exit: Exit): void;
   suspended(machine: About): void;
@@ -165,8 +199,11 @@ export interface Runtime {
   readonly name: string;
   /** The reason why this runtime cannot run a configuration, as the field and a sentence; undefined when it can. */
   problem(config: MachineConfig): { readonly field: string; readonly message: string } | undefined;
-  /** Whether a host has capacity for a Machine with this configuration, in addition to the region's capacity; true if omitted. */
-  hasRoom?(config: MachineConfig): boolean;
+  /**
+   * Whether a host of the region has capacity for a Machine with this configuration, instead of the Machine that it replaces; true
+   * if omitted.
+   */
+  hasRoom?(config: MachineConfig, region: string, replaced?: string): boolean;
   /**
    * Finds an image before a version is created from it. Throws a Refusal if there is none. If omitted, the table of images has the
    * digests.
@@ -198,8 +235,12 @@ export interface Runtime {
    * `discarded`. A runtime without this method keeps no data.
    */
   volumeChanged?(id: string): void;
+  /** The reason why it cannot copy volumes, so that there are no snapshots and no forks; undefined if it can. */
+  readonly copyProblem?: string | undefined;
   /** What a Machine's program wrote, oldest first. Omitted by a runtime that runs no programs. */
   logs?(machine: Subject, query: LogQuery): AsyncIterable<LogLine>;
+  /** Machines or Apps have changed; also their cordons, checks, and the certificates of the App. */
+  changed?(ids: ReadonlySet<string>): void;
   /** Omitted by a runtime whose Machines cannot be reached; the service then has no proxy. */
   readonly reach?: Reach;
   /** A timer that the runtime set through its host is due. */
@@ -223,14 +264,16 @@ export interface RuntimeHost {
   subject(id: string): Subject | undefined;
   /** Ids of all Machines that are not destroyed. */
   ids(): readonly string[];
+  /** An App by its id; undefined once it is deleted. */
+  app(id: string): AppSubject | undefined;
   /** A volume or snapshot; undefined once it is deleted. */
   volume(id: string): VolumeSubject | undefined;
   /** Ids of volumes and snapshots that are not yet written, or deleted and not yet discarded. */
   unsettledVolumes(): readonly string[];
   /** The ports of a Machine can be reached now. */
   reachable(machine: string): void;
-  /** Ports of this computer that were a Machine's are free again. */
-  unreachable(ports: readonly number[]): void;
+  /** Endpoints that were a Machine's may become another one's. */
+  unreachable(endpoints: readonly string[]): void;
   /** Resolves once the proxy has no open request to a Machine; undefined if it has none now. */
   drained(machine: string): Promise<void> | undefined;
   /** Resolves once the changes that a call of the runtime belongs to are durable. */

@@ -49,7 +49,7 @@ export async function withReach(
     runtime: (given) =>
       Object.assign(new SimulatedRuntime(given), {
         reach: {
-          publishedPort: (_: string, port: number) => (port === 9000 ? echoPort : webPort),
+          endpoint: (_: string, port: number) => `127.0.0.1:${port === 9000 ? echoPort : webPort}`,
           listens: () => Promise.resolve(true),
         },
       }),

@@ -2,7 +2,7 @@
 // that the store wants with the container that the engine has, does the next step and reports it. It continues in the same way
 // after the service or the engine was killed.
 import { once } from "node:events";
-import { PassThrough, type Readable } from "node:stream";
+import type { Readable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import type Dockerode from "dockerode";
 import type { MachineConfig } from "../../../api/machineConfig.ts";
@@ -22,7 +22,6 @@ import type {
   StopRequest,
   Subject,
 } from "../runtime.ts";
-import { Checker } from "./checker.ts";
 import { containerOptions, filesOf, labels, memoryLimits } from "./container.ts";
 import {
   allowing,
@@ -38,7 +37,9 @@ import { fetchImage, findImage } from "./images.ts";
 import { containerLogs } from "./logs.ts";
 import { Networks } from "./networks.ts";
 import { outcomeOf } from "./outcome.ts";
-import { accepts } from "./probe.ts";
+import { Checker } from "../checker.ts";
+import { Collected } from "../collected.ts";
+import { accepts } from "../probe.ts";
 import { memoryLimit } from "../memory.ts";
 import { stopRequest } from "../stopRequest.ts";
 import { pauses, Steps } from "../steps.ts";
@@ -46,8 +47,6 @@ import { unsupported } from "./unsupported.ts";
 import { Volumes } from "./volumes.ts";
 
 type Inspected = Dockerode.ContainerInspectInfo;
-
-const mib = 2 ** 20;
 
 /** How a running process is being stopped. */
 interface Stopping {
@@ -72,19 +71,19 @@ const initFailure = /^\[FATAL tini \(\d+\)\] (.+)$/;
 /** The ports of a container, and where this computer has them. */
 interface Published {
   readonly container: string;
-  readonly ports: ReadonlyMap<number, number>;
+  readonly endpoints: ReadonlyMap<number, string>;
 }
 
 /** Runs Machines as containers of an engine. */
 export class DockerRuntime implements Runtime {
   readonly name = "docker";
   readonly reach: Reach = {
-    publishedPort: (machine, port) => this.#ports.get(machine)?.ports.get(port),
+    endpoint: (machine, port) => this.#ports.get(machine)?.endpoints.get(port),
     listens: async (machine, port) => {
       for (;;) {
-        const published = this.#ports.get(machine)?.ports.get(port);
-        if (published === undefined || this.#closed.signal.aborted) return false;
-        if (await accepts(published)) return true;
+        const endpoint = this.#ports.get(machine)?.endpoints.get(port);
+        if (endpoint === undefined || this.#closed.signal.aborted) return false;
+        if (await accepts(endpoint)) return true;
         await sleep(listenPause);
       }
     },
@@ -548,28 +547,28 @@ export class DockerRuntime implements Runtime {
     const before = this.#checkers.get(machine.id);
     if (before?.version === machine.version) return;
     before?.end();
-    const portOf = (port: number): number | undefined => this.reach.publishedPort(machine.id, port);
-    this.#checkers.set(machine.id, new Checker(machine, this.#host.events, portOf));
+    const endpointOf = (port: number): string | undefined => this.reach.endpoint(machine.id, port);
+    this.#checkers.set(machine.id, new Checker(machine, this.#host.events, endpointOf));
   }
 
   /** Remembers where the ports of a started Machine are. */
   #publish(id: string, { Id, NetworkSettings }: Inspected): void {
-    const ports = Object.entries(NetworkSettings.Ports).flatMap(([name, at]): [number, number][] => {
+    const endpoints = Object.entries(NetworkSettings.Ports).flatMap(([name, at]): [number, string][] => {
       const [port, protocol] = name.split("/");
       // Without a port there, the engine does not publish it.
-      return protocol === "tcp" && at?.[0] ? [[Number(port), Number(at[0].HostPort)]] : [];
+      return protocol === "tcp" && at?.[0] ? [[Number(port), `127.0.0.1:${at[0].HostPort}`]] : [];
     });
     const known = this.#ports.get(id);
-    if (known?.container === Id && ports.every(([port, at]) => known.ports.get(port) === at)) return;
+    if (known?.container === Id && endpoints.every(([port, at]) => known.endpoints.get(port) === at)) return;
     this.#unpublish(id);
-    this.#ports.set(id, { container: Id, ports: new Map(ports) });
+    this.#ports.set(id, { container: Id, endpoints: new Map(endpoints) });
     this.#host.reachable(id);
   }
 
   #unpublish(id: string): void {
     const before = this.#ports.get(id);
     this.#ports.delete(id);
-    if (before) this.#host.unreachable([...before.ports.values()]);
+    if (before) this.#host.unreachable([...before.endpoints.values()]);
   }
 
   #endChecks(id: string): void {
@@ -642,24 +641,6 @@ const secondsOf = (time: string): number =>
       .split(/[:hm]/)
       .reduce((sum, part) => sum * 60 + Number(part), 0),
   );
-
-/** A stream that keeps the text written to it. ASSUMED: the first mebibyte of a command's output is returned. */
-class Collected extends PassThrough {
-  readonly #chunks: Buffer[] = [];
-  #length = 0;
-
-  constructor() {
-    super();
-    this.on("data", (chunk: Buffer) => {
-      if (this.#length < mib) this.#chunks.push(chunk.subarray(0, mib - this.#length));
-      this.#length += chunk.length;
-    });
-  }
-
-  get text(): string {
-    return Buffer.concat(this.#chunks).toString();
-  }
-}
 
 /** The lines of a stream. */
 async function* lines(stream: NodeJS.ReadableStream): AsyncGenerator<string> {

@@ -1,7 +1,6 @@
 // Repeats the checks of one started Machine, and reports their results.
-import { checksOf, type NamedCheck } from "../checks.ts";
-import type { CheckResult, RuntimeEvents, Subject } from "../runtime.ts";
-import { reasonOf } from "./engine.ts";
+import { checksOf, type NamedCheck } from "./checks.ts";
+import type { CheckResult, RuntimeEvents, Subject } from "./runtime.ts";
 import { millisecondsOf, probe } from "./probe.ts";
 
 // ASSUMED: a check that says nothing else is repeated every ten seconds.
@@ -16,12 +15,12 @@ const worst = ["critical", "warning", "passing"] as const;
 const longestTimer = 2 ** 31 - 1;
 
 /** The result of a check; `critical` also if its request cannot be written, for example with a space in the path. */
-async function probed(named: NamedCheck, port: number | undefined): Promise<CheckResult> {
-  if (port === undefined) return { status: "critical", output: "the check has no port" };
+async function probed(named: NamedCheck, endpoint: string | undefined): Promise<CheckResult> {
+  if (endpoint === undefined) return { status: "critical", output: "the check has no port" };
   try {
-    return await probe(named, port);
+    return await probe(named, endpoint);
   } catch (error) {
-    return { status: "critical", output: reasonOf(error) };
+    return { status: "critical", output: error instanceof Error ? error.message : "unknown error" };
   }
 }
 
@@ -36,15 +35,22 @@ export class Checker {
   #pauses = 0;
   #isPaused = false;
 
-  /** Begins at once; `portOf` gives the published port of a Machine's port. */
-  constructor(machine: Subject, events: RuntimeEvents, portOf: (port: number) => number | undefined) {
+  /** Begins at once; `endpointOf` says where a port of the Machine is reached. */
+  constructor(machine: Subject, events: RuntimeEvents, endpointOf: (port: number) => string | undefined) {
     this.#machine = machine;
     this.version = machine.version;
     this.#events = events;
     const checks = checksOf(machine.config);
     this.#results = Object.fromEntries(checks.map(({ name }) => [name, notYet]));
     for (const check of checks)
-      this.#after(millisecondsOf(check.check.grace_period, 0), () => void this.#run(check, portOf, false));
+      this.#after(millisecondsOf(check.check.grace_period, 0), () => void this.#run(check, endpointOf, false));
+  }
+
+  /** Whether all checks of services pass. */
+  get isServing(): boolean {
+    return checksOf(this.#machine.config).every(
+      ({ name, service }) => service === undefined || this.#results[name]?.status === "passing",
+    );
   }
 
   end(): void {
@@ -58,17 +64,17 @@ export class Checker {
     this.#pauses++;
   }
 
-  async #run(named: NamedCheck, portOf: (port: number) => number | undefined, hasPassed: boolean): Promise<void> {
+  async #run(named: NamedCheck, endpointOf: (port: number) => string | undefined, hasPassed: boolean): Promise<void> {
     const pauses = this.#pauses;
-    const port = named.port === undefined ? undefined : portOf(named.port);
-    const result = await probed(named, port);
+    const endpoint = named.port === undefined ? undefined : endpointOf(named.port);
+    const result = await probed(named, endpoint);
     if (this.#ended) return;
     const isValid = pauses === this.#pauses && !this.#isPaused;
     if (isValid) this.#report(named.name, result);
     const passed = hasPassed || (isValid && result.status === "passing");
     const interval = millisecondsOf(named.check.interval, usualInterval);
     const next = passed && isValid ? interval : Math.min(interval, firstInterval);
-    this.#after(next, () => void this.#run(named, portOf, passed));
+    this.#after(next, () => void this.#run(named, endpointOf, passed));
   }
 
   #report(name: string, result: CheckResult): void {

@@ -1,10 +1,11 @@
-// Makes one check of a Machine, over a port that the engine publishes on this computer.
+// Makes one check of a Machine.
 import { request as httpRequest } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { connect } from "node:net";
-import { parseDuration } from "../../../api/schema.ts";
-import type { NamedCheck } from "../checks.ts";
-import type { CheckResult } from "../runtime.ts";
+import { parseDuration } from "../../api/schema.ts";
+import type { NamedCheck } from "./checks.ts";
+import type { CheckResult } from "./runtime.ts";
+import { addressOf } from "./endpoint.ts";
 
 /** Milliseconds of a duration such as `15s`. */
 export const millisecondsOf = (text: string | undefined, otherwise: number): number =>
@@ -18,20 +19,20 @@ const acceptedMs = 100;
 const passing = (output: string): CheckResult => ({ status: "passing", output });
 const critical = (output: string): CheckResult => ({ status: "critical", output });
 
-/** The result of a check on a published port. */
-export const probe = (named: NamedCheck, port: number): Promise<CheckResult> =>
-  named.type === "http" ? probeHttp(named, port) : probeTcp(named, port);
+/** The result of a check. */
+export const probe = (named: NamedCheck, endpoint: string): Promise<CheckResult> =>
+  named.type === "http" ? probeHttp(named, endpoint) : probeTcp(named, endpoint);
 
-/** Whether a program listens behind a published port. The first request waits for it, so it asks no longer than it must. */
-export const accepts = async (port: number): Promise<boolean> =>
-  (await connectTo(port, usualTimeout, acceptedMs / 3)).status === "passing";
+/** Whether a program listens at an endpoint. The first request waits for it, so it asks no longer than it must. */
+export const accepts = async (endpoint: string): Promise<boolean> =>
+  (await connectTo(endpoint, usualTimeout, acceptedMs / 3)).status === "passing";
 
-const probeTcp = ({ check }: NamedCheck, port: number): Promise<CheckResult> =>
-  connectTo(port, millisecondsOf(check.timeout, usualTimeout));
+const probeTcp = ({ check }: NamedCheck, endpoint: string): Promise<CheckResult> =>
+  connectTo(endpoint, millisecondsOf(check.timeout, usualTimeout));
 
-function connectTo(port: number, timeout: number, accepted = acceptedMs): Promise<CheckResult> {
+function connectTo(endpoint: string, timeout: number, accepted = acceptedMs): Promise<CheckResult> {
   return new Promise((resolve) => {
-    const socket = connect({ host: "127.0.0.1", port });
+    const socket = connect(addressOf(endpoint));
     const end = (result: CheckResult): void => {
       clearTimeout(timer);
       socket.destroy();
@@ -47,15 +48,14 @@ function connectTo(port: number, timeout: number, accepted = acceptedMs): Promis
   });
 }
 
-function probeHttp({ check }: NamedCheck, port: number): Promise<CheckResult> {
+function probeHttp({ check }: NamedCheck, endpoint: string): Promise<CheckResult> {
   const { method = "GET", path = "/", protocol = "http", headers = [], tls_server_name, tls_skip_verify } = check;
   const timeout = millisecondsOf(check.timeout, usualTimeout);
   return new Promise((resolve) => {
     const send = protocol === "https" ? httpsRequest : httpRequest;
     const request = send(
       {
-        host: "127.0.0.1",
-        port,
+        ...addressOf(endpoint),
         method,
         path,
         headers: Object.fromEntries(headers.map(({ name, values }) => [name, values])),

@@ -1,0 +1,38 @@
+// An App in the form of a runtime.
+import type { Context } from "../context.ts";
+import type { AppSubject } from "../runtime/runtime.ts";
+import { servedCertificate } from "./certificates.ts";
+
+/** The name of an App. That of one that is being removed has a suffix (removal.ts), which is left out. */
+export const appName = ({ store }: Context, id: string): string | undefined =>
+  store.get<{ name: string }>("SELECT name FROM apps WHERE id = ?", id)?.name.split("/", 1)[0];
+
+/** The network of an App's Machines. Apps of an organization with the same network share it. */
+export function networkOf({ store }: Context, app: string): string {
+  const sql = "SELECT o.slug || '/' || a.network AS name FROM apps a JOIN orgs o ON o.id = a.org WHERE a.id = ?";
+  return store.get<{ name: string }>(sql, app)?.name ?? "";
+}
+
+/** An App in the form of a runtime; undefined if there is none. Expensive members are computed on access. */
+export function appSubject(context: Context, id: string): AppSubject | undefined {
+  const { store } = context;
+  const name = appName(context, id);
+  if (name === undefined) return undefined;
+  return {
+    name,
+    get network() {
+      return networkOf(context, id);
+    },
+    get machines() {
+      const sql = "SELECT id FROM machines WHERE app = ? AND destroyed_at IS NULL ORDER BY created_at, id";
+      return store.all<{ id: string }>(sql, id).map((row) => row.id);
+    },
+    get certificates() {
+      const sql = "SELECT hostname FROM hostnames WHERE app = ? ORDER BY hostname";
+      return store.all<{ hostname: string }>(sql, id).flatMap(({ hostname }) => {
+        const served = servedCertificate(context, hostname);
+        return served ? [{ hostname, ...served }] : [];
+      });
+    },
+  };
+}
