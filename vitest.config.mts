@@ -2,7 +2,7 @@ import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
-import { isThorough } from "./test/support/extent.mts";
+import { isThorough, withKubernetes } from "./test/support/extent.mts";
 import { hang, wholeRun, wholeTest } from "./test/support/patience.mts";
 import { standalone } from "./test/support/standalone.mts";
 
@@ -51,7 +51,7 @@ export default defineConfig({
         test: {
           name: "unit",
           include: ["test/**/*.test.ts"],
-          exclude: ["test/{e2e,upgrade,runtime,console}/**", "test/plugin/standalone.test.ts"],
+          exclude: ["test/{e2e,upgrade,runtime,console,kubernetes}/**", "test/plugin/standalone.test.ts"],
           maxWorkers,
           setupFiles: ["test/support/newRun.ts"],
           // What a file imports is loaded once for all of them, which saves a third of the time.
@@ -163,6 +163,19 @@ export default defineConfig({
           maxWorkers,
           testTimeout: wholeTest,
           hookTimeout: wholeTest,
+          expect: { poll: { timeout: hang } },
+        },
+      },
+      {
+        // The Kubernetes runtime on a real control plane, which takes minutes to build.
+        test: {
+          name: "kubernetes",
+          include: withKubernetes ? ["test/kubernetes/**/*.test.ts"] : [],
+          globalSetup: ["test/kubernetes/globalSetup.ts"],
+          setupFiles: ["test/support/newRun.ts"],
+          maxWorkers,
+          testTimeout: wholeRun,
+          hookTimeout: wholeRun,
           expect: { poll: { timeout: hang } },
         },
       },

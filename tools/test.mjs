@@ -1,19 +1,24 @@
-// npm test [-- vitest arguments]: the checks, then every test. With `unit`, `console`, `e2e` or `engine` first, only those tests; with
+// npm test [-- vitest arguments]: the checks, then every test. With `unit`, `console`, `e2e`, `engine` or `kubernetes` first, only those tests; with
 // `all`, everything instead of the samples (test/support/extent.mts).
 import fs from "node:fs";
 import path from "node:path";
-import { forgetLeftOut, leftOut } from "./lib/leftOut.mjs";
+import { forgetLeftOut, leaveOut, leftOut } from "./lib/leftOut.mjs";
 import { bin, cache, inRoot } from "./lib/paths.mjs";
 import { foreground, main, say } from "./lib/process.mjs";
 import { setup } from "./setup/index.mjs";
 
 await main(async () => {
   const [first, ...rest] = process.argv.slice(2);
-  const project = ["unit", "console", "e2e", "engine"].find((name) => name === first);
+  const project = ["unit", "console", "e2e", "engine", "kubernetes"].find((name) => name === first);
   const isThorough = first === "all";
   const args = isThorough ? rest : project === undefined ? process.argv.slice(2) : ["--project", project, ...rest];
-  const found = await setup({ pulumi: project !== "unit" && project !== "console" });
-  const env = isThorough ? { ...found.env, PULUMI_MACHINES_TEST_ALL: "1" } : found.env;
+  const isOnKubernetes = project === "kubernetes";
+  const found = await setup({ pulumi: project !== "unit" && project !== "console" && !isOnKubernetes });
+  const env = {
+    ...found.env,
+    ...(isThorough ? { PULUMI_MACHINES_TEST_ALL: "1" } : {}),
+    ...(isOnKubernetes ? { PULUMI_MACHINES_TEST_KUBERNETES: "1" } : {}),
+  };
 
   const checks =
     project === undefined ? await foreground("node", [inRoot("tools/check.mjs")], { cwd: inRoot("."), env }) : 0;
@@ -23,6 +28,8 @@ await main(async () => {
   fs.mkdirSync(cache, { recursive: true });
   fs.rmSync(results, { force: true });
   forgetLeftOut();
+  if (project === undefined)
+    leaveOut("the Kubernetes runtime", "its cluster takes minutes to build; `npm run test:kubernetes` does it");
   const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${results}`];
   const tests = await foreground(path.join(bin, "vitest"), ["run", ...reporters, ...args], { cwd: inRoot("."), env });
   if (checks !== 0)

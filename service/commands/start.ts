@@ -128,7 +128,7 @@ export function addStart(program: Command): void {
     new Option("--regions <file>", "JSON file with the regions"),
     new Option(
       "--runtime <runtime>",
-      "what runs the Machines: a simulation, or containers of Docker (default: simulated)",
+      "what runs the Machines: a simulation, containers of Docker, or Pods of Kubernetes (default: simulated)",
     )
       .choices(runtimeNames)
       .env("MACHINES_RUNTIME"),

@@ -6,7 +6,7 @@ import type { DelayProfile } from "../time/delays.ts";
 import type { RateLimitProfile } from "../http/rateLimits.ts";
 
 /** The runtimes to choose from. */
-export const runtimeNames = ["simulated", "docker"] as const;
+export const runtimeNames = ["simulated", "docker", "kubernetes"] as const;
 
 /** Name of a runtime. */
 export type RuntimeName = (typeof runtimeNames)[number];
@@ -32,7 +32,7 @@ export interface LocalOptions {
   readonly rateLimits?: RateLimitProfile;
   /** File with the regions (local/regionsFile.ts). */
   readonly regions?: string;
-  /** What runs the Machines: a simulation (the default), or containers of a Docker engine. */
+  /** What runs the Machines: a simulation (the default), containers of a Docker engine, or Pods of a Kubernetes cluster. */
   readonly runtime?: RuntimeName;
   /** What runs Postgres clusters: `simulated` (the default), or `embedded` for servers on this computer. */
   readonly postgres?: PostgresName;

@@ -1,4 +1,5 @@
 // Runs the service in the foreground: listens, reports that it is ready, and exits on a signal.
+import { randomBytes } from "node:crypto";
 import { writeSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import { startAdmin, type Admin } from "../http/admin.ts";
@@ -6,7 +7,9 @@ import { listenOnLocalhost } from "../http/connections.ts";
 import type { IssuerFactory } from "../runtime/certificateIssuer.ts";
 import type { EngineFactory } from "../runtime/postgresEngine.ts";
 import { isResolver } from "../runtime/resolver.ts";
-import { createService } from "../service.ts";
+import type { RuntimeFactory } from "../runtime/runtime.ts";
+import { createService, prepareFolder } from "../service.ts";
+import { dataIdOf } from "../store/dataId.ts";
 import { clearRunning, writeRunning, type Running } from "../store/lock.ts";
 import { readCertificate } from "./certificate.ts";
 import { hostInUrl, listenProblem, parseListen } from "./listen.ts";
@@ -42,9 +45,13 @@ export async function serve(options: LocalOptions & { readonly listen: string })
   const dns = dnsOf(options);
   // Loaded only when it is used: it has many modules.
   const docker = options.runtime === "docker" ? await import("../runtime/docker/index.ts") : undefined;
-  const runtime = await docker?.dockerRuntime().catch((error: unknown) => {
-    throw error instanceof docker.EngineError ? new Problem(error.message) : error;
-  });
+  const runtime = docker
+    ? await docker.dockerRuntime().catch((error: unknown) => {
+        throw error instanceof docker.EngineError ? new Problem(error.message) : error;
+      })
+    : options.runtime === "kubernetes"
+      ? await kubernetes(folder)
+      : undefined;
   const postgres = await postgresEngine(options, folder, await docker?.machinesReach());
   const tracing = await startTracing(options.otlpEndpoint, ({ message }) =>
     service.app.log.warn({ reason: message }, "spans could not be sent"),
@@ -115,6 +122,37 @@ export async function serve(options: LocalOptions & { readonly listen: string })
   return running;
 }
 
+/** The runtime on a Kubernetes cluster. It waits until no other service acts for the same data. */
+async function kubernetes(folder: string): Promise<RuntimeFactory> {
+  const module = await import("../runtime/kubernetes/index.ts").catch((error: unknown) => {
+    const isMissing = error instanceof Error && "code" in error && error.code === "ERR_MODULE_NOT_FOUND";
+    throw isMissing
+      ? new Problem(
+          "--runtime kubernetes needs a package beside machines-service: npm install @kubernetes/client-node@2",
+        )
+      : error;
+  });
+  const name = `machines-service-${dataIdOf(prepareFolder(folder), randomBytes)}`;
+  try {
+    return await module.kubernetesRuntime({
+      lease: {
+        name,
+        holder: module.holderOf(folder),
+        waiting: (holder) => printError(`waits for ${holder}, which acts for the same data (lease ${name})`),
+        lost: (reason) => {
+          printError(`has lost its lease ${name}, and ends: ${reason}`);
+          // At once: another service may act already.
+          process.exit(1);
+        },
+      },
+    });
+  } catch (error) {
+    throw error instanceof module.ClusterError ? new Problem(error.message) : error;
+  }
+}
+
+const printError = (text: string): void => void process.stderr.write(`machines-service ${text}\n`);
+
 /** The engine of Postgres clusters; undefined for the simulation. */
 async function postgresEngine(
   { postgres, pgbouncer, runtime }: LocalOptions,
@@ -122,6 +160,10 @@ async function postgresEngine(
   machinesReach: string | undefined,
 ): Promise<EngineFactory | undefined> {
   if (postgres !== "embedded") return undefined;
+  if (runtime === "kubernetes")
+    throw new Problem(
+      "--postgres embedded cannot be combined with --runtime kubernetes: Pods do not reach its servers",
+    );
   const { embeddedPostgres, PostgresError } = await import("../runtime/postgres/index.ts");
   // Containers continue to run while the service is stopped, and need their databases.
   return embeddedPostgres({ data, machinesReach, pgbouncer, outlive: runtime === "docker" }).catch((error: unknown) => {

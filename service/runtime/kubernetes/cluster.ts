@@ -1,0 +1,207 @@
+// The connection to a Kubernetes cluster.
+import {
+  ApiException,
+  ApisApi,
+  CoordinationV1Api,
+  CoreV1Api,
+  createConfiguration,
+  KubeConfig,
+  KubernetesObjectApi,
+  PatchStrategy,
+  ServerConfiguration,
+  setHeaderOptions,
+  type Configuration,
+  type KubernetesObject,
+  type V1Lease,
+  type V1Pod,
+} from "@kubernetes/client-node";
+import { Refusal } from "../../refusal.ts";
+import { fieldManager } from "./names.ts";
+
+/** A cluster that cannot be used; the message says why and what to do. */
+export class ClusterError extends Error {
+  override readonly name = "ClusterError";
+}
+
+/** An object by its kind, name and namespace. */
+export interface Named {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: { readonly name: string; readonly namespace?: string };
+}
+
+// ASSUMED: an API server answers a request that is no stream within half a minute.
+const answerMs = 30_000;
+
+/** A connected cluster. */
+export class Cluster {
+  readonly config: KubeConfig;
+  readonly #objects: KubernetesObjectApi;
+  readonly #core: CoreV1Api;
+  readonly #coordination: CoordinationV1Api;
+  /** Says whether requests may be sent; a lease replaces it. */
+  readonly fence: { isOpen: () => boolean };
+  /** The namespace of the service itself. */
+  readonly namespace: string;
+  /** Whether it has snapshots of volumes. */
+  readonly hasSnapshots: boolean;
+
+  private constructor(
+    config: KubeConfig,
+    configuration: Configuration,
+    fence: { isOpen: () => boolean },
+    hasSnapshots: boolean,
+  ) {
+    this.config = config;
+    this.fence = fence;
+    this.#objects = new KubernetesObjectApi(configuration);
+    this.#core = new CoreV1Api(configuration);
+    this.#coordination = new CoordinationV1Api(configuration);
+    this.namespace = config.getContextObject(config.getCurrentContext())?.namespace ?? "default";
+    this.hasSnapshots = hasSnapshots;
+  }
+
+  /**
+   * Connects to the cluster of `KUBECONFIG`, of `~/.kube/config`, or to the one that this process runs in.
+   * @throws ClusterError if none answers.
+   */
+  static async connect(): Promise<Cluster> {
+    const config = new KubeConfig();
+    const fence = { isOpen: () => true };
+    try {
+      config.loadFromDefault();
+      const server = config.getCurrentCluster()?.server;
+      if (server === undefined) throw new Error("no cluster is configured");
+      const configuration = createConfiguration({
+        baseServer: new ServerConfiguration(server, {}),
+        authMethods: { default: config },
+        promiseMiddleware: [
+          {
+            pre: (request) => {
+              if (!fence.isOpen() && !request.getUrl().includes("/leases")) throw new Error("the lease has run out");
+              request.setSignal(AbortSignal.timeout(answerMs));
+              return Promise.resolve(request);
+            },
+            post: (response) => Promise.resolve(response),
+          },
+        ],
+      });
+      const found = await new ApisApi(configuration).getAPIVersions();
+      return new Cluster(
+        config,
+        configuration,
+        fence,
+        found.groups.some(({ name }) => name === snapshotGroup),
+      );
+    } catch (error) {
+      const at = config.getCurrentCluster()?.server ?? "http://localhost:8080";
+      throw new ClusterError(
+        `no Kubernetes cluster answers at ${at} (${reasonOf(error)}). Set KUBECONFIG, or use another --runtime.`,
+      );
+    }
+  }
+
+  /** Creates an object, or changes the fields that the service owns. */
+  async apply(object: KubernetesObject): Promise<void> {
+    await this.#objects.patch(object, undefined, undefined, fieldManager, true, PatchStrategy.ServerSideApply);
+  }
+
+  /** Creates an object that must not exist. */
+  async create(object: KubernetesObject): Promise<void> {
+    await this.#objects.create(object, undefined, undefined, fieldManager);
+  }
+
+  /** Changes what a running Pod may use. */
+  async resize({ metadata }: V1Pod, spec: object): Promise<void> {
+    const { name = "", namespace = "" } = metadata ?? {};
+    const type = setHeaderOptions("Content-Type", PatchStrategy.StrategicMergePatch);
+    await this.#core.patchNamespacedPodResize({ name, namespace, body: { spec }, fieldManager }, type);
+  }
+
+  /** Deletes an object, unless another one has its name meanwhile; what it owns is deleted later. */
+  async delete({ apiVersion, kind, metadata }: Named, uid?: string, graceSeconds?: number): Promise<void> {
+    await allowing(
+      // 409: another object has its name.
+      [404, 409],
+      this.#objects.delete(
+        { apiVersion, kind, metadata: { ...metadata } },
+        ...([undefined, undefined, graceSeconds, undefined, "Background"] as const),
+        uid === undefined ? {} : { preconditions: { uid } },
+      ),
+    );
+  }
+
+  /** A lease in the service's own namespace; undefined if there is none. */
+  lease(name: string): Promise<V1Lease | undefined> {
+    return allowing([404], this.#coordination.readNamespacedLease({ name, namespace: this.namespace }));
+  }
+
+  /** Creates or changes a lease in the service's own namespace. */
+  writeLease(body: V1Lease, isNew: boolean): Promise<V1Lease> {
+    const { namespace } = this;
+    if (isNew) return this.#coordination.createNamespacedLease({ namespace, body });
+    return this.#coordination.replaceNamespacedLease({ name: body.metadata?.name ?? "", namespace, body });
+  }
+
+  /** Lists the objects of a kind in all namespaces. */
+  list(apiVersion: string, kind: string, selector: string | undefined) {
+    return this.#objects.list(
+      ...([apiVersion, kind, undefined, undefined, undefined, undefined, undefined, selector] as const),
+    );
+  }
+}
+
+/** The group of snapshots of volumes. */
+export const snapshotGroup = "snapshot.storage.k8s.io";
+
+/** The status of a cluster's answer; undefined if it did not answer. */
+export const statusOf = (error: unknown): number | undefined =>
+  error instanceof ApiException ? error.code : undefined;
+
+/** What the cluster said, or the code of the connection error. */
+export function reasonOf(error: unknown): string {
+  if (error instanceof ApiException) return messageOf(error.body) ?? `status ${error.code}`;
+  if (!(error instanceof Error)) return "unknown error";
+  const { cause } = error;
+  if (cause instanceof Error) return "code" in cause ? String(cause.code) : cause.message;
+  return error.message;
+}
+
+function messageOf(body: unknown): string | undefined {
+  if (typeof body === "string") {
+    try {
+      return messageOf(JSON.parse(body));
+    } catch {
+      return body === "" ? undefined : body.slice(0, 500);
+    }
+  }
+  const message = typeof body === "object" && body !== null && "message" in body ? body.message : undefined;
+  return typeof message === "string" ? message : undefined;
+}
+
+/** How steps report failures of a cluster. */
+export const ofCluster = { failed: "the Kubernetes cluster refused or did not answer", reasonOf } as const;
+
+/** Whether the cluster answered; if not, the same request may succeed later. */
+export const isAnswered = (error: unknown): boolean => statusOf(error) !== undefined;
+
+/** Whether the cluster has refused an object, so that the same request would be refused again. */
+export const isRefused = (error: unknown): boolean => [400, 422].includes(statusOf(error) ?? 0);
+
+/** The refusal of a request that needs the cluster while it does not answer. */
+export const clusterGone = (error: unknown): Refusal =>
+  new Refusal(
+    503,
+    { error: `unavailable: the Kubernetes cluster does not answer (${reasonOf(error)}); nothing was changed` },
+    { "retry-after": "2" },
+  );
+
+/** Runs a request of the cluster, and ignores these statuses. */
+export async function allowing<T>(statuses: readonly number[], request: Promise<T>): Promise<T | undefined> {
+  try {
+    return await request;
+  } catch (error) {
+    if (statuses.includes(statusOf(error) ?? 0)) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,36 @@
+// The Kubernetes runtime for a service: `createService({ runtime: await kubernetesRuntime() })`.
+import type { RuntimeFactory } from "../runtime.ts";
+import { Cluster, ClusterError, reasonOf } from "./cluster.ts";
+import { Lease, type LeaseOptions } from "./lease.ts";
+import { KubernetesRuntime, type KubernetesOptions } from "./kubernetesRuntime.ts";
+
+export { ClusterError };
+export { holderOf } from "./lease.ts";
+
+/**
+ * Connects to a Kubernetes cluster, and returns a runtime that runs each Machine as a Pod of it. With `lease`, it waits until it
+ * holds this lease, which it gives back when the service is closed.
+ * @throws ClusterError if no cluster answers.
+ */
+export async function kubernetesRuntime({
+  lease: wanted,
+  ...options
+}: KubernetesOptions & { readonly lease?: LeaseOptions } = {}): Promise<RuntimeFactory> {
+  const cluster = await Cluster.connect();
+  const lease =
+    wanted &&
+    (await Lease.take(cluster, wanted).catch((error: unknown) => {
+      throw new ClusterError(`the lease ${wanted.name} of the Kubernetes cluster cannot be taken: ${reasonOf(error)}`);
+    }));
+  return (host) => {
+    const runtime = new KubernetesRuntime(cluster, host, options);
+    if (!lease) return runtime;
+    const close = runtime.close.bind(runtime);
+    return Object.assign(runtime, {
+      close: async (): Promise<void> => {
+        await close();
+        await lease.release();
+      },
+    });
+  };
+}

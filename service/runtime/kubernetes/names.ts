@@ -1,0 +1,48 @@
+// How the objects of a service are named and labelled in a cluster.
+import { createHash } from "node:crypto";
+import type { Subject, VolumeSubject } from "../runtime.ts";
+
+/** The name under which the service owns fields of objects, for server-side apply. */
+export const fieldManager = "machines-service";
+
+/** The labels by which the runtime recognizes what it created. */
+export const labels = {
+  data: "machines-service/data",
+  machine: "machines-service/machine",
+  version: "machines-service/version",
+  app: "machines-service/app",
+  volume: "machines-service/volume",
+} as const;
+
+/** Its annotations. */
+export const annotations = {
+  /** The start that a Pod was created for. */
+  start: "machines-service/start",
+  /** The network of a namespace. */
+  network: "machines-service/network",
+  /** Id of the App of a Service or an Ingress. */
+  app: "machines-service/app-id",
+  /** Changes with the hostnames and certificates of an Ingress. */
+  routes: "machines-service/routes",
+} as const;
+
+/** The label of nodes that says their region. */
+export const regionLabel = "topology.kubernetes.io/region";
+
+/** The namespace of a network. */
+export const namespaceOf = (dataId: string, network: string): string =>
+  `machines-${dataId.slice(0, 8)}-${createHash("sha256").update(network).digest("hex").slice(0, 8)}`;
+
+/** The selector of everything that belongs to the data of a service. */
+export const selectorOf = (dataId: string): string => `${labels.data}=${dataId}`;
+
+/** The labels of everything that belongs to a Machine. */
+export const machineLabels = (dataId: string, { id, app, version }: Subject): Record<string, string> => ({
+  [labels.data]: dataId,
+  [labels.machine]: id,
+  [labels.app]: app,
+  [labels.version]: version,
+});
+
+/** The name of a volume or snapshot: ids have underscores, which names in a cluster cannot have. */
+export const volumeName = ({ id }: Pick<VolumeSubject, "id">): string => id.toLowerCase().replaceAll("_", "-");

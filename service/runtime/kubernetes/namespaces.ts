@@ -1,0 +1,107 @@
+// The namespaces of a cluster: one for each network of Apps. Pods of other namespaces cannot reach its Machines.
+import type { V1Namespace } from "@kubernetes/client-node";
+import type { RuntimeHost } from "../runtime.ts";
+import { Steps } from "../steps.ts";
+import { ofCluster, type Cluster } from "./cluster.ts";
+import { annotations, labels, namespaceOf, selectorOf } from "./names.ts";
+import { Watched } from "./watched.ts";
+
+/** The namespaces of a service. */
+export class Namespaces {
+  readonly #cluster: Cluster;
+  readonly #host: RuntimeHost;
+  readonly #watched: Watched<V1Namespace>;
+  readonly #steps: Steps;
+  /** Those whose policy this run has applied. */
+  readonly #ready = new Set<string>();
+
+  /** `isUsed` says whether a namespace has, or will have, Machines or volumes. */
+  constructor(cluster: Cluster, host: RuntimeHost, isUsed: (namespace: string) => boolean) {
+    this.#cluster = cluster;
+    this.#host = host;
+    const kind = { apiVersion: "v1", kind: "Namespace", path: "/api/v1/namespaces" };
+    this.#watched = new Watched<V1Namespace>(
+      cluster,
+      kind,
+      selectorOf(host.dataId),
+      host.log,
+      ({ metadata }, isGone) => {
+        if (isGone) this.#ready.delete(metadata?.name ?? "");
+      },
+    );
+    this.#steps = new Steps(host, {
+      ...ofCluster,
+      kind: "namespace",
+      step: async (name) => {
+        const found = this.#watched.get(name);
+        if (!found || found.metadata?.deletionTimestamp !== undefined || isUsed(name)) return false;
+        this.#ready.delete(name);
+        await cluster.delete({ apiVersion: "v1", kind: "Namespace", metadata: { name } }, found.metadata?.uid);
+        return false;
+      },
+    });
+  }
+
+  begin(): Promise<void> {
+    return this.#watched.begin();
+  }
+
+  async close(): Promise<void> {
+    await this.#watched.close();
+    await this.#steps.close();
+  }
+
+  /** The namespace of a network. */
+  nameOf(network: string): string {
+    return namespaceOf(this.#host.dataId, network);
+  }
+
+  /** Whether a namespace exists and is not being deleted. */
+  has(name: string): boolean {
+    const found = this.#watched.get(name);
+    return found !== undefined && found.metadata?.deletionTimestamp === undefined;
+  }
+
+  /** A Machine or volume of the namespace is gone. */
+  changed(namespace: string): void {
+    this.#steps.changed(namespace);
+  }
+
+  /** The namespace of a network; it is created if needed. */
+  async ensure(network: string): Promise<string> {
+    const name = this.nameOf(network);
+    // One that is being deleted refuses new objects, until it is gone and this creates another.
+    if (this.#ready.has(name) && this.#watched.get(name)) return name;
+    const managed = { [labels.data]: this.#host.dataId };
+    await this.#cluster.apply({
+      apiVersion: "v1",
+      kind: "Namespace",
+      metadata: { name, labels: managed, annotations: { [annotations.network]: network } },
+    });
+    await this.#cluster.apply(policyOf(name, managed));
+    this.#ready.add(name);
+    return name;
+  }
+}
+
+/**
+ * Lets Machines reach each other, and whatever they want outside. From elsewhere, only what a service offers is reached: the cluster's
+ * own ways in are in other namespaces, so those that are no network of Apps may connect.
+ */
+const policyOf = (namespace: string, managed: Record<string, string>) => ({
+  apiVersion: "networking.k8s.io/v1",
+  kind: "NetworkPolicy",
+  metadata: { name: "machines", namespace, labels: managed },
+  spec: {
+    podSelector: {},
+    policyTypes: ["Ingress"],
+    ingress: [
+      {
+        from: [
+          { podSelector: {} },
+          { namespaceSelector: { matchExpressions: [{ key: labels.data, operator: "DoesNotExist" }] } },
+        ],
+      },
+    ],
+  },
+});

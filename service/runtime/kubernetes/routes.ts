@@ -1,0 +1,257 @@
+// How requests reach Machines in a cluster. An App has a Service; each Machine has an EndpointSlice of it, which is ready while the
+// Machine is started, not cordoned, and its checks pass. The hostnames of an App lead to the Service by an Ingress.
+import { createHash } from "node:crypto";
+import { isDeepStrictEqual } from "node:util";
+import type { V1EndpointSlice, V1Ingress, V1Pod, V1Service } from "@kubernetes/client-node";
+import { numbersOf } from "../ports.ts";
+import type { AppSubject, HostnameCertificate, RuntimeHost, Subject } from "../runtime.ts";
+import { Steps } from "../steps.ts";
+import { ofCluster, type Cluster } from "./cluster.ts";
+import { annotations, labels, machineLabels, selectorOf } from "./names.ts";
+import type { Namespaces } from "./namespaces.ts";
+import { Watched } from "./watched.ts";
+
+/** A public port of a service. */
+interface PublicPort {
+  readonly name: string;
+  readonly port: number;
+  readonly protocol: "TCP" | "UDP";
+  /** The port of the Machine. */
+  readonly internal: number;
+  readonly isHttp: boolean;
+}
+
+/** The public ports of a Machine. */
+function portsOf({ config }: Subject): PublicPort[] {
+  const ports = new Map<string, PublicPort>();
+  for (const service of config.services ?? [])
+    for (const entry of service.ports ?? [])
+      for (const port of numbersOf(entry)) {
+        const name = `${service.protocol}-${port}`;
+        const protocol = service.protocol === "udp" ? "UDP" : "TCP";
+        const isHttp = entry.handlers?.includes("http") === true;
+        if (!ports.has(name)) ports.set(name, { name, port, protocol, internal: service.internal_port, isHttp });
+      }
+  return [...ports.values()];
+}
+
+/** ASSUMED: a Service has the name of its App, or `app-` before a name that begins with a digit, as Services cannot. */
+const serviceName = (app: string): string => (/^[a-z]/.test(app) ? app : `app-${app}`);
+
+/** The fields of an EndpointSlice that follow from the Machine. */
+const offerOf = ({ addressType, endpoints, ports }: V1EndpointSlice) => ({
+  addressType,
+  endpoints: endpoints?.map(({ addresses, conditions }) => ({ addresses, ready: conditions?.ready })),
+  ports: ports?.map(({ name, port, protocol }) => ({ name, port, protocol })),
+});
+
+/** The Services, EndpointSlices and Ingresses of a service. */
+export class Routes {
+  readonly #cluster: Cluster;
+  readonly #host: RuntimeHost;
+  readonly #namespaces: Namespaces;
+  readonly #slices: Watched<V1EndpointSlice>;
+  readonly #services: Watched<V1Service>;
+  readonly #ingresses: Watched<V1Ingress>;
+  readonly #apps: Steps;
+
+  /** `changed` is called when the EndpointSlice of a Machine has changed. */
+  constructor(cluster: Cluster, host: RuntimeHost, namespaces: Namespaces, changed: (machine: string) => void) {
+    this.#cluster = cluster;
+    this.#host = host;
+    this.#namespaces = namespaces;
+    const watched = <T extends V1EndpointSlice | V1Service | V1Ingress>(
+      [apiVersion, kind, path]: readonly [string, string, string],
+      label: string,
+      seen: (id: string) => void,
+    ): Watched<T> =>
+      new Watched<T>(cluster, { apiVersion, kind, path }, selectorOf(host.dataId), host.log, ({ metadata }) => {
+        const id = metadata?.labels?.[label] ?? metadata?.annotations?.[label];
+        if (id !== undefined) seen(id);
+      });
+    const app = (id: string): void => this.#apps.changed(id);
+    this.#slices = watched(
+      ["discovery.k8s.io/v1", "EndpointSlice", "/apis/discovery.k8s.io/v1/endpointslices"],
+      labels.machine,
+      changed,
+    );
+    this.#services = watched(["v1", "Service", "/api/v1/services"], annotations.app, app);
+    this.#ingresses = watched(
+      ["networking.k8s.io/v1", "Ingress", "/apis/networking.k8s.io/v1/ingresses"],
+      annotations.app,
+      app,
+    );
+    this.#apps = new Steps(host, {
+      ...ofCluster,
+      kind: "app",
+      step: async (id) => {
+        await this.#step(id);
+        return false;
+      },
+    });
+  }
+
+  async begin(): Promise<void> {
+    await Promise.all([this.#slices.begin(), this.#services.begin(), this.#ingresses.begin()]);
+  }
+
+  /** Looks at all Apps that have a route. */
+  lookAtAll(): void {
+    for (const { metadata } of [...this.#services.all(), ...this.#ingresses.all()])
+      this.#apps.changed(metadata?.annotations?.[annotations.app] ?? "");
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.#slices.close(), this.#services.close(), this.#ingresses.close()]);
+    await this.#apps.close();
+  }
+
+  /** The Machines or the certificates of an App have changed. */
+  appChanged(id: string): void {
+    this.#apps.changed(id);
+  }
+
+  /** A started Machine gets requests if it is ready. */
+  async offer(machine: Subject, pod: V1Pod, isReady: boolean): Promise<void> {
+    const ports = portsOf(machine);
+    const ip = pod.status?.podIP;
+    const { name = "", namespace = "", uid = "" } = pod.metadata ?? {};
+    if (ports.length === 0 || ip === undefined) return;
+    const slice: V1EndpointSlice = {
+      apiVersion: "discovery.k8s.io/v1",
+      kind: "EndpointSlice",
+      metadata: {
+        name,
+        namespace,
+        labels: {
+          ...machineLabels(this.#host.dataId, machine),
+          "kubernetes.io/service-name": serviceName(machine.app),
+          "endpointslice.kubernetes.io/managed-by": "machines-service",
+        },
+        // The cluster deletes it with the Pod.
+        ownerReferences: [{ apiVersion: "v1", kind: "Pod", name, uid }],
+      },
+      addressType: ip.includes(":") ? "IPv6" : "IPv4",
+      endpoints: [{ addresses: [ip], conditions: { ready: isReady } }],
+      ports: ports.map((port) => ({ name: port.name, port: port.internal, protocol: port.protocol })),
+    };
+    const before = this.#slices.get(name, namespace);
+    const isSame =
+      before?.metadata?.ownerReferences?.[0]?.uid === uid && isDeepStrictEqual(offerOf(before), offerOf(slice));
+    if (isSame) return;
+    await this.#cluster.apply(slice);
+    this.#apps.changed(machine.appId);
+  }
+
+  /** A Machine gets no requests any more. */
+  async withdraw(machine: string, namespace: string): Promise<void> {
+    const slice = this.#slices.get(machine, namespace);
+    if (slice?.endpoints?.[0]?.conditions?.ready !== true) return;
+    const { name = "", labels: marks = {}, ownerReferences = [] } = slice.metadata ?? {};
+    await this.#cluster.apply({
+      apiVersion: "discovery.k8s.io/v1",
+      kind: "EndpointSlice",
+      metadata: { name, namespace, labels: marks, ownerReferences },
+      addressType: slice.addressType,
+      endpoints: slice.endpoints?.map(({ addresses }) => ({ addresses, conditions: { ready: false } })),
+      ports: slice.ports ?? [],
+    } as V1EndpointSlice);
+  }
+
+  async #step(id: string): Promise<void> {
+    const app = this.#host.app(id);
+    const machines = app?.machines.flatMap((one) => this.#host.subject(one) ?? []) ?? [];
+    const ports = new Map(machines.flatMap(portsOf).map((port) => [port.name, port]));
+    if (!app || ports.size === 0) return this.#remove(id);
+    const namespace = this.#namespaces.nameOf(app.network);
+    // Its namespace is created with its first Machine, which leads back here.
+    if (!this.#namespaces.has(namespace)) return;
+    const name = serviceName(app.name);
+    const metadata = {
+      name,
+      namespace,
+      labels: { [labels.data]: this.#host.dataId, [labels.app]: app.name },
+      annotations: { [annotations.app]: id },
+    };
+    const list = [...ports.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+    const wanted = list.map(({ name: portName, port, protocol }) => ({ name: portName, port, protocol }));
+    const before = this.#services.get(name, namespace);
+    const had = before?.spec?.ports?.map(({ name: portName, port, protocol }) => ({ name: portName, port, protocol }));
+    if (
+      !isDeepStrictEqual(
+        had?.sort((a, b) => ((a.name ?? "") < (b.name ?? "") ? -1 : 1)),
+        wanted,
+      )
+    )
+      await this.#cluster.apply({ apiVersion: "v1", kind: "Service", metadata, spec: { ports: wanted } } as V1Service);
+    await this.#route(app, metadata, list);
+  }
+
+  /** Leads the hostnames of an App to its Service. */
+  async #route(app: AppSubject, metadata: Metadata, ports: readonly PublicPort[]): Promise<void> {
+    const { name, namespace } = metadata;
+    const web = ports.find(({ port, isHttp }) => isHttp && port === 443) ?? ports.find(({ isHttp }) => isHttp);
+    const certificates = web ? app.certificates : [];
+    const before = this.#ingresses.get(name, namespace);
+    if (!web || certificates.length === 0) {
+      if (before) await this.#removeIngress(before);
+      return;
+    }
+    const described = hashOf(JSON.stringify([web.port, certificates.map(({ hostname, chain }) => [hostname, chain])]));
+    if (before?.metadata?.annotations?.[annotations.routes] === described) return;
+    for (const certificate of certificates) await this.#cluster.apply(tlsSecret(certificate, metadata));
+    const path = { path: "/", pathType: "Prefix", backend: { service: { name, port: { number: web.port } } } };
+    await this.#cluster.apply({
+      apiVersion: "networking.k8s.io/v1",
+      kind: "Ingress",
+      metadata: { ...metadata, annotations: { ...metadata.annotations, [annotations.routes]: described } },
+      spec: {
+        tls: certificates.map(({ hostname }) => ({ hosts: [hostname], secretName: tlsName(hostname) })),
+        rules: certificates.map(({ hostname }) => ({ host: hostname, http: { paths: [path] } })),
+      },
+    } as V1Ingress);
+    const kept = certificates.map(({ hostname }) => tlsName(hostname));
+    for (const { secretName } of before?.spec?.tls ?? [])
+      if (secretName !== undefined && !kept.includes(secretName)) await this.#removeSecret(secretName, namespace);
+  }
+
+  async #remove(id: string): Promise<void> {
+    const isOf = ({ metadata }: V1Service | V1Ingress): boolean => metadata?.annotations?.[annotations.app] === id;
+    for (const ingress of this.#ingresses.all().filter(isOf)) await this.#removeIngress(ingress);
+    for (const { metadata } of this.#services.all().filter(isOf)) {
+      const { name = "", namespace = "", uid } = metadata ?? {};
+      await this.#cluster.delete({ apiVersion: "v1", kind: "Service", metadata: { name, namespace } }, uid);
+    }
+  }
+
+  async #removeIngress({ metadata, spec }: V1Ingress): Promise<void> {
+    const { name = "", namespace = "", uid } = metadata ?? {};
+    for (const { secretName } of spec?.tls ?? [])
+      if (secretName !== undefined) await this.#removeSecret(secretName, namespace);
+    const named = { apiVersion: "networking.k8s.io/v1", kind: "Ingress", metadata: { name, namespace } };
+    await this.#cluster.delete(named, uid);
+  }
+
+  async #removeSecret(name: string, namespace: string): Promise<void> {
+    await this.#cluster.delete({ apiVersion: "v1", kind: "Secret", metadata: { name, namespace } });
+  }
+}
+
+interface Metadata {
+  readonly name: string;
+  readonly namespace: string;
+  readonly labels: Record<string, string>;
+  readonly annotations: Record<string, string>;
+}
+
+const hashOf = (text: string): string => createHash("sha256").update(text).digest("hex").slice(0, 16);
+
+const tlsName = (hostname: string): string => `tls-${hashOf(hostname)}`;
+
+const tlsSecret = ({ hostname, chain, key }: HostnameCertificate, { namespace, labels: marks }: Metadata) => ({
+  apiVersion: "v1",
+  kind: "Secret",
+  metadata: { name: tlsName(hostname), namespace, labels: marks },
+  type: "kubernetes.io/tls",
+  data: { "tls.crt": Buffer.from(chain).toString("base64"), "tls.key": Buffer.from(key()).toString("base64") },
+});

@@ -1,0 +1,91 @@
+// The objects of one kind as the cluster last said. They are listed once and then watched: nothing is polled.
+import { setTimeout as sleep } from "node:timers/promises";
+import { ListWatch, Watch, type KubernetesListObject, type KubernetesObject } from "@kubernetes/client-node";
+import type { Log } from "../runtime.ts";
+import { pauses } from "../steps.ts";
+import { reasonOf, type Cluster } from "./cluster.ts";
+
+/** One kind of objects. */
+export interface Kind {
+  readonly apiVersion: string;
+  readonly kind: string;
+  /** Its path in the API, in all namespaces. */
+  readonly path: string;
+}
+
+/** The objects of a kind that a selector matches. */
+export class Watched<T extends KubernetesObject> {
+  readonly #list: ListWatch<T>;
+  readonly #log: Log;
+  readonly #closed = new AbortController();
+  readonly #kind: Kind;
+  #isListed = false;
+  #pause = pauses.first;
+  #isWaiting = false;
+  #listed: () => void = () => {};
+
+  /** `changed` gets each object that was created, changed or deleted, and its last form. */
+  constructor(
+    cluster: Cluster,
+    kind: Kind,
+    selector: string | undefined,
+    log: Log,
+    changed: (object: T, isDeleted: boolean) => void,
+  ) {
+    this.#kind = kind;
+    this.#log = log;
+    const list = async (): Promise<KubernetesListObject<T>> => {
+      const listed = (await cluster.list(kind.apiVersion, kind.kind, selector)) as KubernetesListObject<T>;
+      // The library reports the objects at once after this.
+      setImmediate(() => this.#ready());
+      return listed;
+    };
+    this.#list = new ListWatch<T>(kind.path, new Watch(cluster.config), list, false, selector);
+    for (const event of ["add", "update"] as const) this.#list.on(event, (object) => changed(object, false));
+    this.#list.on("delete", (object) => changed(object, true));
+    this.#list.on("error", (error) => void this.#again(error));
+    this.#list.on("connect", () => (this.#pause = this.#isListed ? pauses.first : this.#pause));
+  }
+
+  /** Begins, and resolves once all objects are listed. */
+  async begin(): Promise<void> {
+    const listed = new Promise<void>((resolve) => (this.#listed = resolve));
+    void this.#list.start();
+    await listed;
+  }
+
+  /** An object; undefined if there is none. */
+  get(name: string, namespace?: string): T | undefined {
+    return this.#list.get(name, namespace);
+  }
+
+  /** All objects. */
+  all(): readonly T[] {
+    return this.#list.list();
+  }
+
+  async close(): Promise<void> {
+    this.#closed.abort();
+    this.#listed();
+    await this.#list.stop();
+  }
+
+  #ready(): void {
+    this.#isListed = true;
+    this.#listed();
+  }
+
+  /** Begins again after an error: with the changes since the last one, or with a new list if the cluster no longer has them. */
+  async #again(error: unknown): Promise<void> {
+    if (this.#closed.signal.aborted || this.#isWaiting) return;
+    this.#isWaiting = true;
+    this.#log.warn({ kind: this.#kind.kind, reason: reasonOf(error) }, "a watch of the Kubernetes cluster has ended");
+    await rest(this.#pause, this.#closed.signal);
+    this.#pause = Math.min(this.#pause * 2, pauses.longest);
+    this.#isWaiting = false;
+    if (!this.#closed.signal.aborted) void this.#list.start();
+  }
+}
+
+/** Waits, at most until the signal is aborted. */
+const rest = (ms: number, signal: AbortSignal): Promise<void> => sleep(ms, undefined, { signal }).catch(() => {});

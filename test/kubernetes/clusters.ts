@@ -1,0 +1,78 @@
+// A service whose Machines are Pods of the tests' cluster.
+import { CoreV1Api, DiscoveryV1Api, KubeConfig, NetworkingV1Api } from "@kubernetes/client-node";
+import { expect, inject } from "vitest";
+import type { ServiceOptions } from "../../service/index.ts";
+import { kubernetesRuntime } from "../../service/runtime/kubernetes/index.ts";
+import type { KubernetesOptions } from "../../service/runtime/kubernetes/kubernetesRuntime.ts";
+import { labels, namespaceOf, selectorOf } from "../../service/runtime/kubernetes/names.ts";
+import { withApp } from "../service/client.ts";
+import { afterThisTest } from "../support/leftovers.ts";
+
+/** The clients of a cluster. */
+export function clientsOf(kubeconfig: string) {
+  const config = new KubeConfig();
+  config.loadFromFile(kubeconfig);
+  return {
+    core: config.makeApiClient(CoreV1Api),
+    discovery: config.makeApiClient(DiscoveryV1Api),
+    networking: config.makeApiClient(NetworkingV1Api),
+  };
+}
+
+/** A service with an App `web` on a cluster. What it leaves there is removed after the test. */
+export async function onCluster({
+  kubeconfig = inject("kubeconfig"),
+  runtime,
+  ...options
+}: Omit<ServiceOptions, "runtime"> & { readonly kubeconfig?: string; readonly runtime?: KubernetesOptions } = {}) {
+  process.env["KUBECONFIG"] = kubeconfig;
+  const clients = clientsOf(kubeconfig);
+  const app = await withApp({ runtime: await kubernetesRuntime(runtime), ...options });
+  const { dataId } = app.service.context;
+  const selector = { labelSelector: selectorOf(dataId) };
+  afterThisTest(async () => {
+    const { items } = await clients.core.listNamespace(selector);
+    for (const { metadata } of items)
+      if (metadata?.deletionTimestamp === undefined)
+        await clients.core.deleteNamespace({ name: metadata?.name ?? "" }).catch(() => {});
+  });
+  return {
+    ...app,
+    ...clients,
+    dataId,
+    selector,
+    /** The namespace of the network of the App `web`. */
+    namespace: namespaceOf(dataId, "personal/default"),
+    create: async (config: object = {}, more: object = {}): Promise<string> =>
+      (await app.machine({ image: "example/app:1", ...config }, more)).id,
+    post: (id: string, operation: string, body?: unknown) =>
+      app.call("POST", `${app.machines}/${id}/${operation}`, body),
+    get: async (id: string) => (await app.call("GET", `${app.machines}/${id}`)).body,
+    reaches: (id: string, state: string) => expect.poll(() => app.state(id), { interval: 20 }).toBe(state),
+    /** The latest exit of a Machine. */
+    exit: async (id: string) => {
+      const { body } = await app.call("GET", `${app.machines}/${id}/events`);
+      return body.find(({ type }: { type: string }) => type === "exit")?.request.exit_event;
+    },
+    /** The Pods of a Machine, or all. */
+    pods: async (machine?: string) => {
+      const { items } = await clients.core.listPodForAllNamespaces(selector);
+      return items.filter(({ metadata }) => machine === undefined || metadata?.labels?.[labels.machine] === machine);
+    },
+    /** Everything that is left in the cluster, as `Kind name`. */
+    left: async (): Promise<string[]> => {
+      const { core, discovery, networking } = clients;
+      const lists = await Promise.all([
+        core.listPodForAllNamespaces(selector),
+        core.listSecretForAllNamespaces(selector),
+        core.listServiceForAllNamespaces(selector),
+        core.listPersistentVolumeClaimForAllNamespaces(selector),
+        core.listNamespace(selector),
+        discovery.listEndpointSliceForAllNamespaces(selector),
+        networking.listIngressForAllNamespaces(selector),
+        networking.listNetworkPolicyForAllNamespaces(selector),
+      ]);
+      return lists.flatMap(({ kind, items }) => items.map(({ metadata }) => `${kind} ${metadata?.name}`));
+    },
+  };
+}

@@ -1,0 +1,95 @@
+// Services, EndpointSlices and Ingresses of Apps.
+import { expect, test } from "vitest";
+import { currentCertificate } from "../support/certificates.ts";
+import { onCluster } from "./clusters.ts";
+
+const web = (port = 80) => ({
+  protocol: "tcp",
+  internal_port: 8080,
+  ports: [{ port, handlers: port === 443 ? ["tls", "http"] : ["http"] }],
+});
+
+async function offers(app: Awaited<ReturnType<typeof onCluster>>) {
+  const { items } = await app.discovery.listEndpointSliceForAllNamespaces(app.selector);
+  return items.map(({ metadata, endpoints, ports }) => ({
+    machine: metadata?.name,
+    service: metadata?.labels?.["kubernetes.io/service-name"],
+    ready: endpoints?.[0]?.conditions?.ready,
+    ports: ports?.map(({ name, port }) => `${name} ${port}`),
+  }));
+}
+
+test("a Service leads to the Machines that are started and not cordoned", async () => {
+  const app = await onCluster();
+  const services = [web()];
+  const [one, two] = [await app.create({ services }), await app.create({ services })];
+  for (const id of [one, two]) await app.reaches(id, "started");
+  const offer = (machine: string, ready = true) => ({ machine, service: "web", ready, ports: ["tcp-80 8080"] });
+  const sorted = [one, two].sort();
+  await expect.poll(() => offers(app)).toEqual(sorted.map((id) => offer(id)));
+  const { items } = await app.core.listServiceForAllNamespaces(app.selector);
+  expect(items.map(({ metadata, spec }) => [metadata?.name, spec?.ports?.map(({ port }) => port)])).toEqual([
+    ["web", [80]],
+  ]);
+  await app.post(one, "cordon");
+  await expect.poll(() => offers(app)).toEqual(sorted.map((id) => offer(id, id !== one)));
+  await app.post(one, "uncordon");
+  await expect.poll(() => offers(app)).toEqual(sorted.map((id) => offer(id)));
+  await app.post(two, "stop");
+  await expect.poll(() => offers(app)).toEqual([offer(one)]);
+  await app.call("DELETE", "/apps/web?force=true");
+  await expect.poll(app.left).toEqual([]);
+});
+
+test("a Machine whose checks do not pass is not ready", async () => {
+  const app = await onCluster();
+  const failing = await app.create({ services: [{ ...web(), checks: [{ type: "tcp" }] }] });
+  await app.reaches(failing, "started");
+  await expect.poll(() => offers(app)).toMatchObject([{ machine: failing, ready: false }]);
+});
+
+test("what others change of a route is repaired", async () => {
+  const app = await onCluster();
+  const id = await app.create({ services: [web()] });
+  await app.reaches(id, "started");
+  await expect.poll(() => offers(app)).toMatchObject([{ ready: true }]);
+  const [{ metadata } = {}] = await app.pods(id);
+  const namespace = metadata?.namespace ?? "";
+  await app.discovery.deleteNamespacedEndpointSlice({ name: id, namespace });
+  await app.core.deleteNamespacedService({ name: "web", namespace });
+  await expect.poll(() => offers(app)).toMatchObject([{ ready: true }]);
+  await expect.poll(async () => (await app.core.listServiceForAllNamespaces(app.selector)).items).toHaveLength(1);
+});
+
+test("hostnames with certificates lead to the Service by an Ingress", async () => {
+  const app = await onCluster();
+  const id = await app.create({ services: [web(443)] });
+  await app.reaches(id, "started");
+  const certificate = currentCertificate({ hosts: ["shop.example.com"] });
+  const imported = await app.call("POST", "/apps/web/certificates/custom", {
+    hostname: "shop.example.com",
+    ...certificate,
+  });
+  expect(imported.status).toBe(201);
+  const ingresses = async () => (await app.networking.listIngressForAllNamespaces(app.selector)).items;
+  await expect.poll(ingresses).toHaveLength(1);
+  const [ingress] = await ingresses();
+  expect(ingress?.spec?.rules).toMatchObject([
+    { host: "shop.example.com", http: { paths: [{ backend: { service: { name: "web", port: { number: 443 } } } }] } },
+  ]);
+  const [{ secretName = "" } = {}] = ingress?.spec?.tls ?? [];
+  const namespace = ingress?.metadata?.namespace ?? "";
+  const { data } = await app.core.readNamespacedSecret({ name: secretName, namespace });
+  expect(
+    Buffer.from(data?.["tls.crt"] ?? "", "base64")
+      .toString()
+      .trim(),
+  ).toBe(certificate.fullchain.trim());
+  await app.call("DELETE", "/apps/web/certificates/shop.example.com");
+  await expect.poll(ingresses).toEqual([]);
+  await expect
+    .poll(async () =>
+      (await app.core.listNamespacedSecret({ namespace, ...app.selector })).items.map(({ type }) => type),
+    )
+    .toEqual(["Opaque"]);
+});
