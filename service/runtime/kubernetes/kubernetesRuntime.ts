@@ -357,11 +357,13 @@ export class KubernetesRuntime implements Runtime {
     const obstacle = obstacleOf(pod) ?? this.#unplaced(machine.id, pod);
     if (obstacle === undefined) return;
     await this.#delete(pod, 1);
-    events.exited(machine, { code: 127, signal: 0, oom: false, requested: false, error: obstacle });
+    events.exited(machine, notStarted(obstacle));
   }
 
   async #createPod(machine: Subject): Promise<void> {
     const { dataId } = this.#host;
+    const problem = this.#volumes.problemOf(machine);
+    if (problem !== undefined) return this.#host.events.exited(machine, notStarted(problem));
     const namespace = await this.#namespaces.ensure(machine.network);
     const files = filesOf(machine, dataId, namespace);
     this.#last.delete(machine.id);
@@ -372,8 +374,7 @@ export class KubernetesRuntime implements Runtime {
       await allowing([409], this.#cluster.create(podOf(machine, dataId, namespace)));
     } catch (error) {
       if (!isRefused(error)) throw error;
-      const exit: Exit = { code: 127, signal: 0, oom: false, requested: false, error: reasonOf(error) };
-      this.#host.events.exited(machine, exit);
+      this.#host.events.exited(machine, notStarted(reasonOf(error)));
     }
   }
 
@@ -475,6 +476,9 @@ export class KubernetesRuntime implements Runtime {
     return machine && this.#namespaces.nameOf(machine.network);
   }
 }
+
+/** The exit of a Machine that could not be started. */
+const notStarted = (error: string): Exit => ({ code: 127, signal: 0, oom: false, requested: false, error });
 
 /** The result of a request; one that was not answered is refused, and can be repeated. */
 const answered = <T>(request: Promise<T>): Promise<T> =>

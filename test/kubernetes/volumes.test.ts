@@ -1,0 +1,95 @@
+// Volumes as claims, and snapshots as those of the cluster.
+import { expect, inject, test } from "vitest";
+import { clusterPrograms, startCluster } from "../../tools/setup/kubernetes.mjs";
+import { afterThisTest } from "../support/leftovers.ts";
+import { onCluster } from "./clusters.ts";
+import { addNodes } from "./nodes.ts";
+import { addStorage, provideDisks } from "./storage.ts";
+
+const claimsOf = async (app: Awaited<ReturnType<typeof onCluster>>) =>
+  (await app.core.listPersistentVolumeClaimForAllNamespaces(app.selector)).items;
+
+test("a volume is a claim, and outlives its Machine", async () => {
+  provideDisks(inject("kubeconfig"));
+  const app = await onCluster();
+  const { id: volume } = await app.volume({ size_gb: 1 });
+  const machine = await app.create({ mounts: [{ volume, path: "/data" }] });
+  await app.reaches(machine, "started");
+  const [pod] = await app.pods(machine);
+  expect(pod?.spec?.containers[0]?.volumeMounts?.map(({ mountPath }) => mountPath)).toEqual(["/data"]);
+  const sizes = async () => (await claimsOf(app)).map(({ spec }) => spec?.resources?.requests?.["storage"]);
+  await app.call("DELETE", `${app.machines}/${machine}?force=true`);
+  await app.reaches(machine, "destroyed");
+  expect(await sizes()).toEqual(["1Gi"]);
+  await app.call("DELETE", `/apps/web/volumes/${volume}`);
+  // Like on the platform, it is kept for a day.
+  expect(await sizes()).toEqual(["1Gi"]);
+});
+
+test("a claim that others delete is not replaced by an empty one", async () => {
+  provideDisks(inject("kubeconfig"));
+  const app = await onCluster();
+  const { id: volume } = await app.volume({ size_gb: 1 });
+  const config = { mounts: [{ volume, path: "/data" }], restart: { policy: "no" } };
+  const machine = await app.create(config, { skip_launch: true });
+  await app.reaches(machine, "stopped");
+  const [{ metadata } = {}] = await claimsOf(app);
+  await app.core.deleteNamespacedPersistentVolumeClaim({
+    name: metadata?.name ?? "",
+    namespace: metadata?.namespace ?? "",
+  });
+  await expect.poll(() => claimsOf(app)).toEqual([]);
+  await app.post(machine, "start");
+  await app.reaches(machine, "failed");
+  expect((await app.exit(machine)).error).toBe(
+    `volume ${volume} is missing in the cluster; create a volume from one of its snapshots`,
+  );
+  expect(await claimsOf(app)).toEqual([]);
+});
+
+test("without VolumeSnapshots, copies are refused by name", async () => {
+  const app = await onCluster();
+  const { id: volume } = await app.volume({ size_gb: 1 });
+  const snapshot = await app.call("POST", `/apps/web/volumes/${volume}/snapshots`);
+  expect(snapshot).toMatchObject({ status: 400, body: { error: expect.stringMatching(/VolumeSnapshots/) } });
+  const fork = await app.call("POST", "/apps/web/volumes", { name: "data", source_volume_id: volume });
+  expect(fork).toMatchObject({
+    status: 400,
+    body: { error: expect.stringMatching(/^invalid source_volume_id, .*VolumeSnapshots/) },
+  });
+});
+
+test("the cluster extends volumes and copies them, and no snapshot is removed before its copy is complete", async () => {
+  const { found } = await clusterPrograms(process.env);
+  const cluster = await startCluster(found ?? {});
+  afterThisTest(() => cluster.remove());
+  await addNodes(cluster.kubeconfig, 1);
+  await addStorage(cluster.kubeconfig);
+  const disks = provideDisks(cluster.kubeconfig);
+  const app = await onCluster({ kubeconfig: cluster.kubeconfig });
+  const { id: volume } = await app.volume({ size_gb: 1 });
+  await app.reaches(await app.create({ mounts: [{ volume, path: "/data" }] }), "started");
+  await app.call("PUT", `/apps/web/volumes/${volume}/extend`, { size_gb: 2 });
+  await expect
+    .poll(async () => (await claimsOf(app)).map(({ spec }) => spec?.resources?.requests?.["storage"]))
+    .toEqual(["2Gi"]);
+  await app.call("POST", `/apps/web/volumes/${volume}/snapshots`);
+  const snapshot = async () => (await app.call("GET", `/apps/web/volumes/${volume}/snapshots`)).body[0];
+  await expect.poll(disks.snapshots).toHaveLength(1);
+  expect((await snapshot()).status).toBe("pending");
+  await disks.complete();
+  await expect.poll(async () => (await snapshot()).status).toBe("created");
+  const { id: restored } = await app.volume({ snapshot_id: (await snapshot()).id });
+  const { id: fork } = await app.volume({ source_volume_id: volume });
+  // The fork waits for a snapshot of its own.
+  await expect.poll(disks.snapshots).toHaveLength(2);
+  await disks.complete();
+  for (const copy of [restored, fork]) {
+    await app.reaches(await app.create({ mounts: [{ volume: copy, path: "/data" }] }), "started");
+    expect((await app.call("GET", `/apps/web/volumes/${copy}`)).body.state).toBe("created");
+  }
+  const names = (await claimsOf(app)).flatMap(({ spec }) => spec?.dataSource?.name ?? []);
+  expect(names).toHaveLength(2);
+  // The snapshot of the fork is no longer needed.
+  await expect.poll(disks.snapshots).toHaveLength(1);
+});
