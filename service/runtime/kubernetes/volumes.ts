@@ -34,6 +34,8 @@ export class Volumes {
   readonly #steps: Steps;
   /** Why a volume could not be written so far. */
   readonly #reasons = new Map<string, string>();
+  /** Volumes that were just claimed, so that the cluster has said nothing about them yet. */
+  readonly #claimed = new Set<string>();
   readonly #changed: (machine: string) => void;
   #isListed = false;
 
@@ -47,6 +49,7 @@ export class Volumes {
     const seen = ({ metadata }: KubernetesObject): void => this.changed(metadata?.labels?.[labels.volume] ?? "");
     const claims = { apiVersion: "v1", kind: "PersistentVolumeClaim", path: "/api/v1/persistentvolumeclaims" };
     this.#claims = new Watched<V1PersistentVolumeClaim>(cluster, claims, mine, host.log, (claim, isGone) => {
+      this.#claimed.delete(claim.metadata?.labels?.[labels.volume] ?? "");
       seen(claim);
       if (isGone) this.#namespaces.changed(claim.metadata?.namespace ?? "");
     });
@@ -102,7 +105,7 @@ export class Volumes {
     for (const { volume } of config.mounts ?? []) {
       const reason = this.#reasons.get(volume);
       if (reason !== undefined) return `volume ${volume} could not be written: ${reason}`;
-      if (this.#host.volume(volume)?.isWritten && !this.#claims.all().some(isOf(volume)))
+      if (this.#host.volume(volume)?.isWritten && !this.#hasClaim(volume))
         // A cluster would let the Machine wait for ever.
         return `volume ${volume} is missing in the cluster; create a volume from one of its snapshots`;
     }
@@ -138,7 +141,7 @@ export class Volumes {
     const from = this.#host.volume(source);
     // It comes back here when its source is written.
     if (from && !from.isWritten) return;
-    const isOfVolume = this.#claims.all().some(isOf(source));
+    const isOfVolume = this.#hasClaim(source);
     if (!isOfVolume && !this.#snapshotOf(source))
       throw new VolumeError(`its source ${source} is missing in the cluster`);
     // A fork is the copy of a snapshot that only this copy needs.
@@ -159,6 +162,10 @@ export class Volumes {
   /** The volumes and snapshots that have yet to be copied from this one. */
   #copiesOf(id: string): string[] {
     return this.#host.unsettledVolumes().filter((other) => this.#host.volume(other)?.source === id);
+  }
+
+  #hasClaim(id: string): boolean {
+    return this.#claimed.has(id) || this.#claims.all().some(isOf(id));
   }
 
   #snapshotOf(id: string): VolumeSnapshot | undefined {
@@ -190,6 +197,7 @@ export class Volumes {
 
   /** Claims a volume; it begins with the contents of a snapshot, if one is named. */
   async #claim(volume: VolumeSubject, snapshot?: string): Promise<void> {
+    this.#claimed.add(volume.id);
     const dataSource = { apiGroup: snapshotGroup, kind: "VolumeSnapshot", name: snapshot };
     await this.#cluster.apply({
       apiVersion: "v1",
