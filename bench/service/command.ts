@@ -13,17 +13,18 @@ export interface Local {
 }
 
 const main = join(root, "service/dist/service/main.js");
-const run = async (...args: string[]): Promise<string> =>
+/** Runs a command, and returns what it prints. */
+export const command = async (...args: string[]): Promise<string> =>
   (await promisify(execFile)(process.execPath, [main, ...args])).stdout;
 
 /** Starts the service of a data folder, in the background. */
 export async function start(data: string): Promise<Local> {
-  const started = await run("start", "--detach", "--json", "--data", data, "--listen", "127.0.0.1:0");
+  const started = await command("start", "--detach", "--json", "--data", data, "--listen", "127.0.0.1:0");
   const { url, pid } = JSON.parse(started) as { url: string; pid: number };
   return { url, pid, token: readFileSync(join(data, "token"), "utf8").trim() };
 }
 
 /** Stops it, if it runs. */
 export async function stop(data: string): Promise<void> {
-  await run("stop", "--data", data);
+  await command("stop", "--data", data);
 }

@@ -1,28 +1,10 @@
 // The part of npm run bench:service about the console: what its views of many Machines take, how long other clients wait for them,
 // and what open pages cost.
-import { Agent, request } from "node:http";
+import { request } from "node:http";
+import { ask } from "./ask.ts";
 import type { Local } from "./command.ts";
 import { load } from "./load.ts";
-import { milliseconds, report } from "./run.ts";
-
-const median = (numbers: readonly number[]): number => numbers.toSorted((a, b) => a - b)[numbers.length >> 1] ?? 0;
-const agent = new Agent({ keepAlive: true });
-
-/** Reads a path over a kept connection. `fetch` would add more than the service takes. */
-const get = ({ url, token }: Local, path: string): Promise<string> =>
-  new Promise((resolve, reject) => {
-    const sent = request(url + path, { agent, headers: { authorization: `Bearer ${token}` } }, (answer) => {
-      const parts: Buffer[] = [];
-      answer
-        .on("data", (part: Buffer) => parts.push(part))
-        .once("end", () => {
-          const text = Buffer.concat(parts).toString();
-          if (answer.statusCode === 200) resolve(text);
-          else reject(new Error(`${path} answered ${answer.statusCode}: ${text.slice(0, 200)}`));
-        });
-    });
-    sent.once("error", reject).end();
-  });
+import { median, milliseconds, report } from "./run.ts";
 
 /** Changes a Machine of the App `web`. */
 async function change({ url, token }: Local, id: string, value: string): Promise<void> {
@@ -37,7 +19,7 @@ async function longestWait(local: Local, id: string, act: () => Promise<unknown>
   let longest = 0;
   const other = (async () => {
     while (!over.signal.aborted) {
-      longest = Math.max(longest, await milliseconds(() => get(local, `/v1/apps/web/machines/${id}`)));
+      longest = Math.max(longest, await milliseconds(() => ask(local, `/v1/apps/web/machines/${id}`)));
       await new Promise((resolve) => setTimeout(resolve, 1));
     }
   })();
@@ -69,7 +51,7 @@ export async function consoleViews(local: Local, id: string, many: number): Prom
       while (freshIn !== undefined) {
         await new Promise((resolve) => setTimeout(resolve, freshIn));
         let text = "";
-        const act = async (): Promise<void> => void (text = await get(local, `/console/api/${path}`));
+        const act = async (): Promise<void> => void (text = await ask(local, `/console/api/${path}`));
         let took = 0;
         const waited = await longestWait(local, id, async () => void (took = await milliseconds(act)));
         freshIn = (JSON.parse(text) as { readonly freshIn?: number }).freshIn;
@@ -117,7 +99,7 @@ export async function consoleStream(local: Local, id: string): Promise<void> {
     await change(local, id, String(round));
     const answered = performance.now();
     messages.push((await heard) - answered);
-    trips.push(await milliseconds(() => get(local, `/v1/apps/web/machines/${id}`)));
+    trips.push(await milliseconds(() => ask(local, `/v1/apps/web/machines/${id}`)));
     // Messages that follow each other are told together, 50 ms apart.
     await new Promise((resolve) => setTimeout(resolve, 60));
   }
@@ -150,7 +132,7 @@ export async function consolePages(local: Local, body: string, seconds: number, 
           isReading = true;
           const begun = performance.now();
           void (async () => {
-            const text = await get(local, "/console/api/apps/created/machines");
+            const text = await ask(local, "/console/api/apps/created/machines");
             const { freshIn = 0 } = JSON.parse(text) as { readonly freshIn?: number };
             const now = performance.now();
             earliest = Math.max(begun + Math.max(100, 4 * (now - begun)), now + freshIn);

@@ -1,19 +1,16 @@
 // npm run bench:service: measures the Machines Control Service against a bare server of node:http on the same computer in the
 // same minute. The service runs in a separate process, with its data on the disk.
-import { spawn, type ChildProcess } from "node:child_process";
-import { writeFileSync } from "node:fs";
 import { Agent, request } from "node:http";
 import { cpus } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { DatabaseSync } from "node:sqlite";
 import { parseArgs } from "node:util";
 import { residentMb } from "../processes.ts";
-import { root } from "../workbench.ts";
 import { start, stop, type Local } from "./command.ts";
 import { consolePages, consoleStream, consoleViews } from "./consoleServing.ts";
 import { load, type Rate } from "./load.ts";
-import { data, folder, milliseconds, report, run, say } from "./run.ts";
+import { data, median, milliseconds, report, run, say } from "./run.ts";
+import { startBare } from "./startBare.ts";
 
 const { values: options } = parseArgs({
   options: {
@@ -46,22 +43,6 @@ const caller =
     if (!answer.ok) throw new Error(`${method} ${path} answered ${answer.status}: ${text.slice(0, 200)}`);
     return text === "" ? undefined : JSON.parse(text);
   };
-
-async function startBare(answer: string): Promise<{ url: string; process: ChildProcess }> {
-  const file = join(folder, "answer.json");
-  writeFileSync(file, answer);
-  const child = spawn(
-    process.execPath,
-    ["--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", join(root, "bench/service/bare.ts"), file],
-    { stdio: ["ignore", "pipe", "inherit"] },
-  );
-  const [port] = await new Promise<string[]>((resolve) =>
-    createInterface(child.stdout).once("line", (line) => resolve([line])),
-  );
-  return { url: `http://127.0.0.1:${port}`, process: child };
-}
-
-const median = (numbers: readonly number[]): number => numbers.toSorted((a, b) => a - b)[numbers.length >> 1] ?? 0;
 
 const config = {
   image: "registry.example.com/web:v1",

@@ -21,6 +21,9 @@ export function report(...figure: readonly [what: string, figure: string, ...mor
   say(`${figure[0]}: ${figure[1]}`);
 }
 
+/** The value in the middle. */
+export const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0;
+
 /** The duration of some work. */
 export async function milliseconds(act: () => Promise<unknown>): Promise<number> {
   const before = performance.now();
