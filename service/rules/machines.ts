@@ -216,6 +216,7 @@ function create(input: Input<typeof rows.create>): Text {
   const machine: MachineRow & MachineExtras = {
     id,
     app: app.id,
+    org: app.org,
     name,
     region: region.code,
     state: "created",

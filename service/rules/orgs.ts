@@ -29,7 +29,7 @@ interface Standing {
 /**
  * A page of the rows that changed after the cursor, or else after `updated_after` (rule 3: the cursor takes precedence), the oldest
  * change first (rule 1). The store filters, because an organization may hold a hundred thousand Machines. The cross join makes
- * SQLite use the index of times; otherwise it would sort all rows for every page.
+ * SQLite use the index of the organization's times; otherwise it would sort all rows for every page.
  */
 function page<Row extends Standing>(
   context: Context,
@@ -42,7 +42,7 @@ function page<Row extends Standing>(
 ) {
   const [time, id] = placeOf(cursor) ?? [updated_after === undefined ? 0 : Date.parse(updated_after), "\uffff"];
   const sql = `SELECT ${columns} FROM ${table} t CROSS JOIN apps a ON a.id = t.app
-     WHERE a.org = ?1 AND a.deleting < 2 AND (t.updated_at, t.id) > (?2, ?3) AND (?4 IS NULL OR t.region = ?4)
+     WHERE t.org = ?1 AND a.deleting < 2 AND (t.updated_at, t.id) > (?2, ?3) AND (?4 IS NULL OR t.region = ?4)
        AND (?5 IS NULL OR t.state IN (SELECT value FROM json_each(?5))) ${include_deleted ? "" : `AND ${there}`}
      ORDER BY t.updated_at, t.id LIMIT ?6 + 0`;
   const states = state === undefined ? null : JSON.stringify([...new Set(state.split(","))]);

@@ -75,6 +75,7 @@ function create(input: Input<Group["create"]>) {
   const volume: VolumeRow = {
     id: context.ids.volume(),
     app: app.id,
+    org: app.org,
     name: body.name,
     state: "creating",
     region: region.code,

@@ -59,6 +59,8 @@ export interface MachineRow {
 
 /** Further columns of a Machine's row, for queries over many Machines. */
 export interface MachineExtras {
+  /** The organization of its App. */
+  readonly org: number;
   /** Whether its configuration names Machines that it stands by for. */
   readonly standby: number;
   /** JSON: the part of its configuration that lists of the organization show. */
@@ -113,6 +115,8 @@ export interface LeaseRow {
 export interface VolumeRow {
   readonly id: string;
   readonly app: string;
+  /** The organization of its App. */
+  readonly org: number;
   readonly name: string;
   readonly state: VolumeState;
   readonly region: string;

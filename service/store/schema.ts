@@ -370,4 +370,15 @@ export const migrations: readonly string[] = [
   ALTER TABLE hostnames ADD COLUMN issued_by TEXT;
   ALTER TABLE hostnames ADD COLUMN acme_order TEXT;
   `,
+  `
+  -- For pages of an organization, which do not read what other organizations have.
+  ALTER TABLE machines ADD COLUMN org INTEGER NOT NULL DEFAULT 0;
+  UPDATE machines SET org = (SELECT a.org FROM apps a WHERE a.id = machines.app);
+  DROP INDEX machines_updated;
+  CREATE INDEX machines_updated ON machines (org, updated_at, id);
+  ALTER TABLE volumes ADD COLUMN org INTEGER NOT NULL DEFAULT 0;
+  UPDATE volumes SET org = (SELECT a.org FROM apps a WHERE a.id = volumes.app);
+  DROP INDEX volumes_updated;
+  CREATE INDEX volumes_updated ON volumes (org, updated_at, id);
+  `,
 ];

@@ -1,5 +1,5 @@
 // Large values in one App do not slow others: how they are stored, how often, and their limits (F46).
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { touch } from "../../service/context.ts";
 import { withApp } from "./client.ts";
 
@@ -17,6 +17,17 @@ test("F46 no table with unbounded values is read completely for each key compari
   expect(withoutRowid).not.toContain("backups");
   const machines = store.all<{ name: string }>("SELECT name FROM pragma_table_info('machines')");
   expect(machines.map(({ name }) => name)).not.toEqual(expect.arrayContaining(["config"]));
+});
+
+test.each(["machines", "volumes"])("F46 a page of an organization's %s reads no rows of others", async (kind) => {
+  const { service, call } = await withApp();
+  const { store } = service.context;
+  const each = vi.spyOn(store, "each");
+  await call("GET", `/orgs/personal/${kind}`);
+  const [[sql, ...values] = [""]] = each.mock.calls;
+  const steps = store.all<{ detail: string }>(`EXPLAIN QUERY PLAN ${sql}`, ...values).map(({ detail }) => detail);
+  expect(steps[0]).toBe(`SEARCH t USING INDEX ${kind}_updated (org=? AND (updated_at,id)>(?,?))`);
+  expect(steps.join()).not.toMatch(/SCAN t|TEMP B-TREE/);
 });
 
 test("F46 the encrypted secrets of a version are stored once, while a Machine has them or the next one gets them", async () => {

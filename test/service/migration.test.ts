@@ -35,6 +35,7 @@ async function verify(data: string): Promise<void> {
       { id: held.machine, config: { image: "nginx:2", guest: held.config.guest, metadata: held.metadata } },
       { id: "00000000000002", config: { image: "nginx" } },
     ]);
+    expect((await call("GET", "/orgs/personal/volumes")).body.volumes).toMatchObject([{ id: "vol_1" }]);
     expect((await call("GET", "/apps/web/secrets?show_secrets=true")).body.secrets).toMatchObject(
       Object.entries(held.secrets).map(([name, value]) => ({ name, value })),
     );

@@ -84,6 +84,18 @@ export function writeOldFolder(data: string): void {
       ...{ machine: id, id: "01HQ73A7BFFDF1B6WMGHFZZ4E9", type: "start", status: "started", source: "flyd" },
       ...{ timestamp: 0, version: versions[1], moved: 1 },
     });
+  insert("volumes", {
+    ...{ id: "vol_1", app: "a", name: "data", state: "created", region: "ams", zone: "z", size_gb: 1, encrypted: 1 },
+    ...{
+      fstype: "ext4",
+      mounted: 0,
+      snapshot_retention: 5,
+      auto_backup: 0,
+      machine: null,
+      created_at: 0,
+      updated_at: 1,
+    },
+  });
   insert("leases", {
     ...{ machine, nonce: "n", owner: "o", description: "mine", version: versions[1], expires_at: 4e12 },
   });
