@@ -43,6 +43,7 @@ import { requireWhole, Store, StoreError, storeFile } from "./store/database.ts"
 import { dataIdOf } from "./store/dataId.ts";
 import { lockData } from "./store/lock.ts";
 import { Mark } from "./store/mark.ts";
+import { readAhead } from "./store/readAhead.ts";
 import { BoundedCache, RowCache } from "./store/rowCache.ts";
 import { firstToken } from "./store/tokenFile.ts";
 import { Tokens } from "./store/tokens.ts";
@@ -133,6 +134,7 @@ export function createService(options: ServiceOptions = {}): Service {
   const folder = data === ":memory:" ? undefined : prepareFolder(data);
   const lock = folder === undefined ? undefined : lockData(folder);
   try {
+    if (folder !== undefined) readAhead(storeFile(folder));
     const store = new Store(folder === undefined ? ":memory:" : storeFile(folder));
     if (folder !== undefined) requireWhole(store, storeFile(folder));
     const boot = Buffer.from(random(4)).toString("hex");
