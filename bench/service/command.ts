@@ -18,8 +18,8 @@ export const command = async (...args: string[]): Promise<string> =>
   (await promisify(execFile)(process.execPath, [main, ...args])).stdout;
 
 /** Starts the service of a data folder, in the background. */
-export async function start(data: string): Promise<Local> {
-  const started = await command("start", "--detach", "--json", "--data", data, "--listen", "127.0.0.1:0");
+export async function start(data: string, ...more: readonly string[]): Promise<Local> {
+  const started = await command("start", "--detach", "--json", "--data", data, "--listen", "127.0.0.1:0", ...more);
   const { url, pid } = JSON.parse(started) as { url: string; pid: number };
   return { url, pid, token: readFileSync(join(data, "token"), "utf8").trim() };
 }
