@@ -68,7 +68,7 @@ export class Lease {
     for (;;) {
       const lease = await this.#read();
       const { holderIdentity: holder, renewTime } = lease?.spec ?? {};
-      const renewed = String(renewTime?.toISOString());
+      const renewed = JSON.stringify(renewTime ?? null);
       // Its time is measured here, because clocks of computers differ.
       if (seen?.renewed !== renewed) seen = { renewed, at: performance.now() };
       const isFree = !holder || holder === this.#options.holder || performance.now() - seen.at >= this.#times.lastsMs;
@@ -126,7 +126,8 @@ export class Lease {
         holderIdentity: holder,
         leaseDurationSeconds: Math.ceil(this.#times.lastsMs / 1000),
         renewTime: now,
-        acquireTime: isSame ? (before.spec?.acquireTime ?? now) : now,
+        // Others look only at the time of the renewal.
+        ...(isSame ? {} : { acquireTime: now }),
       },
     };
     try {

@@ -1,0 +1,174 @@
+// The cluster fails, or the service does; Machines converge, nothing is there twice, and nothing is left over.
+import { readFileSync } from "node:fs";
+import { expect, inject, test } from "vitest";
+import { labels, selectorOf } from "../../service/runtime/kubernetes/names.ts";
+import { seededRandom } from "../../service/index.ts";
+import { clusterPrograms, startCluster } from "../../tools/setup/kubernetes.mjs";
+import { caller, requestsOfWeb } from "../service/client.ts";
+import { folder, foreground } from "../service/command.ts";
+import { afterThisTest } from "../support/leftovers.ts";
+import { kill } from "../support/processes.ts";
+import { apiProxy, type Seen, type Treatment } from "./apiProxy.ts";
+import { clientsOf, onCluster } from "./clusters.ts";
+import { addNodes } from "./nodes.ts";
+
+const services = [{ protocol: "tcp", internal_port: 8080, ports: [{ port: 80, handlers: ["http"] }] }];
+
+/** A cluster of this test alone. */
+async function ownCluster() {
+  const { found } = await clusterPrograms(process.env);
+  const cluster = await startCluster(found ?? {});
+  afterThisTest(() => cluster.remove());
+  await addNodes(cluster.kubeconfig, 1);
+  return cluster;
+}
+
+type App = Awaited<ReturnType<typeof onCluster>>;
+
+/** Whether each Machine has one running Pod. */
+async function eachHasOne(app: App, ids: readonly string[]): Promise<void> {
+  for (const id of ids) await app.reaches(id, "started");
+  const pods = await app.pods();
+  expect(pods.map(({ metadata }) => metadata?.labels?.[labels.machine]).sort()).toEqual([...ids].sort());
+}
+
+async function removeAll(app: App): Promise<void> {
+  await app.call("DELETE", "/apps/web?force=true");
+  await expect.poll(app.left).toEqual([]);
+}
+
+test.each<{ readonly name: string; readonly treat: (seen: Seen, random: number) => Treatment }>([
+  { name: "every watch ends after one event", treat: ({ isWatch }) => (isWatch ? "cutWatch" : "pass") },
+  {
+    name: "a third of the requests gets 429",
+    treat: ({ isWatch }, random) => (!isWatch && random < 0.33 ? "throttle" : "pass"),
+  },
+  {
+    name: "a third of the answers is lost",
+    treat: ({ isWatch }, random) => (!isWatch && random < 0.33 ? "cutAnswer" : "pass"),
+  },
+  {
+    name: "a third of the requests is lost",
+    treat: ({ isWatch }, random) => (!isWatch && random < 0.33 ? "cutRequest" : "pass"),
+  },
+  { name: "every request is slow", treat: ({ isWatch }) => (isWatch ? "pass" : "delay") },
+])("Machines converge while $name", async ({ treat }) => {
+  const cluster = await ownCluster();
+  const bytes = seededRandom("faults");
+  const random = (): number => (bytes(1)[0] ?? 0) / 256;
+  let isOn = false;
+  const kubeconfig = await apiProxy(cluster, (seen) => (isOn ? treat(seen, random()) : "pass"));
+  const app = await onCluster({ kubeconfig });
+  isOn = true;
+  const ids = await Promise.all(Array.from({ length: 3 }, () => app.create({ services })));
+  for (const id of ids) await app.reaches(id, "started");
+  await app.post(ids[0] ?? "", "stop");
+  await app.reaches(ids[0] ?? "", "stopped");
+  await app.post(ids[0] ?? "", "start");
+  for (const id of ids) await app.reaches(id, "started");
+  isOn = false;
+  await eachHasOne(app, ids);
+  await removeAll(app);
+});
+
+test.each(["kube-apiserver", "etcd"])(
+  "Machines converge when %s is killed, stands still, and starts again",
+  async (name) => {
+    const cluster = await ownCluster();
+    const app = await onCluster({ kubeconfig: cluster.kubeconfig });
+    const ids = [await app.create({ services })];
+    await app.reaches(ids[0] ?? "", "started");
+    cluster.ask(name, "kill");
+    ids.push(await app.create({ services }));
+    cluster.ask(name, "start");
+    await cluster.untilReady();
+    await eachHasOne(app, ids);
+    cluster.ask(name, "pause");
+    ids.push(await app.create({ services }));
+    await app.post(ids[0] ?? "", "restart");
+    cluster.ask(name, "continue");
+    await cluster.untilReady();
+    await eachHasOne(app, ids);
+    cluster.ask(name, "stop");
+    cluster.ask(name, "start");
+    await cluster.untilReady();
+    await eachHasOne(app, ids);
+    await removeAll(app);
+  },
+);
+
+test("a service that is killed at each of its requests continues, with one Pod for each Machine", async () => {
+  const kubeconfig = inject("kubeconfig");
+  const { core } = clientsOf(kubeconfig);
+  const direct = JSON.parse(readFileSync(kubeconfig, "utf8")) as Config;
+  const target = {
+    server: direct.clusters[0]?.cluster.server ?? "",
+    ca: direct.clusters[0]?.cluster["certificate-authority"] ?? "",
+    token: direct.users[0]?.user.token ?? "",
+  };
+  for (const when of ["cutRequest", "cutAnswer"] as const) {
+    // Until a run needs fewer requests than the one at which it is to be killed.
+    for (let nth = 1, isDone = false; !isDone; nth++) {
+      const data = folder();
+      let pid = 0;
+      let writes = 0;
+      let isKilled = false;
+      const proxied = await apiProxy(target, ({ method, path }) => {
+        if (method === "GET" || path.includes("/leases") || isKilled || ++writes !== nth) return "pass";
+        isKilled = true;
+        kill([pid]);
+        return when;
+      });
+      const begin = async () => {
+        const service = await foreground(data, ["--runtime", "kubernetes", "--delays", "none"], {
+          KUBECONFIG: proxied,
+        });
+        ({ pid } = service);
+        return { service, app: requestsOfWeb(caller(service.url, service.token)) };
+      };
+      let { service, app } = await begin();
+      await app.call("POST", "/apps", { name: "web", org_slug: "personal" });
+      const id: string = (await app.machine({ services })).id;
+      /** Repeats a request until it is answered, with another start of the service after the kill. */
+      const until = async (state: string): Promise<void> => {
+        await expect
+          .poll(
+            async () => {
+              if (isKilled && pid === service.pid && (await isGone(service))) ({ service, app } = await begin());
+              return app.state(id).catch(() => undefined);
+            },
+            { interval: 50 },
+          )
+          .toBe(state);
+      };
+      const post = async (operation: string): Promise<void> => {
+        const answer = await app.call("POST", `${app.machines}/${id}/${operation}`).catch(() => undefined);
+        if (answer?.status !== 200) return;
+      };
+      await until("started");
+      const selector = { labelSelector: `${labels.machine}=${id}` };
+      expect((await core.listPodForAllNamespaces(selector)).items).toHaveLength(1);
+      await post("stop");
+      await until("stopped");
+      expect((await core.listPodForAllNamespaces(selector)).items).toHaveLength(0);
+      await app.call("DELETE", `${app.machines}/${id}?force=true`).catch(() => undefined);
+      await until("destroyed");
+      const dataId = readFileSync(`${data}/data-id`, "utf8").trim();
+      await expect
+        .poll(async () => (await core.listNamespace({ labelSelector: selectorOf(dataId) })).items)
+        .toEqual([]);
+      isDone = !isKilled;
+      kill([service.pid]);
+    }
+  }
+});
+
+interface Config {
+  readonly clusters: readonly {
+    readonly cluster: { readonly server: string; readonly "certificate-authority": string };
+  }[];
+  readonly users: readonly { readonly user: { readonly token: string } }[];
+}
+
+const isGone = (service: Awaited<ReturnType<typeof foreground>>): Promise<boolean> =>
+  Promise.race([service.end.then(() => true), new Promise<boolean>((resolve) => setTimeout(() => resolve(false), 20))]);
