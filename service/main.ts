@@ -5,6 +5,7 @@ import { Command, Option } from "commander";
 import { addConsole } from "./commands/console.ts";
 import { addData } from "./commands/data.ts";
 import { fromEnvironment, tidyEnvironment } from "./commands/environment.ts";
+import { addKubernetes } from "./commands/kubernetes.ts";
 import { addList } from "./commands/list.ts";
 import { addLogs } from "./commands/logs.ts";
 import { sentence } from "./commands/sentence.ts";
@@ -48,6 +49,7 @@ async function main(): Promise<void> {
   addLogs(program);
   addTokens(program);
   addData(program);
+  addKubernetes(program);
   tidyEnvironment(program);
   await program.parseAsync();
 }

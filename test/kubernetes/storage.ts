@@ -81,7 +81,7 @@ export function provideDisks(kubeconfig: string) {
   const config = configOf(kubeconfig);
   const core = config.makeApiClient(CoreV1Api);
   const custom = config.makeApiClient(CustomObjectsApi);
-  let isEnded = false;
+  const ended = new AbortController();
   const snapshotsOf = async (): Promise<readonly Snapshot[]> => {
     const found: unknown = await custom.listCustomObjectForAllNamespaces({
       ...snapshots,
@@ -109,13 +109,13 @@ export function provideDisks(kubeconfig: string) {
     }
   };
   const providing = (async () => {
-    while (!isEnded) {
+    while (!ended.signal.aborted) {
       await provide().catch(() => {});
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
   })();
   afterThisTest(async () => {
-    isEnded = true;
+    ended.abort();
     await providing;
   });
   return {

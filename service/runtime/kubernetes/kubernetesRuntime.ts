@@ -244,6 +244,7 @@ export class KubernetesRuntime implements Runtime {
     for (const app of apps) this.#routes.appChanged(app);
     this.#routes.lookAtAll();
     this.#volumes.lookAtAll();
+    this.#namespaces.lookAtAll();
   }
 
   /** The cluster has said something about a Pod. */

@@ -16,6 +16,8 @@ export async function* podLogs(
   if (lines === 0 && !follow) return;
   const { name = "", namespace = "" } = metadata ?? {};
   const stream = new PassThrough();
+  // The end of a reading that is no longer wanted.
+  stream.on("error", () => {});
   // 404: the Pod is gone meanwhile.
   const reading = await allowing(
     [404],

@@ -46,6 +46,11 @@ export class Namespaces {
     return this.#watched.begin();
   }
 
+  /** Continues with what was interrupted. */
+  lookAtAll(): void {
+    for (const { metadata } of this.#watched.all()) this.changed(metadata?.name ?? "");
+  }
+
   async close(): Promise<void> {
     await this.#watched.close();
     await this.#steps.close();

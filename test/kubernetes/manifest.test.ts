@@ -1,0 +1,95 @@
+// The service as its own manifest runs it: with no more rights than it needs, and one at a time.
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { KubeConfig, KubernetesObjectApi, type KubernetesObject } from "@kubernetes/client-node";
+import { expect, inject, test } from "vitest";
+import { command, folder, foreground, released } from "../service/command.ts";
+import { caller, requestsOfWeb } from "../service/client.ts";
+import { afterThisTest } from "../support/leftovers.ts";
+import { kill } from "../support/processes.ts";
+import { clientsOf } from "./clusters.ts";
+
+const namespace = "machines-service";
+
+/** Applies the manifest, and returns a configuration of clients with the rights of its service account. */
+async function asManifest(): Promise<string> {
+  const { out, code } = await command(["kubernetes", "manifest", "--image", "example/machines-service:1"]);
+  expect(code).toBe(0);
+  const objects = out
+    .split("---\n")
+    .slice(1)
+    .map((text) => JSON.parse(text) as KubernetesObject);
+  const config = new KubeConfig();
+  config.loadFromFile(inject("kubeconfig"));
+  const api = KubernetesObjectApi.makeApiClient(config);
+  for (const object of objects) {
+    const applied = api.patch(object, undefined, undefined, "kubectl", true, "application/apply-patch+yaml");
+    // The cluster of the tests has no image for it.
+    if (object.kind !== "StatefulSet") await applied;
+    else expect((await applied).kind).toBe("StatefulSet");
+  }
+  await api.delete({ apiVersion: "apps/v1", kind: "StatefulSet", metadata: { name: namespace, namespace } });
+  const { core } = clientsOf(inject("kubeconfig"));
+  const body = { spec: { audiences: [] } };
+  const { status } = await core.createNamespacedServiceAccountToken({ name: namespace, namespace, body });
+  config.users = [{ name: "administrator", token: status?.token ?? "" }];
+  config.contexts = config.contexts.map((context) => ({ ...context, namespace }));
+  const home = mkdtempSync(join(tmpdir(), "machines-rights-"));
+  afterThisTest(() => rmSync(home, { recursive: true }));
+  const file = join(home, "config");
+  writeFileSync(file, config.exportConfig());
+  return file;
+}
+
+test("the rights of the manifest are enough, and a second service waits for the lease", async () => {
+  const KUBECONFIG = await asManifest();
+  const options = ["--runtime", "kubernetes"];
+  const data = folder();
+  const first = await foreground(data, options, { KUBECONFIG });
+  const app = requestsOfWeb(caller(first.url, first.token));
+  await app.call("POST", "/apps", { name: "web", org_slug: "personal" });
+  const services = [{ protocol: "tcp", internal_port: 8080, ports: [{ port: 80 }] }];
+  const { id } = await app.machine({ services });
+  await expect.poll(() => app.state(id)).toBe("started");
+  // A copy of the data in another folder is the same service for the cluster.
+  const copy = folder();
+  mkdirSync(copy);
+  copyFileSync(join(data, "data-id"), join(copy, "data-id"));
+  const second = foreground(copy, options, { KUBECONFIG });
+  const { core } = clientsOf(inject("kubeconfig"));
+  const pods = async () =>
+    (await core.listPodForAllNamespaces({ labelSelector: `machines-service/machine=${id}` })).items;
+  expect(await pods()).toHaveLength(1);
+  kill([first.pid]);
+  await released(data);
+  // Nobody has renewed the lease for its whole time.
+  const taken = await second;
+  // It does not know the Machine, so it removes the Pod.
+  await expect.poll(pods).toEqual([]);
+  kill([taken.pid]);
+});
+
+test("a restart in the same place takes the lease at once, and Machines do not notice", async () => {
+  const KUBECONFIG = await asManifest();
+  const data = folder();
+  const first = await foreground(data, ["--runtime", "kubernetes"], { KUBECONFIG });
+  const app = requestsOfWeb(caller(first.url, first.token));
+  await app.call("POST", "/apps", { name: "web", org_slug: "personal" });
+  const { id } = await app.machine();
+  await expect.poll(() => app.state(id)).toBe("started");
+  const { core } = clientsOf(inject("kubeconfig"));
+  const uid = async () =>
+    (await core.listPodForAllNamespaces({ labelSelector: `machines-service/machine=${id}` })).items[0]?.metadata?.uid;
+  const before = await uid();
+  kill([first.pid]);
+  await released(data);
+  const again = await foreground(data, ["--runtime", "kubernetes"], { KUBECONFIG });
+  const others = requestsOfWeb(caller(again.url, again.token));
+  expect(await others.state(id)).toBe("started");
+  expect(await uid()).toBe(before);
+  expect(again.said()).not.toContain("waits for");
+  await others.call("DELETE", "/apps/web?force=true");
+  await expect.poll(uid).toBeUndefined();
+  kill([again.pid]);
+});
