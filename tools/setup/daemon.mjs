@@ -113,7 +113,7 @@ export function createDaemon({ disk = 0, firewall = false } = {}) {
 }
 
 /** Addresses for its bridge, as `10.7`: a range of 10.0.0.0/8 that no interface has. */
-function freeRange() {
+export function freeRange() {
   const used = new Set(
     Object.values(os.networkInterfaces())
       .flat()
