@@ -1,11 +1,11 @@
 // A service whose Machines are Pods of the tests' cluster.
 import { CoreV1Api, DiscoveryV1Api, KubeConfig, NetworkingV1Api } from "@kubernetes/client-node";
-import { expect, inject } from "vitest";
+import { inject } from "vitest";
 import type { ServiceOptions } from "../../service/index.ts";
 import { kubernetesRuntime } from "../../service/runtime/kubernetes/index.ts";
 import type { KubernetesOptions } from "../../service/runtime/kubernetes/kubernetesRuntime.ts";
 import { labels, namespaceOf, selectorOf } from "../../service/runtime/kubernetes/names.ts";
-import { withApp } from "../service/client.ts";
+import { onRuntime } from "../runtime/runtimes.ts";
 import { afterThisTest } from "../support/leftovers.ts";
 
 /** The clients of a cluster. */
@@ -27,8 +27,8 @@ export async function onCluster({
 }: Omit<ServiceOptions, "runtime"> & { readonly kubeconfig?: string; readonly runtime?: KubernetesOptions } = {}) {
   process.env["KUBECONFIG"] = kubeconfig;
   const clients = clientsOf(kubeconfig);
-  const app = await withApp({ runtime: await kubernetesRuntime(runtime), ...options });
-  const { dataId } = app.service.context;
+  const app = await onRuntime({ runtime: await kubernetesRuntime(runtime), ...options });
+  const dataId = app.dataId();
   const selector = { labelSelector: selectorOf(dataId) };
   afterThisTest(async () => {
     const { items } = await clients.core.listNamespace(selector);
@@ -39,21 +39,10 @@ export async function onCluster({
   return {
     ...app,
     ...clients,
-    dataId,
     selector,
     /** The namespace of the network of the App `web`. */
     namespace: namespaceOf(dataId, "personal/default"),
-    create: async (config: object = {}, more: object = {}): Promise<string> =>
-      (await app.machine({ image: "example/app:1", ...config }, more)).id,
-    post: (id: string, operation: string, body?: unknown) =>
-      app.call("POST", `${app.machines}/${id}/${operation}`, body),
-    get: async (id: string) => (await app.call("GET", `${app.machines}/${id}`)).body,
-    reaches: (id: string, state: string) => expect.poll(() => app.state(id), { interval: 20 }).toBe(state),
-    /** The latest exit of a Machine. */
-    exit: async (id: string) => {
-      const { body } = await app.call("GET", `${app.machines}/${id}/events`);
-      return body.find(({ type }: { type: string }) => type === "exit")?.request.exit_event;
-    },
+    create: (config: object = {}, more: object = {}) => app.create({ image: "example/app:1", ...config }, more),
     /** The Pods of a Machine, or all. */
     pods: async (machine?: string) => {
       const { items } = await clients.core.listPodForAllNamespaces(selector);

@@ -129,30 +129,28 @@ test("a service that is killed at each of its requests continues, with one Pod f
       let { service, app } = await begin();
       await app.call("POST", "/apps", { name: "web", org_slug: "personal" });
       const id: string = (await app.machine({ services })).id;
-      /** Repeats a request until it is answered, with another start of the service after the kill. */
-      const until = async (state: string): Promise<void> => {
+      /** Asks for a state, again after the service was killed and started, until it is reached. */
+      const until = async (state: string, ask?: () => Promise<unknown>): Promise<void> => {
+        await ask?.().catch(() => undefined);
         await expect
           .poll(
             async () => {
-              if (isKilled && pid === service.pid && (await isGone(service))) ({ service, app } = await begin());
+              if (isKilled && pid === service.pid && (await isGone(service))) {
+                ({ service, app } = await begin());
+                await ask?.();
+              }
               return app.state(id).catch(() => undefined);
             },
             { interval: 50 },
           )
           .toBe(state);
       };
-      const post = async (operation: string): Promise<void> => {
-        const answer = await app.call("POST", `${app.machines}/${id}/${operation}`).catch(() => undefined);
-        if (answer?.status !== 200) return;
-      };
       await until("started");
       const selector = { labelSelector: `${labels.machine}=${id}` };
       expect((await core.listPodForAllNamespaces(selector)).items).toHaveLength(1);
-      await post("stop");
-      await until("stopped");
+      await until("stopped", () => app.call("POST", `${app.machines}/${id}/stop`));
       expect((await core.listPodForAllNamespaces(selector)).items).toHaveLength(0);
-      await app.call("DELETE", `${app.machines}/${id}?force=true`).catch(() => undefined);
-      await until("destroyed");
+      await until("destroyed", () => app.call("DELETE", `${app.machines}/${id}?force=true`));
       const dataId = readFileSync(`${data}/data-id`, "utf8").trim();
       await expect
         .poll(async () => (await core.listNamespace({ labelSelector: selectorOf(dataId) })).items)

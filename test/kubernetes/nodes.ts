@@ -5,6 +5,9 @@ import { regionLabel } from "../../service/runtime/kubernetes/names.ts";
 /** The regions that have nodes. */
 export const regions = ["ams", "iad", "sin", "syd", "gru"] as const;
 
+/** The region of the node that really runs Pods. */
+export const realRegion = "fra";
+
 /** Adds nodes to a cluster: some in each region. */
 export async function addNodes(kubeconfig: string, perRegion = 3): Promise<void> {
   const config = new KubeConfig();

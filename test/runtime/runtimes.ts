@@ -26,13 +26,19 @@ export const runtimes: readonly RuntimeName[] = hasEngine ? ["simulated", "docke
 /** A service with an App `web` whose Machines run on a runtime; its containers are removed after the test. */
 export async function withRuntime(name: RuntimeName, options: ServiceOptions = {}) {
   if (name === "docker") afterThisTest(() => removeOf(app.dataId()));
-  const started = await withApp({
-    ...(name === "docker" ? { runtime: await dockerRuntime() } : {}),
-    ...options,
-  });
-  await started.service.proxy?.listen({ http: 0, https: 0 });
+  const app = await onRuntime({ ...(name === "docker" ? { runtime: await dockerRuntime() } : {}), ...options });
+  await app.service.proxy?.listen({ http: 0, https: 0 });
+  return app;
+}
+
+/** What the tests of a runtime use. */
+export type AppOnRuntime = Awaited<ReturnType<typeof onRuntime>>;
+
+/** A service with an App `web`, and what tests ask of it. */
+export async function onRuntime(options: ServiceOptions) {
+  const started = await withApp(options);
   const machine = (config: object = {}, more: object = {}) => started.machine({ image, ...config }, more);
-  const app = {
+  return {
     ...started,
     dataId: () => started.service.context.dataId,
     /** Creates a Machine and returns its id. */
@@ -51,5 +57,4 @@ export async function withRuntime(name: RuntimeName, options: ServiceOptions = {
     post: (id: string, operation: string, body?: unknown) =>
       started.call("POST", `${started.machines}/${id}/${operation}`, body),
   };
-  return app;
 }

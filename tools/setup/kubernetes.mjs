@@ -128,13 +128,13 @@ export async function startCluster(found) {
       ["--cert-dir", at("certificates"), "--token-auth-file", at("tokens.csv"), "--authorization-mode=RBAC"],
       ["--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file", at("account.pub")],
       ["--service-account-signing-key-file", at("account.key"), "--service-cluster-ip-range=10.96.0.0/16"],
-      ["--endpoint-reconciler-type=none"],
+      ["--endpoint-reconciler-type=none", "--feature-gates=ContainerStopSignals=true"],
     ],
     "kube-controller-manager": [
       [...alone, "--service-account-private-key-file", at("account.key"), "--root-ca-file", ca],
     ],
     "kube-scheduler": [alone],
-    kwok: [["--kubeconfig", kubeconfig, "--manage-all-nodes"]],
+    kwok: [["--kubeconfig", kubeconfig, "--manage-nodes-with-label-selector=type=kwok"]],
   };
   const components = Object.fromEntries(
     Object.entries(parts).map(([name, args]) => [name, component(name, found[name], args.flat(), folder)]),

@@ -62,6 +62,9 @@ export function exitOf(pod: V1Pod | undefined): Exit {
   };
 }
 
-/** The digest of the image that a Pod runs; undefined if the cluster does not say. */
+/**
+ * The digest by which a registry knows the image that a Pod runs; undefined if the cluster does not say. An image that only the node
+ * has is known by its id, by which no other node can fetch it.
+ */
 export const digestOf = (pod: V1Pod): string | undefined =>
-  /sha256:[0-9a-f]{64}$/.exec(containerOf(pod)?.imageID ?? "")?.[0];
+  /@(sha256:[0-9a-f]{64})$/.exec(containerOf(pod)?.imageID ?? "")?.[1];
