@@ -79,8 +79,8 @@ async function build({ name, what, source, package: of = "." }, dir, env) {
 /** A unique name for this build. */
 function sourceHash(source) {
   const hash = createHash("sha256").update(`${os.platform()} ${os.arch()}\n`);
-  for (const name of ["go.mod", "go.sum", "main.go"])
-    if (fs.existsSync(inRoot(source, name))) hash.update(fs.readFileSync(inRoot(source, name)));
+  for (const name of fs.readdirSync(inRoot(source)).toSorted())
+    if (/^go\.(mod|sum)$|\.go$/.test(name)) hash.update(fs.readFileSync(inRoot(source, name)));
   return hash.digest("hex").slice(0, 12);
 }
 

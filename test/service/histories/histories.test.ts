@@ -1,0 +1,43 @@
+// Histories of concurrent clients are linearizable, with `kill -9` and faults in between; and the checker finds planted bugs.
+import { beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { isThorough } from "../../support/extent.mts";
+import { wholeTest } from "../../support/patience.mts";
+import { bugs } from "./bugs.ts";
+import { findChecker, type Check } from "./check.ts";
+import type { History } from "./history.ts";
+import { startKillable } from "./killable.ts";
+import { record } from "./run.ts";
+
+/** `SEED=… npx vitest …` draws the histories of another seed. */
+const seed = process.env["SEED"] ?? "20260101";
+const count = isThorough ? 1000 : 12;
+/** The number of histories in which a bug must be found. */
+const most = 30;
+
+describe("histories of concurrent clients", () => {
+  let found: Check | undefined;
+  beforeAll(async () => {
+    found = await findChecker();
+  });
+  beforeEach(({ skip }) => skip(found === undefined));
+  const wrongIn = (histories: readonly History[]) => found?.(histories).filter(({ result }) => result !== "ok") ?? [];
+
+  test(`${count} are linearizable`, { timeout: Math.max(wholeTest, count * 10_000) }, async () => {
+    const { histories, kills } = await record(await startKillable(), seed, count);
+    expect(wrongIn(histories)).toEqual([]);
+    // The kills interrupted requests.
+    expect(kills).toBeGreaterThanOrEqual(count / 3);
+    expect(histories.filter(({ lost }) => lost > 0).length).toBeGreaterThan(count / 3);
+  });
+
+  test.for(bugs)("the checker finds that $name", async (bug) => {
+    const service = await startKillable(bug);
+    const isFound = async (from: number): Promise<boolean> => {
+      const { histories } = await record(service, `${seed}-${from}`, 3);
+      return wrongIn(histories).some(({ result }) => result === "illegal");
+    };
+    let from = 0;
+    while (from < most && !(await isFound(from))) from += 3;
+    expect(from).toBeLessThan(most);
+  });
+});

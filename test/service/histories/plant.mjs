@@ -1,0 +1,19 @@
+// Plants a bug (bugs.ts) into the service that starts with `--import` of this file.
+import { registerHooks } from "node:module";
+
+const changes = JSON.parse(process.env.MACHINES_PLANTED_BUG ?? "[]");
+
+registerHooks({
+  load(url, context, next) {
+    const loaded = next(url, context);
+    const own = changes.filter(({ file }) => url.endsWith(file));
+    if (own.length === 0) return loaded;
+    let source = Buffer.from(loaded.source).toString();
+    for (const { file, find, replace } of own) {
+      // Otherwise a bug that no longer fits the code would look like one that is not found.
+      if (!source.includes(find)) throw new Error(`${file} does not contain ${find}`);
+      source = source.replaceAll(find, () => replace);
+    }
+    return { ...loaded, source };
+  },
+});
