@@ -101,7 +101,7 @@ func until(operations []operation, end int64) []operation {
 		if op.Return > end {
 			op.Output = nil
 		}
-		if op.Call <= end && (op.Output != nil || op.Input.Do != "read") {
+		if op.Call <= end && (op.Output != nil || !isRead(op)) {
 			part = append(part, op)
 		}
 	}
@@ -110,7 +110,7 @@ func until(operations []operation, end int64) []operation {
 
 // without returns the operations without the answer of one. A read without an answer says nothing.
 func without(operations []operation, i int) []operation {
-	if operations[i].Input.Do == "read" {
+	if isRead(operations[i]) {
 		return slices.Delete(slices.Clone(operations), i, i+1)
 	}
 	less := slices.Clone(operations)

@@ -17,8 +17,15 @@ type object struct {
 }
 
 var objects = map[string]object{
-	"machine": {machineState{Mark: "first", Metadata: "{}"}, stepMachine},
+	"machine":  {machineState{Mark: "first", Metadata: "{}"}, stepMachine},
+	"name":     {"", stepHolder},
+	"volume":   {"", stepHolder},
+	"capacity": {"", stepCapacity},
+	"secrets":  {secretsState{Values: "{}"}, stepSecrets},
 }
+
+// isRead says whether an operation has no effect.
+func isRead(op operation) bool { return strings.HasPrefix(op.Input.Do, "read") }
 
 // equals compares two answers.
 func (a output) equals(b output) bool {
@@ -56,5 +63,5 @@ func merged(text string, changes map[string]*string) string {
 			values[key] = *value
 		}
 	}
-	return strings.TrimSpace(plain(values))
+	return plain(values)
 }

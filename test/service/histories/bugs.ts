@@ -1,9 +1,10 @@
 // Bugs that are planted into the service for a test: changes of its built code while it is loaded (plant.mjs).
 
-/** A change of a file; the text must occur in it. */
+/** A change of a file. */
 interface Change {
   /** End of the file's path. */
   readonly file: string;
+  /** A text of the file, and its replacement. */
   readonly find: string;
   readonly replace: string;
 }
@@ -14,16 +15,94 @@ export interface Bug {
   readonly changes: readonly Change[];
 }
 
+const inRules = (file: string, find: string, replace: string): Change => ({
+  file: `/service/rules/${file}.js`,
+  find,
+  replace,
+});
+
 /** The bugs, each of which the checker must find. */
 export const bugs: readonly Bug[] = [
   {
     name: "an update ignores current_version",
     changes: [
+      inRules("machines", "body.current_version !== undefined && body.current_version !== old.version", "false"),
+    ],
+  },
+  {
+    name: "an answer is sent before its change is durable",
+    changes: [
       {
-        file: "/service/rules/machines.js",
-        find: "body.current_version !== undefined && body.current_version !== old.version",
-        replace: "false",
+        file: "/service/store/database.js",
+        find: "return group.committed.then(() => result);",
+        replace: "return Promise.resolve(result);",
+      },
+      { file: "/service/store/database.js", find: "setImmediate(close);", replace: "setTimeout(close, 20);" },
+    ],
+  },
+  {
+    name: "a change of metadata ignores machine_version",
+    changes: [
+      inRules("metadata", "body.machine_version !== undefined && body.machine_version !== machine.version", "false"),
+    ],
+  },
+  {
+    name: "the cached answer for a Machine outlives a change",
+    changes: [{ file: "/service/context.js", find: "context.machineTexts.forget(id);", replace: "" }],
+  },
+  {
+    name: "a lease is granted while another client holds it",
+    changes: [
+      inRules(
+        "leases",
+        "if (lease && lease.nonce !== nonce)\n            throw new Refusal",
+        "if (false)\n            throw new Refusal",
+      ),
+    ],
+  },
+  {
+    name: "an update accepts the nonce of an older lease",
+    changes: [
+      inRules(
+        "leases",
+        "if (lease && lease.nonce !== nonce)\n        throw refuse",
+        "if (lease && nonce === undefined)\n        throw refuse",
+      ),
+    ],
+  },
+  {
+    name: "a restart loses the leases",
+    changes: [
+      {
+        file: "/service/store/database.js",
+        find: "PRAGMA foreign_keys = ON",
+        replace: "DELETE FROM leases; PRAGMA foreign_keys = ON",
       },
     ],
+  },
+  {
+    name: "unsetting a secret keeps the version",
+    changes: [
+      inRules(
+        "secrets",
+        "remove(context, app, params.secret_name);\n        return nextVersion(context, app);",
+        "remove(context, app, params.secret_name);\n        return { version: app.secrets_version, Version: app.secrets_version };",
+      ),
+    ],
+  },
+  {
+    name: "two Machines of an App have the same name",
+    changes: [
+      inRules("machines", "if (other)\n", "if (false)\n"),
+      { file: "/service/store/schema.js", find: "UNIQUE INDEX machines_name", replace: "INDEX machines_name" },
+    ],
+  },
+  {
+    name: "two Machines have the same volume",
+    changes: [inRules("placement", "volume.machine !== null && volume.machine !== machine?.id", "false")],
+  },
+  {
+    name: "a region takes one Machine more than it has room for",
+    changes: [inRules("capacity", "region.capacity.total - used", "region.capacity.total + 1 - used")],
   },
 ];

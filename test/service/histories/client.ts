@@ -1,4 +1,4 @@
-// A client of a history, and what it acts on.
+// A client of a history, and the objects that it asks about.
 import type { Dice } from "../../support/organizations.ts";
 import type { Answer, Call } from "../client.ts";
 import type { Input, Output } from "./history.ts";
@@ -22,5 +22,15 @@ export interface Target {
   act(client: Client): Promise<void>;
 }
 
+/** The configuration of a Machine with a mark. */
+export const configOf = (mark: string) => ({ image: "nginx", env: { MARK: mark } });
+
 /** An answer that the model does not know. */
 export const unexpected = ({ status, text }: Answer): Error => new Error(`unexpected answer ${status} ${text}`);
+
+/** The result that a status means. */
+export function resultIn(answer: Answer, results: Readonly<Record<number, string>>): Output {
+  const result = results[answer.status];
+  if (result === undefined) throw unexpected(answer);
+  return { result };
+}

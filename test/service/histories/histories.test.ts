@@ -23,17 +23,16 @@ describe("histories of concurrent clients", () => {
   const wrongIn = (histories: readonly History[]) => found?.(histories).filter(({ result }) => result !== "ok") ?? [];
 
   test(`${count} are linearizable`, { timeout: Math.max(wholeTest, count * 10_000) }, async () => {
-    const { histories, kills } = await record(await startKillable(), seed, count);
+    const histories = await record(await startKillable(), seed, count);
     expect(wrongIn(histories)).toEqual([]);
-    // The kills interrupted requests.
-    expect(kills).toBeGreaterThanOrEqual(count / 3);
+    // Kills and faults hit most of them.
     expect(histories.filter(({ lost }) => lost > 0).length).toBeGreaterThan(count / 3);
   });
 
   test.for(bugs)("the checker finds that $name", async (bug) => {
     const service = await startKillable(bug);
     const isFound = async (from: number): Promise<boolean> => {
-      const { histories } = await record(service, `${seed}-${from}`, 3);
+      const histories = await record(service, `${seed}-${from}`, 3);
       return wrongIn(histories).some(({ result }) => result === "illegal");
     };
     let from = 0;

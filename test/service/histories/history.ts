@@ -4,13 +4,15 @@ import type { Answer } from "../client.ts";
 /** A request for one object. A mark identifies the effect of an operation. */
 export interface Input {
   readonly do: string;
-  readonly mark?: string;
+  readonly mark?: string | undefined;
   /** Mark of the version that the client requires. */
-  readonly expected?: string;
+  readonly expected?: string | undefined;
   /** Mark of the lease whose nonce the client sends. */
-  readonly nonce?: string;
+  readonly nonce?: string | undefined;
   /** Seconds. */
-  readonly ttl?: number;
+  readonly ttl?: number | undefined;
+  /** The room of a region. */
+  readonly limit?: number;
   /** Null removes a key. */
   readonly values?: Readonly<Record<string, string | null>>;
 }
@@ -18,7 +20,9 @@ export interface Input {
 /** An answer. */
 export interface Output {
   readonly result: string;
-  readonly mark?: string;
+  readonly mark?: string | undefined;
+  readonly marks?: readonly string[];
+  readonly version?: number;
   readonly values?: Readonly<Record<string, string>>;
 }
 
@@ -51,12 +55,24 @@ async function unlessLost(send: () => Promise<Answer>): Promise<Answer | undefin
 /** The operations of a run. */
 export class History {
   readonly id: string;
-  readonly operations: Operation[] = [];
+  /** The marks of objects by their ids. */
+  readonly names = new Map<string, string>();
+  readonly #operations: Operation[] = [];
   /** Number of operations whose answer was lost. */
   lost = 0;
 
   constructor(id: string) {
     this.id = id;
+  }
+
+  /** The operations. An id in an answer is replaced by the mark, which a client may have learned later. */
+  get operations(): readonly Operation[] {
+    return this.#operations.map((operation) => {
+      const mark = this.names.get(operation.output?.mark ?? "");
+      return operation.output && mark !== undefined
+        ? { ...operation, output: { ...operation.output, mark } }
+        : operation;
+    });
   }
 
   /** Sends a request and records it. Undefined if the answer was lost. */
@@ -68,8 +84,8 @@ export class History {
     const call = now();
     const answer = await unlessLost(send);
     const times = { call, return: now() };
-    if (answer) this.operations.push({ ...asked, ...times, output: outputOf(answer) });
-    else if (asked.input.do !== "read") this.operations.push({ ...asked, ...times });
+    if (answer) this.#operations.push({ ...asked, ...times, output: outputOf(answer) });
+    else if (!asked.input.do.startsWith("read")) this.#operations.push({ ...asked, ...times });
     if (!answer) this.lost++;
     return answer;
   }

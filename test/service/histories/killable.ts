@@ -1,11 +1,12 @@
 // A real service in a process, which is killed with `kill -9` and started again on the same data.
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Fault } from "../../../service/index.ts";
 import { caller, type Call } from "../client.ts";
 import { folder, foreground, released } from "../command.ts";
 import type { Bug } from "./bugs.ts";
+import { regionsFile } from "./run.ts";
 
 /** A service that can be killed. */
 export interface Killable {
@@ -15,14 +16,16 @@ export interface Killable {
   up(): Promise<void>;
   /** Plans faults for the next requests; a kill removes them. */
   plan(faults: readonly Fault[]): Promise<void>;
-  /** Kills the service, and starts it again. */
-  kill(): void;
+  /** Kills the service, and starts it again, with these faults. */
+  kill(faults: readonly Fault[]): void;
 }
 
 /** Starts a service. With a bug, its code is changed while it is loaded. */
 export async function startKillable(bug?: Bug): Promise<Killable> {
   const data = folder();
-  const args = ["--delays", "none", "--admin", "127.0.0.1:0"];
+  const regions = join(data, "../regions.json");
+  writeFileSync(regions, JSON.stringify(regionsFile));
+  const args = ["--delays", "none", "--admin", "127.0.0.1:0", "--regions", regions];
   const planted = {
     NODE_OPTIONS: `--import=${pathToFileURL(join(__dirname, "plant.mjs")).href}`,
     MACHINES_PLANTED_BUG: JSON.stringify(bug?.changes),
@@ -30,32 +33,29 @@ export async function startKillable(bug?: Bug): Promise<Killable> {
   const begin = () => foreground(data, args, bug && planted);
   let running = await begin();
   let up = Promise.resolve();
-  const restart = async (): Promise<void> => {
+  const plan = async (faults: readonly Fault[]): Promise<void> => {
+    const headers = { authorization: `Bearer ${readFileSync(join(data, "admin-token"), "utf8").trim()}` };
+    for (const fault of faults) {
+      const body = JSON.stringify(fault);
+      const { status } = await fetch(`${running.admin}/faults`, { method: "POST", headers, body });
+      if (status !== 201) throw new Error(`planning ${body} gave ${status}`);
+    }
+  };
+  const restart = async (faults: readonly Fault[]): Promise<void> => {
     await released(data);
     running = await begin();
+    await plan(faults);
   };
   return {
+    plan,
     up: () => up,
     async call(...request) {
       await up;
       return caller(running.url, running.token)(...request);
     },
-    async plan(faults) {
-      await up;
-      const token = readFileSync(join(data, "admin-token"), "utf8").trim();
-      for (const fault of faults) {
-        const init = {
-          method: "POST",
-          headers: { authorization: `Bearer ${token}` },
-          body: JSON.stringify(fault),
-        };
-        const { status } = await fetch(`${running.admin}/faults`, init);
-        if (status !== 201) throw new Error(`planning ${init.body} gave ${status}`);
-      }
-    },
-    kill() {
+    kill(faults) {
       process.kill(running.pid, "SIGKILL");
-      up = restart();
+      up = restart(faults);
     },
   };
 }

@@ -1,32 +1,58 @@
 // Records histories: rounds of several histories at once on one service, which is killed in each round.
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Fault } from "../../../service/index.ts";
 import { diceOf, type Dice } from "../../support/organizations.ts";
-import type { Client, Target } from "./client.ts";
+import { unexpected, type Target } from "./client.ts";
+import { appName, capacity, machineName, volume, type Listed } from "./competing.ts";
 import { History } from "./history.ts";
 import type { Killable } from "./killable.ts";
 import { machineTarget } from "./machine.ts";
+import { secretsTarget } from "./secrets.ts";
 
-// One kill then interrupts several histories, because a restart takes longer than a history.
-const atOnce = 3;
+/** A region with little room for each of the histories of a round. One kill interrupts all, because a restart takes long. */
+const regions = ["arn", "bom", "cdg"] as const;
+const room = 3;
 
-/** The objects of a history. */
+/** The file of `--regions`. */
+export const regionsFile = {
+  regions: [{ code: "ams" }, ...regions.map((code) => ({ code, capacity: room }))],
+};
+
+/** A history with its objects and clients. */
 interface Scene {
   readonly history: History;
   readonly app: string;
   readonly dice: Dice;
-  readonly targets: readonly Target[];
+  readonly targets: readonly [Target, ...Target[]];
   /** The number of operations of each client. */
   readonly clients: readonly number[];
 }
 
-async function prepare({ call }: Killable, id: string): Promise<Scene> {
+async function prepare({ call }: Killable, id: string, region: string): Promise<Scene> {
   const dice = diceOf(id);
   const app = `app-${id}`;
   const made = await call("POST", "/apps", { name: app, org_slug: "personal" });
-  if (made.status !== 201) throw new Error(`creating an App gave ${made.status} ${made.text}`);
-  const targets = [await machineTarget(call, app, "one"), await machineTarget(call, app, "two")];
-  const clients = Array.from({ length: 8 + dice.below(9) }, () => 4 + dice.below(9));
-  return { history: new History(id), app, dice, targets, clients };
+  if (made.status !== 201) throw unexpected(made);
+  const history = new History(id);
+  const { names } = history;
+  const targets: Scene["targets"] = [
+    await machineTarget(call, app, "one"),
+    await machineTarget(call, app, "two"),
+    secretsTarget(app),
+    machineName(app, "web", names),
+    appName(`${app}-other`),
+    await volume(call, app, "data", names),
+    capacity(app, region, room, names),
+  ];
+  const clients = Array.from({ length: 8 + dice.below(9) }, () => 6 + dice.below(9));
+  return { history, app, dice, targets, clients };
+}
+
+/** Learns the marks of all Machines, then deletes what the history left. */
+async function finish({ call }: Killable, { history, app }: Scene): Promise<void> {
+  const { body } = await call("GET", `/apps/${app}/machines?include_deleted=true`);
+  for (const { id, config } of body as Listed[]) history.names.set(id, config.env.MARK);
+  for (const one of [app, `${app}-other`]) await call("DELETE", `/apps/${one}?force=true`);
 }
 
 /** Draws faults for some of the next requests to an App. */
@@ -39,23 +65,18 @@ function faultsFor({ app, dice }: Scene): Fault[] {
       { delayMs: 1 + dice.below(15), when },
       { truncate: dice.below(20) },
     ]);
-    return { ...effect, path: `/apps/${app}/`, nth: 1 + dice.below(60) };
+    return { ...effect, path: `/apps/${app}`, nth: 1 + dice.below(60) };
   });
 }
 
 /** Sends the requests of one client. */
 async function act(service: Killable, scene: Scene, number: number, count: number, asked: () => void): Promise<void> {
   const dice = diceOf(`${scene.history.id} ${number}`);
-  const [first, ...others] = scene.targets;
-  if (!first) return;
   let marks = 0;
   for (let i = 0; i < count; i++) {
-    const { object, key, ...target } = ((one: Target) => ({
-      object: one.object,
-      key: one.key,
-      act: one.act.bind(one),
-    }))(dice.one([first, ...others]));
-    const client: Client = {
+    const target = dice.one(scene.targets);
+    const { object, key } = target;
+    await target.act({
       number,
       dice,
       mark: () => `c${number}-${++marks}`,
@@ -64,40 +85,36 @@ async function act(service: Killable, scene: Scene, number: number, count: numbe
         asked();
         return scene.history.record({ client: number, object, key, input }, () => service.call(...request), outputOf);
       },
-    };
-    await target.act(client);
+    });
   }
 }
 
-/** Recorded histories, and how often the service was killed meanwhile. */
-interface Recorded {
-  readonly histories: readonly History[];
-  readonly kills: number;
+const sum = (numbers: readonly number[]): number => numbers.reduce((all, one) => all + one, 0);
+
+/** Records one history for each id, all at once, with a kill at a moment that the dice draw. */
+async function recordRound(service: Killable, ids: readonly string[], dice: Dice): Promise<History[]> {
+  const scenes: Scene[] = [];
+  for (const [i, id] of ids.entries()) scenes.push(await prepare(service, id, regions[i] ?? regions[0]));
+  await service.plan(scenes.flatMap(faultsFor));
+  const all = sum(scenes.flatMap(({ clients }) => clients));
+  let left = Math.floor(all / 10) + dice.below(Math.floor(all * 0.7));
+  let killed: Promise<void> | undefined;
+  const asked = (): void => {
+    if (left-- > 0) return;
+    killed ??= sleep(dice.below(4)).then(() => service.kill(scenes.flatMap(faultsFor)));
+  };
+  await Promise.all(scenes.flatMap((scene) => scene.clients.map((n, number) => act(service, scene, number, n, asked))));
+  await killed;
+  for (const scene of scenes) await finish(service, scene);
+  return scenes.map(({ history }) => history);
 }
 
-/** Records histories whose ids begin with the seed. Each round is killed at a moment that the seed draws. */
-export async function record(service: Killable, seed: string, count: number): Promise<Recorded> {
+/** Records histories, whose ids begin with the seed. */
+export async function record(service: Killable, seed: string, count: number): Promise<History[]> {
   const dice = diceOf(seed);
+  const ids = Array.from({ length: count }, (_, i) => `${seed}-${i}`);
   const histories: History[] = [];
-  let kills = 0;
-  while (histories.length < count) {
-    const ids = Array.from(
-      { length: Math.min(atOnce, count - histories.length) },
-      (_, i) => `${seed}-${histories.length + i}`,
-    );
-    const scenes: Scene[] = [];
-    for (const id of ids) scenes.push(await prepare(service, id));
-    await service.plan(scenes.flatMap(faultsFor));
-    kills++;
-    let left = dice.below(scenes.flatMap(({ clients }) => clients).reduce((sum, n) => sum + n, 0));
-    const asked = (): void => {
-      if (left-- === 0) setTimeout(() => service.kill(), dice.below(4));
-    };
-    await Promise.all(
-      scenes.flatMap((scene) => scene.clients.map((n, number) => act(service, scene, number, n, asked))),
-    );
-    for (const { app } of scenes) await service.call("DELETE", `/apps/${app}?force=true`);
-    histories.push(...scenes.map(({ history }) => history));
-  }
-  return { histories, kills };
+  for (let i = 0; i < count; i += regions.length)
+    histories.push(...(await recordRound(service, ids.slice(i, i + regions.length), dice)));
+  return histories;
 }
