@@ -16,7 +16,7 @@ import (
 
 // check checks each object of a history alone: a history is linearizable if and only if those of its objects are.
 func check(one history) (verdict, error) {
-	found := verdict{ID: one.ID, Result: "ok"}
+	found := verdict{ID: one.ID, Result: "ok", Problems: []string{}}
 	byObject := map[string][]operation{}
 	for _, op := range one.Operations {
 		name := op.Object + " " + op.Key

@@ -57,7 +57,7 @@ type output struct {
 type verdict struct {
 	ID       string   `json:"id"`
 	Result   string   `json:"result"`
-	Problems []string `json:"problems,omitempty"`
+	Problems []string `json:"problems"`
 }
 
 // Partitions are small, so that only a mistake in a model takes this long.

@@ -12,6 +12,8 @@ interface Change {
 /** A bug that breaks a promise of the service. */
 export interface Bug {
   readonly name: string;
+  /** The object whose answers show it; any of them if omitted. */
+  readonly object?: string;
   readonly changes: readonly Change[];
 }
 
@@ -25,6 +27,7 @@ const inRules = (file: string, find: string, replace: string): Change => ({
 export const bugs: readonly Bug[] = [
   {
     name: "an update ignores current_version",
+    object: "machine",
     changes: [
       inRules("machines", "body.current_version !== undefined && body.current_version !== old.version", "false"),
     ],
@@ -42,36 +45,41 @@ export const bugs: readonly Bug[] = [
   },
   {
     name: "a change of metadata ignores machine_version",
+    object: "machine",
     changes: [
       inRules("metadata", "body.machine_version !== undefined && body.machine_version !== machine.version", "false"),
     ],
   },
   {
     name: "the cached answer for a Machine outlives a change",
+    object: "machine",
     changes: [{ file: "/service/context.js", find: "context.machineTexts.forget(id);", replace: "" }],
   },
   {
     name: "a lease is granted while another client holds it",
+    object: "machine",
     changes: [
       inRules(
         "leases",
-        "if (lease && lease.nonce !== nonce)\n            throw new Refusal",
-        "if (false)\n            throw new Refusal",
+        "if (lease && lease.nonce !== nonce)\n            throw new",
+        "if (false)\n            throw new",
       ),
     ],
   },
   {
     name: "an update accepts the nonce of an older lease",
+    object: "machine",
     changes: [
       inRules(
         "leases",
-        "if (lease && lease.nonce !== nonce)\n        throw refuse",
-        "if (lease && nonce === undefined)\n        throw refuse",
+        "if (lease && lease.nonce !== nonce)\n        throw (0,",
+        "if (lease && nonce === undefined)\n        throw (0,",
       ),
     ],
   },
   {
     name: "a restart loses the leases",
+    object: "machine",
     changes: [
       {
         file: "/service/store/database.js",
@@ -82,6 +90,7 @@ export const bugs: readonly Bug[] = [
   },
   {
     name: "unsetting a secret keeps the version",
+    object: "secrets",
     changes: [
       inRules(
         "secrets",
@@ -92,6 +101,7 @@ export const bugs: readonly Bug[] = [
   },
   {
     name: "two Machines of an App have the same name",
+    object: "name machine",
     changes: [
       inRules("machines", "if (other)\n", "if (false)\n"),
       { file: "/service/store/schema.js", find: "UNIQUE INDEX machines_name", replace: "INDEX machines_name" },
@@ -99,10 +109,12 @@ export const bugs: readonly Bug[] = [
   },
   {
     name: "two Machines have the same volume",
+    object: "volume",
     changes: [inRules("placement", "volume.machine !== null && volume.machine !== machine?.id", "false")],
   },
   {
     name: "a region takes one Machine more than it has room for",
+    object: "capacity",
     changes: [inRules("capacity", "region.capacity.total - used", "region.capacity.total + 1 - used")],
   },
 ];

@@ -9,7 +9,7 @@ export interface Verdict {
   readonly id: string;
   readonly result: "ok" | "illegal" | "unknown";
   /** The answers that no order of the operations explains. */
-  readonly problems?: readonly string[];
+  readonly problems: readonly string[];
 }
 
 /** Checks histories. */

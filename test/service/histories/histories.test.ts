@@ -1,6 +1,6 @@
 // Histories of concurrent clients are linearizable, with `kill -9` and faults in between; and the checker finds planted bugs.
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { isThorough } from "../../support/extent.mts";
+import { allOr, isThorough } from "../../support/extent.mts";
 import { wholeTest } from "../../support/patience.mts";
 import { bugs } from "./bugs.ts";
 import { findChecker, type Check } from "./check.ts";
@@ -29,11 +29,12 @@ describe("histories of concurrent clients", () => {
     expect(histories.filter(({ lost }) => lost > 0).length).toBeGreaterThan(count / 3);
   });
 
-  test.for(bugs)("the checker finds that $name", async (bug) => {
+  test.for(allOr(bugs, bugs.slice(0, 2)))("the checker finds that $name", async (bug) => {
     const service = await startKillable(bug);
     const isFound = async (from: number): Promise<boolean> => {
       const histories = await record(service, `${seed}-${from}`, 3);
-      return wrongIn(histories).some(({ result }) => result === "illegal");
+      const problems = wrongIn(histories).flatMap((verdict) => (verdict.result === "illegal" ? verdict.problems : []));
+      return problems.some((problem) => problem.startsWith(bug.object ?? ""));
     };
     let from = 0;
     while (from < most && !(await isFound(from))) from += 3;

@@ -14,7 +14,7 @@ export interface Killable {
   readonly call: Call;
   /** Resolves when the service runs. */
   up(): Promise<void>;
-  /** Plans faults for the next requests; a kill removes them. */
+  /** Replaces the planned faults. */
   plan(faults: readonly Fault[]): Promise<void>;
   /** Kills the service, and starts it again, with these faults. */
   kill(faults: readonly Fault[]): void;
@@ -35,11 +35,12 @@ export async function startKillable(bug?: Bug): Promise<Killable> {
   let up = Promise.resolve();
   const plan = async (faults: readonly Fault[]): Promise<void> => {
     const headers = { authorization: `Bearer ${readFileSync(join(data, "admin-token"), "utf8").trim()}` };
-    for (const fault of faults) {
-      const body = JSON.stringify(fault);
-      const { status } = await fetch(`${running.admin}/faults`, { method: "POST", headers, body });
-      if (status !== 201) throw new Error(`planning ${body} gave ${status}`);
-    }
+    const ask = async (method: string, body: string | null, expected: number): Promise<void> => {
+      const { status } = await fetch(`${running.admin}/faults`, { method, headers, body });
+      if (status !== expected) throw new Error(`${method} /faults ${body} gave ${status}`);
+    };
+    await ask("DELETE", null, 204);
+    for (const fault of faults) await ask("POST", JSON.stringify(fault), 201);
   };
   const restart = async (faults: readonly Fault[]): Promise<void> => {
     await released(data);

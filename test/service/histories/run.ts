@@ -105,6 +105,8 @@ async function recordRound(service: Killable, ids: readonly string[], dice: Dice
   };
   await Promise.all(scenes.flatMap((scene) => scene.clients.map((n, number) => act(service, scene, number, n, asked))));
   await killed;
+  await service.up();
+  await service.plan([]);
   for (const scene of scenes) await finish(service, scene);
   return scenes.map(({ history }) => history);
 }
