@@ -296,23 +296,25 @@ async function handle(
     onGone: (leave: () => void) => void reply.raw.once("close", leave),
   } as Input;
   if (input.caller.readOnly && row.method !== "GET" && !mayRead.has(row.id)) throw refuse(403, "unauthorized");
+  const change = (): Promise<unknown> =>
+    store.write(() => {
+      if (row.lease === "guarded") {
+        const machine = machineOf(input);
+        request.lease = leaseStanding(context, machine, input.nonce);
+        guard(context, machine, input.nonce);
+      }
+      return rule(input);
+    });
   let answer: unknown;
-  if (row.method === "GET") {
-    answer = rule(input);
-    // It may have read changes of other requests that are not durable yet.
-    if (store.unsettled) await store.unsettled;
-  } else {
-    const change = (): Promise<unknown> =>
-      store.write(() => {
-        if (row.lease === "guarded") {
-          const machine = machineOf(input);
-          request.lease = leaseStanding(context, machine, input.nonce);
-          guard(context, machine, input.nonce);
-        }
-        return rule(input);
-      });
-    answer = await withLookups(found, () => inSpan("write store", {}, change));
+  try {
+    answer = row.method === "GET" ? rule(input) : await withLookups(found, () => inSpan("write store", {}, change));
+  } catch (error) {
+    // The changes that caused a refusal may not be durable yet; a kill would undo them.
+    await store.unsettled;
+    throw error;
   }
+  // A read may show such changes, too.
+  if (row.method === "GET" && store.unsettled) await store.unsettled;
   if (answer instanceof Deferred) {
     const { find } = answer;
     answer = await inSpan("hold", {}, find);

@@ -1,10 +1,12 @@
 // Several requests share a transaction: a failing part is rolled back, in the store and in memory, and nothing else.
 import fc from "fast-check";
 import { afterEach, expect, test } from "vitest";
+import { hang } from "../support/patience.mts";
 import { ManualClock } from "../../service/time/clock.ts";
 import { Timers, type TimerKind } from "../../service/time/timers.ts";
 import { Store } from "../../service/store/database.ts";
 import { BoundedCache } from "../../service/store/rowCache.ts";
+import { withApp } from "./client.ts";
 
 const stores: Store[] = [];
 afterEach(() => {
@@ -104,4 +106,32 @@ test("a failing timer is retried later, and others due at the same time run once
   isBroken = false;
   clock.advance(60_000);
   expect([namesIn(store), failed]).toEqual([["one", "two", "broken"], ["volume.step"]]);
+});
+
+test("a refusal is not sent before the change that caused it is durable", async () => {
+  const { service, call, machines, machine } = await withApp();
+  const { id } = await machine({ metadata: { a: "1" } });
+  const { store } = service.context;
+  // A fault that never acts counts the requests that have run.
+  service.faults.add({ nth: 100, status: 500 });
+  const flush = store.flush.bind(store);
+  store.flush = () => {};
+  const create = () => call("POST", machines, { name: "web", config: { image: "nginx" } });
+  const pending = [create(), call("DELETE", `${machines}/${id}/metadata/a`)];
+  const haveRun = (count: number) => expect.poll(() => service.faults.planned[0]?.seen, { timeout: hang }).toBe(count);
+  await haveRun(2);
+  pending.push(create(), call("GET", `${machines}/${id}/metadata/a`));
+  await haveRun(4);
+  const { hooks } = store;
+  store.hooks = {
+    ...hooks,
+    beforeCommit() {
+      throw new Failure();
+    },
+  };
+  flush();
+  Object.assign(store, { flush, hooks });
+  expect((await Promise.all(pending)).map(({ status }) => status)).toEqual([500, 500, 500, 500]);
+  expect((await create()).status).toBe(200);
+  expect((await call("GET", `${machines}/${id}/metadata/a`)).body).toEqual({ value: "1" });
 });
