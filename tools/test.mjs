@@ -12,12 +12,11 @@ await main(async () => {
   const project = ["unit", "console", "e2e", "engine", "kubernetes"].find((name) => name === first);
   const isThorough = first === "all";
   const args = isThorough ? rest : project === undefined ? process.argv.slice(2) : ["--project", project, ...rest];
-  const isOnKubernetes = project === "kubernetes";
-  const found = await setup({ pulumi: project !== "unit" && project !== "console" && !isOnKubernetes });
+  const found = await setup({ pulumi: project !== "unit" && project !== "console" });
   const env = {
     ...found.env,
     ...(isThorough ? { PULUMI_MACHINES_TEST_ALL: "1" } : {}),
-    ...(isOnKubernetes ? { PULUMI_MACHINES_TEST_KUBERNETES: "1" } : {}),
+    ...(project === "kubernetes" ? { PULUMI_MACHINES_TEST_KUBERNETES: "1" } : {}),
   };
 
   const checks =

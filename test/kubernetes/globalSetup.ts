@@ -6,6 +6,7 @@ import { clusterPrograms, startCluster } from "../../tools/setup/kubernetes.mjs"
 import { nodeProblem, nodePrograms, startNode } from "../../tools/setup/kubernetesNode.mjs";
 import { image, nextImage } from "../runtime/image.ts";
 import { archiveOfImage, configOfImage } from "../runtime/imageArchive.ts";
+import { provideInstalled } from "../support/install.ts";
 import { addNodes, realRegion } from "./nodes.ts";
 
 declare module "vitest" {
@@ -25,10 +26,12 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const cluster = await startCluster(found);
   try {
     await addNodes(cluster.kubeconfig);
+    const uninstall = provideInstalled(project);
     const node = await realNode(cluster);
     project.provide("kubeconfig", cluster.kubeconfig);
     project.provide("hasRealNode", node !== undefined);
     return async () => {
+      await uninstall();
       await node?.remove();
       await cluster.remove();
     };
