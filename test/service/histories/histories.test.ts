@@ -2,7 +2,7 @@
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { allOr, isThorough } from "../../support/extent.mts";
 import { wholeTest } from "../../support/patience.mts";
-import { bugs } from "./bugs.ts";
+import { bugs, slowCommits } from "./bugs.ts";
 import { findChecker, type Check } from "./check.ts";
 import type { History } from "./history.ts";
 import { startKillable } from "./killable.ts";
@@ -11,10 +11,11 @@ import { record } from "./run.ts";
 /** `SEED=… npx vitest …` draws the histories of another seed. */
 const seed = process.env["SEED"] ?? "20260101";
 const count = isThorough ? 1000 : 12;
+const slowCount = isThorough ? 90 : 3;
 /** The number of histories in which a bug must be found. */
 const most = 30;
 
-describe("histories of concurrent clients", () => {
+describe("F28 histories of concurrent clients", () => {
   let found: Check | undefined;
   beforeAll(async () => {
     found = await findChecker();
@@ -22,15 +23,19 @@ describe("histories of concurrent clients", () => {
   beforeEach(({ skip }) => skip(found === undefined));
   const wrongIn = (histories: readonly History[]) => found?.(histories).filter(({ result }) => result !== "ok") ?? [];
 
-  test(`${count} are linearizable`, { timeout: Math.max(wholeTest, count * 10_000) }, async () => {
-    const histories = await record(await startKillable(), seed, count);
+  const cases = [
+    { name: `${count} are linearizable`, count, changes: [] },
+    { name: `${slowCount} are linearizable while commits are slow`, count: slowCount, changes: slowCommits },
+  ];
+  test.for(cases)("$name", { timeout: Math.max(wholeTest, count * 10_000) }, async (asked) => {
+    const histories = await record(await startKillable(asked.changes), seed, asked.count);
     expect(wrongIn(histories)).toEqual([]);
     // Kills and faults hit most of them.
-    expect(histories.filter(({ lost }) => lost > 0).length).toBeGreaterThan(count / 3);
+    expect(histories.filter(({ lost }) => lost > 0).length).toBeGreaterThan(asked.count / 2);
   });
 
   test.for(allOr(bugs, bugs.slice(0, 2)))("the checker finds that $name", async (bug) => {
-    const service = await startKillable(bug);
+    const service = await startKillable(bug.changes);
     const isFound = async (from: number): Promise<boolean> => {
       const histories = await record(service, `${seed}-${from}`, 3);
       const problems = wrongIn(histories).flatMap((verdict) => (verdict.result === "illegal" ? verdict.problems : []));

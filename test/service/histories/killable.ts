@@ -5,7 +5,7 @@ import { pathToFileURL } from "node:url";
 import type { Fault } from "../../../service/index.ts";
 import { caller, type Call } from "../client.ts";
 import { folder, foreground, released } from "../command.ts";
-import type { Bug } from "./bugs.ts";
+import type { Change } from "./bugs.ts";
 import { regionsFile } from "./run.ts";
 
 /** A service that can be killed. */
@@ -20,17 +20,17 @@ export interface Killable {
   kill(faults: readonly Fault[]): void;
 }
 
-/** Starts a service. With a bug, its code is changed while it is loaded. */
-export async function startKillable(bug?: Bug): Promise<Killable> {
+/** Starts a service whose code is changed while it is loaded. */
+export async function startKillable(changes: readonly Change[] = []): Promise<Killable> {
   const data = folder();
   const regions = join(data, "../regions.json");
   writeFileSync(regions, JSON.stringify(regionsFile));
   const args = ["--delays", "none", "--admin", "127.0.0.1:0", "--regions", regions];
   const planted = {
     NODE_OPTIONS: `--import=${pathToFileURL(join(__dirname, "plant.mjs")).href}`,
-    MACHINES_PLANTED_BUG: JSON.stringify(bug?.changes),
+    MACHINES_CHANGED_CODE: JSON.stringify(changes),
   };
-  const begin = () => foreground(data, args, bug && planted);
+  const begin = () => foreground(data, args, changes.length > 0 ? planted : {});
   let running = await begin();
   let up = Promise.resolve();
   const plan = async (faults: readonly Fault[]): Promise<void> => {

@@ -1,7 +1,7 @@
-// Plants a bug (bugs.ts) into the service that starts with `--import` of this file.
+// Changes the code (bugs.ts) of the service that starts with `--import` of this file.
 import { registerHooks } from "node:module";
 
-const changes = JSON.parse(process.env.MACHINES_PLANTED_BUG ?? "[]");
+const changes = JSON.parse(process.env.MACHINES_CHANGED_CODE ?? "[]");
 
 registerHooks({
   load(url, context, next) {
@@ -10,7 +10,7 @@ registerHooks({
     if (own.length === 0) return loaded;
     let source = Buffer.from(loaded.source).toString();
     for (const { file, find, replace } of own) {
-      // Otherwise a bug that no longer fits the code would look like one that is not found.
+      // A change that no longer fits the code would test nothing.
       if (!source.includes(find)) throw new Error(`${file} does not contain ${find}`);
       source = source.replaceAll(find, () => replace);
     }
