@@ -17,5 +17,5 @@ test("a fleet with volumes is deployed, changed by nothing, and destroyed", asyn
   await stack.destroy();
   expect(stack.state()).toEqual({});
   // Of the deleted volumes, their day of grace is left.
-  await expect.poll(app.pods).toEqual([]);
+  await expect.poll(() => app.pods()).toEqual([]);
 });
