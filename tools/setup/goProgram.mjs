@@ -28,6 +28,23 @@ export async function goProgram(wanted, env) {
   });
 }
 
+/**
+ * Programs by their names, each built from a module; or the reason why there are none.
+ * @param {Record<string, { source: string, package?: string }>} wanted
+ * @param {NodeJS.ProcessEnv} env
+ * @returns {Promise<{ found: Record<string, string>, reason?: undefined } | { found?: undefined, reason: string }>}
+ */
+export async function goPrograms(wanted, env) {
+  const found = {};
+  // One after the other: each build may use all cores and gigabytes of memory.
+  for (const [name, of] of Object.entries(wanted)) {
+    const { program, reason } = await goProgram({ name, what: name, ...of }, env);
+    if (program === undefined) return { reason };
+    found[name] = program;
+  }
+  return { found };
+}
+
 /** Generates the SDKs for Python, Go and the plugin. */
 export const sdkGenerator = (env) =>
   goProgram({ name: "sdk-generator", what: "the generator of the SDKs", source: "tools/pulumi/sdk-generator" }, env);

@@ -7,7 +7,7 @@ import os from "node:os";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { tail } from "../lib/process.mjs";
-import { goProgram } from "./goProgram.mjs";
+import { goPrograms } from "./goProgram.mjs";
 
 const programs = {
   etcd: { source: "tools/kubernetes/etcd", package: "go.etcd.io/etcd/server/v3" },
@@ -23,22 +23,13 @@ const programs = {
 /**
  * The programs of a cluster by their names; or the reason why there are none.
  * @param {NodeJS.ProcessEnv} env
- * @returns {Promise<{ found: Record<string, string>, reason?: undefined } | { found?: undefined, reason: string }>}
  */
-export async function clusterPrograms(env) {
-  const found = {};
-  // One after the other: each build uses all cores and gigabytes of memory.
-  for (const [name, of] of Object.entries(programs)) {
-    const { program, reason } = await goProgram({ name, what: name, ...of }, env);
-    if (program === undefined) return { reason };
-    found[name] = program;
-  }
-  return { found };
-}
+export const clusterPrograms = (env) => goPrograms(programs, env);
 
-/** Runs a program as its input says. The input also ends when this process is killed; then the program ends too. */
+/** Runs a program as its input says. The input also ends when this process is killed; then nothing remains. */
 const keeper = `
-running=
+left=$1 running=
+shift
 end() { kill -CONT "$running"; kill "-$1" "$running"; wait "$running"; running=; }
 while read -r asked; do
   case $asked in
@@ -50,14 +41,18 @@ while read -r asked; do
   esac
 done
 [ "$running" ] && end KILL
+[ -z "$left" ] || rm -rf "$left"
 `;
 
-/** A program of a cluster. */
+/** A program of a cluster. The last one to end removes its folder. */
 function component(name, program, args, folder) {
   const logFile = path.join(folder, `${name}.log`);
   const log = fs.openSync(logFile, "a");
   // In a session of its own: ^C in a terminal ends this process first, and then the program.
-  const keeping = spawn("sh", ["-c", keeper, "sh", program, ...args], { stdio: ["pipe", log, log], detached: true });
+  const keeping = spawn("sh", ["-c", keeper, "sh", name === "etcd" ? folder : "", program, ...args], {
+    stdio: ["pipe", log, log],
+    detached: true,
+  });
   fs.closeSync(log);
   const ended = new Promise((resolve) => {
     for (const event of ["exit", "error"]) keeping.once(event, resolve);
@@ -171,7 +166,6 @@ export async function startCluster(found) {
     /** Ends all of it, and removes its folder. */
     async remove() {
       for (const one of Object.values(components).reverse()) await one.remove();
-      fs.rmSync(folder, { recursive: true, force: true });
     },
   };
 }

@@ -10,7 +10,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { tarOf } from "../../service/runtime/docker/tar.ts";
 import { quiet, tail } from "../lib/process.mjs";
 import { freeRange } from "./daemon.mjs";
-import { goProgram } from "./goProgram.mjs";
+import { goPrograms } from "./goProgram.mjs";
 
 const containerd = "tools/kubernetes/containerd";
 const programs = {
@@ -42,18 +42,8 @@ export async function nodeProblem() {
 /**
  * The programs of a node by their names; or the reason why there are none.
  * @param {NodeJS.ProcessEnv} env
- * @returns {Promise<{ found: Record<string, string>, reason?: undefined } | { found?: undefined, reason: string }>}
  */
-export async function nodePrograms(env) {
-  const found = {};
-  // One after the other: each build uses all cores and gigabytes of memory.
-  for (const [name, of] of Object.entries(programs)) {
-    const { program, reason } = await goProgram({ name, what: name, ...of }, env);
-    if (program === undefined) return { reason };
-    found[name] = program;
-  }
-  return { found };
-}
+export const nodePrograms = (env) => goPrograms(programs, env);
 
 /**
  * Runs the node as its input says. The input also ends when the process that started it is killed; then nothing remains. All its
