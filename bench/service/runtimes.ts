@@ -1,11 +1,13 @@
-// npm run bench:runtimes [-- --runtimes simulated,docker --rounds N]: measures what runs the Machines side by side: the time until
-// a Machine is started, updated, stopped and destroyed, and reads of it meanwhile. The floor is the command `docker`, in turn with
-// the runtimes. Without an engine, one is started.
+// npm run bench:runtimes [-- --runtimes simulated,docker,kubernetes --rounds N]: measures what runs the Machines side by side: the
+// time until a Machine is started, updated, stopped and destroyed, and reads of it meanwhile. The floor is the command `docker`, in
+// turn with the runtimes. Without an engine, one is started; for `kubernetes`, a cluster with one real node is.
 import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { parseArgs, promisify } from "node:util";
 import { demoImage } from "../../tools/setup/demoImage.mjs";
 import { provideEngine } from "../../tools/setup/engine.mjs";
+import { clusterPrograms, startCluster } from "../../tools/setup/kubernetes.mjs";
+import { nodePrograms, startNode } from "../../tools/setup/kubernetesNode.mjs";
 import { ask } from "./ask.ts";
 import { start, stop, type Local } from "./command.ts";
 import { load } from "./load.ts";
@@ -77,14 +79,36 @@ function byCommand(image: string): Way {
   };
 }
 
+/** Starts a cluster whose node has the image, and makes it the one of this process. Returns what ends it. */
+async function startKubernetes(image: string): Promise<() => Promise<void>> {
+  const [programs, ofNode] = [await clusterPrograms(process.env), await nodePrograms(process.env)];
+  if (!programs.found || !ofNode.found) throw new Error(programs.reason ?? ofNode.reason);
+  const cluster = await startCluster(programs.found);
+  const node = await startNode(cluster, { found: ofNode.found });
+  const docker = async (...args: string[]): Promise<Buffer> =>
+    (await promisify(execFile)("docker", args, { encoding: "buffer", maxBuffer: 2 ** 30 })).stdout;
+  const container = String(await docker("create", image)).trim();
+  const files = await docker("export", container);
+  const [{ Config }] = JSON.parse(String(await docker("inspect", container))) as [{ readonly Config: object }];
+  await docker("rm", container);
+  await node.importImage(image, files, Config);
+  process.env["KUBECONFIG"] = cluster.kubeconfig;
+  return async () => {
+    await node.remove();
+    await cluster.remove();
+  };
+}
+
 async function bench(): Promise<void> {
   const engine = await provideEngine();
   if (engine.host === undefined) throw new Error(engine.reason);
   process.env["DOCKER_HOST"] = engine.host;
   const names = options.runtimes.split(",");
   const services: Local[] = [];
+  let endKubernetes = async (): Promise<void> => {};
   try {
     const image = await demoImage(process.env);
+    if (names.includes("kubernetes")) endKubernetes = await startKubernetes(image);
     for (const name of names) {
       const local = await start(join(folder, name), "--runtime", name, "--delays", "none");
       services.push(local);
@@ -100,6 +124,7 @@ async function bench(): Promise<void> {
     for (const local of services) await ask(local, "/v1/apps/bench?force=true", "DELETE");
   } finally {
     for (const name of names) await stop(join(folder, name));
+    await endKubernetes();
     await engine.stop();
   }
 }

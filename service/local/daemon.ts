@@ -71,7 +71,17 @@ async function lockStart(folder: string): Promise<Held> {
 // otherwise the secrets of a deployment would stay readable in it.
 function minimalEnvironment(): NodeJS.ProcessEnv {
   const engine = ["MACHINES_RUNTIME", "DOCKER_HOST", "DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY", "DOCKER_CONFIG"];
-  const passed = ["PATH", "HOME", "TZ", "NODE_COMPILE_CACHE", "NODE_EXTRA_CA_CERTS", commandVariable, ...engine];
+  const cluster = ["KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"];
+  const passed = [
+    "PATH",
+    "HOME",
+    "TZ",
+    "NODE_COMPILE_CACHE",
+    "NODE_EXTRA_CA_CERTS",
+    commandVariable,
+    ...engine,
+    ...cluster,
+  ];
   return Object.fromEntries(
     passed.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])),
   );

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { KubeConfig, KubernetesObjectApi, type KubernetesObject } from "@kubernetes/client-node";
 import { expect, inject, test } from "vitest";
-import { command, folder, foreground, released } from "../service/command.ts";
+import { command, folder, foreground, released, start } from "../service/command.ts";
 import { caller, requestsOfWeb } from "../service/client.ts";
 import { afterThisTest } from "../support/leftovers.ts";
 import { kill } from "../support/processes.ts";
@@ -68,6 +68,12 @@ test("the rights of the manifest are enough, and a second service waits for the 
   // It does not know the Machine, so it removes the Pod.
   await expect.poll(pods).toEqual([]);
   kill([taken.pid]);
+});
+
+test("a service in the background finds the cluster of KUBECONFIG", async () => {
+  process.env["KUBECONFIG"] = inject("kubeconfig");
+  const { code, err } = await start(folder(), "--runtime", "kubernetes");
+  expect({ code, err }).toMatchObject({ code: 0 });
 });
 
 test("a restart in the same place takes the lease at once, and Machines do not notice", async () => {
