@@ -63,7 +63,7 @@ test("the rights of the manifest are enough, and a second service waits for the 
   expect(await pods()).toHaveLength(1);
   kill([first.pid]);
   await released(data);
-  // Nobody has renewed the lease for its whole time.
+  // The lease was not renewed for fifteen seconds.
   const taken = await second;
   // It does not know the Machine, so it removes the Pod.
   await expect.poll(pods).toEqual([]);

@@ -3,7 +3,7 @@ import { describe, expect, test as all } from "vitest";
 import { image } from "./image.ts";
 import type { AppOnRuntime } from "./runtimes.ts";
 
-/** The tests of a runtime. `start` begins a service on it; `lacks` names the tests of what it cannot do. */
+/** The tests of a runtime. `start` starts a service on it; tests whose titles match `lacks` are left out. */
 export const describeRuntime = (
   name: string,
   start: () => Promise<AppOnRuntime>,

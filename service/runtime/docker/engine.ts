@@ -1,6 +1,7 @@
 // The connection to a container engine: Docker, or another one with its API.
 import Dockerode from "dockerode";
 import { Refusal } from "../../refusal.ts";
+import { allowingBy } from "../allowing.ts";
 
 /** A connected engine, and what it has. */
 export interface Engine {
@@ -121,11 +122,4 @@ export const engineGone = (error: unknown): Refusal =>
   );
 
 /** Runs a request of the engine, and ignores these statuses. */
-export async function allowing<T>(statuses: readonly number[], request: Promise<T>): Promise<T | undefined> {
-  try {
-    return await request;
-  } catch (error) {
-    if (statuses.includes(statusOf(error) ?? 0)) return undefined;
-    throw error;
-  }
-}
+export const allowing = allowingBy(statusOf);

@@ -16,6 +16,7 @@ import {
   type V1Pod,
 } from "@kubernetes/client-node";
 import { Refusal } from "../../refusal.ts";
+import { allowingBy } from "../allowing.ts";
 import { fieldManager } from "./names.ts";
 
 /** A cluster that cannot be used; the message says why and what to do. */
@@ -197,11 +198,4 @@ export const clusterGone = (error: unknown): Refusal =>
   );
 
 /** Runs a request of the cluster, and ignores these statuses. */
-export async function allowing<T>(statuses: readonly number[], request: Promise<T>): Promise<T | undefined> {
-  try {
-    return await request;
-  } catch (error) {
-    if (statuses.includes(statusOf(error) ?? 0)) return undefined;
-    throw error;
-  }
-}
+export const allowing = allowingBy(statusOf);

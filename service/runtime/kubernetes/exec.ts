@@ -2,6 +2,7 @@
 import { once } from "node:events";
 import { Readable } from "node:stream";
 import { Exec, type V1Pod, type V1Status } from "@kubernetes/client-node";
+import type { SignalName } from "../../../api/signals.ts";
 import type { Command } from "../runtime.ts";
 import { Collected } from "../collected.ts";
 import type { Cluster } from "./cluster.ts";
@@ -43,6 +44,10 @@ export async function runCommand(
     signal?.removeEventListener("abort", leave);
   }
 }
+
+/** Sends a signal to the main process of a Pod, by the `kill` of its image. */
+export const sendSignal = (cluster: Cluster, pod: V1Pod, signal: SignalName): Promise<Ended> =>
+  runCommand(cluster, pod, ["kill", "-s", signal.replace(/^SIG/, ""), "1"]);
 
 /** How the cluster says that a program is missing or cannot be executed. */
 const failure = /(?:unable to start container process: )?(exec: .+?)(?:: unknown)?$/;

@@ -29,7 +29,7 @@ import { Steps } from "../steps.ts";
 import { stopRequest } from "../stopRequest.ts";
 import { Changes } from "./changes.ts";
 import { allowing, clusterGone, isAnswered, isRefused, ofCluster, reasonOf, type Cluster } from "./cluster.ts";
-import { runCommand } from "./exec.ts";
+import { runCommand, sendSignal } from "./exec.ts";
 import { podLogs } from "./logs.ts";
 import { annotations, labels, selectorOf } from "./names.ts";
 import { Namespaces } from "./namespaces.ts";
@@ -167,7 +167,7 @@ export class KubernetesRuntime implements Runtime {
     const pod = this.#podOf(machine);
     if (!pod) return;
     const send = async (): Promise<void> => {
-      const { code, stderr } = await runCommand(this.#cluster, pod, ["kill", "-s", signal.replace(/^SIG/, ""), "1"]);
+      const { code, stderr } = await sendSignal(this.#cluster, pod, signal);
       if (code !== 0) throw new Error(stderr.trim());
     };
     send().catch((error: unknown) =>
@@ -176,8 +176,7 @@ export class KubernetesRuntime implements Runtime {
   }
 
   async exec(machine: Subject, command: Command): Promise<Outcome | undefined> {
-    const pod = this.#podOf(machine);
-    if (!pod) throw new Error(`Machine ${machine.id} has no Pod`);
+    const pod = this.#running(machine);
     const ended = await answered(runCommand(this.#cluster, pod, [...command.words], command));
     if (ended.code === undefined) return undefined;
     const { code, stdout, stderr } = ended;
@@ -185,9 +184,7 @@ export class KubernetesRuntime implements Runtime {
   }
 
   async processes(machine: Subject): Promise<readonly Process[]> {
-    const pod = this.#podOf(machine);
-    if (!pod) throw new Error(`Machine ${machine.id} has no Pod`);
-    return answered(processesOf(this.#cluster, pod));
+    return answered(processesOf(this.#cluster, this.#running(machine)));
   }
 
   async *logs({ id }: Subject, query: LogQuery): AsyncGenerator<LogLine> {
@@ -284,6 +281,12 @@ export class KubernetesRuntime implements Runtime {
     return pod?.metadata?.labels?.[labels.version] === version && isRunning(pod) ? pod : undefined;
   }
 
+  #running(machine: Subject): V1Pod {
+    const pod = this.#podOf(machine);
+    if (!pod) throw new Error(`Machine ${machine.id} has no Pod`);
+    return pod;
+  }
+
   #endpoint(machine: string, port: number): string | undefined {
     const address = this.#addresses.get(machine);
     return address === undefined ? undefined : endpointOf(address, port);
@@ -371,7 +374,7 @@ export class KubernetesRuntime implements Runtime {
     try {
       await this.#cluster.apply(secretOf(machine, dataId, namespace));
       if (files) await this.#cluster.apply(files);
-      // Not applied: that would change the Pod of an earlier start, of whose end the cluster has not told yet.
+      // Not applied: that would change the Pod of an earlier start, whose end this service has not seen yet.
       await allowing([409], this.#cluster.create(podOf(machine, dataId, namespace)));
     } catch (error) {
       if (!isRefused(error)) throw error;
@@ -404,7 +407,7 @@ export class KubernetesRuntime implements Runtime {
     const usual = pod.spec?.containers[0]?.lifecycle?.stopSignal;
     // Another signal than that of the configuration comes first: a cluster sends only that one.
     if (request.signal !== "SIGKILL" && request.signal !== usual && isRunning(pod))
-      await runCommand(this.#cluster, pod, ["kill", "-s", request.signal.replace(/^SIG/, ""), "1"]).catch(() => {});
+      await sendSignal(this.#cluster, pod, request.signal).catch(() => {});
     await this.#delete(pod, graceOf(request));
   }
 

@@ -4,28 +4,23 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { V1MicroTime, type V1Lease } from "@kubernetes/client-node";
 import { reasonOf, statusOf, type Cluster } from "./cluster.ts";
 
-/** Times of the lease in milliseconds, as the components of a cluster have them. */
-export interface LeaseTimes {
-  /** Without a renewal for this long, another may take it. */
-  readonly lastsMs: number;
-  /** The holder gives up if it could not renew for this long. */
-  readonly giveUpMs: number;
-  /** Pause between two renewals. */
-  readonly pauseMs: number;
-}
-
-const usualTimes: LeaseTimes = { lastsMs: 15_000, giveUpMs: 10_000, pauseMs: 2000 };
+// Times in milliseconds, as the components of a cluster have them.
+/** Without a renewal for this long, another service may take the lease. */
+const lastsMs = 15_000;
+/** The holder gives up if it could not renew for this long. */
+const giveUpMs = 10_000;
+/** Pause between two renewals. */
+const pauseMs = 2000;
 
 /** Who wants a lease, and what for. */
 export interface LeaseOptions {
   readonly name: string;
-  /** Whoever has the same identity takes it over at once: a process of this computer with the same folder, which has a lock. */
+  /** A service with the same identity takes it over at once: its folder has a lock of its own. */
   readonly holder: string;
   /** Called with the present holder, if this one has to wait. */
   readonly waiting?: (holder: string) => void;
   /** Called when the lease is lost: nothing may be changed any more. */
   readonly lost: (reason: string) => void;
-  readonly times?: LeaseTimes;
 }
 
 /** The identity of a service with its data in a folder. */
@@ -35,7 +30,6 @@ export const holderOf = (folder: string): string => `${hostname()}:${folder}`;
 export class Lease {
   readonly #cluster: Cluster;
   readonly #options: LeaseOptions;
-  readonly #times: LeaseTimes;
   readonly #closed = new AbortController();
   #lease: V1Lease | undefined;
   #renewing: Promise<void> | undefined;
@@ -44,10 +38,9 @@ export class Lease {
   private constructor(cluster: Cluster, options: LeaseOptions) {
     this.#cluster = cluster;
     this.#options = options;
-    this.#times = options.times ?? usualTimes;
   }
 
-  /** Takes the lease as soon as nobody else holds it, and renews it from then on. */
+  /** Takes the lease as soon as no other service holds it, and renews it from then on. */
   static async take(cluster: Cluster, options: LeaseOptions): Promise<Lease> {
     const lease = new Lease(cluster, options);
     await lease.#take();
@@ -64,29 +57,29 @@ export class Lease {
 
   async #take(): Promise<void> {
     let seen: { readonly renewed: string; readonly at: number } | undefined;
-    let told: string | undefined;
+    let waitedFor: string | undefined;
     for (;;) {
       const lease = await this.#read();
       const { holderIdentity: holder, renewTime } = lease?.spec ?? {};
       const renewed = JSON.stringify(renewTime ?? null);
       // Its time is measured here, because clocks of computers differ.
       if (seen?.renewed !== renewed) seen = { renewed, at: performance.now() };
-      const isFree = !holder || holder === this.#options.holder || performance.now() - seen.at >= this.#times.lastsMs;
+      const isFree = !holder || holder === this.#options.holder || performance.now() - seen.at >= lastsMs;
       const begun = performance.now();
       if (isFree && (await this.#write(lease, this.#options.holder))) {
         this.#renewed = begun;
         // A process that was stopped meanwhile must not send what it had begun.
-        this.#cluster.fence.isOpen = () => performance.now() - this.#renewed < this.#times.lastsMs;
+        this.#cluster.fence.isOpen = () => performance.now() - this.#renewed < lastsMs;
         return;
       }
-      if (holder !== undefined && holder !== told && !isFree) this.#options.waiting?.((told = holder));
-      await sleep(this.#times.pauseMs / 4);
+      if (holder !== undefined && holder !== waitedFor && !isFree) this.#options.waiting?.((waitedFor = holder));
+      await sleep(pauseMs / 4);
     }
   }
 
   async #renew(): Promise<void> {
     while (!this.#closed.signal.aborted) {
-      await sleep(this.#times.pauseMs, undefined, { signal: this.#closed.signal }).catch(() => {});
+      await sleep(pauseMs, undefined, { signal: this.#closed.signal }).catch(() => {});
       if (this.#closed.signal.aborted) return;
       let reason = "the Kubernetes cluster does not answer";
       try {
@@ -99,8 +92,7 @@ export class Lease {
         reason = reasonOf(error);
       }
       // The process may also have been stopped meanwhile.
-      if (performance.now() - this.#renewed >= this.#times.giveUpMs)
-        return this.#lose(`it could not be renewed: ${reason}`);
+      if (performance.now() - this.#renewed >= giveUpMs) return this.#lose(`it could not be renewed: ${reason}`);
     }
   }
 
@@ -124,7 +116,7 @@ export class Lease {
       metadata: { ...before?.metadata, name: this.#options.name },
       spec: {
         holderIdentity: holder,
-        leaseDurationSeconds: Math.ceil(this.#times.lastsMs / 1000),
+        leaseDurationSeconds: Math.ceil(lastsMs / 1000),
         renewTime: now,
         // Others look only at the time of the renewal.
         ...(isSame ? {} : { acquireTime: now }),

@@ -17,16 +17,6 @@ const sharedCpu = 1 / 16;
 export const graceOf = ({ signal, timeoutMs }: StopRequest): number =>
   signal === "SIGKILL" ? 1 : Math.max(1, Math.ceil(timeoutMs / 1000));
 
-const requestsOf = (config: MachineConfig, memoryLimitMb: number | undefined) => {
-  const { cpus, kind, memoryMb } = sizeOf(config);
-  const memory = `${memoryLimitMb ?? memoryMb}Mi`;
-  const milli = (count: number): string => `${Math.max(1, Math.round(count * 1000))}m`;
-  return {
-    requests: { cpu: milli(kind === "shared" ? cpus * sharedCpu : cpus), memory },
-    limits: { cpu: milli(cpus), memory },
-  };
-};
-
 /** CPUs and memory in MB that a Machine needs of a node. */
 export const needsOf = (config: MachineConfig): { readonly cpus: number; readonly memoryMb: number } => {
   const { cpus, kind, memoryMb } = sizeOf(config);
@@ -34,7 +24,15 @@ export const needsOf = (config: MachineConfig): { readonly cpus: number; readonl
 };
 
 /** What a container of the Machine asks for, and its limits. */
-export const resourcesOf = ({ config, memoryLimitMb }: Subject) => requestsOf(config, memoryLimitMb);
+export const resourcesOf = ({ config, memoryLimitMb }: Subject) => {
+  const needs = needsOf(config);
+  const memory = `${memoryLimitMb ?? needs.memoryMb}Mi`;
+  const milli = (count: number): string => `${Math.max(1, Math.round(count * 1000))}m`;
+  return {
+    requests: { cpu: milli(needs.cpus), memory },
+    limits: { cpu: milli(sizeOf(config).cpus), memory },
+  };
+};
 
 /** A cluster replaces `$(NAME)` in words, which the platform does not. */
 const literal = (words: readonly string[]): string[] => words.map((word) => word.replaceAll("$(", "$$("));

@@ -49,7 +49,7 @@ export function exitOf(pod: V1Pod | undefined): Exit {
   const ended = pod && containerOf(pod)?.state?.terminated;
   const { reason, message } = pod?.status ?? {};
   const why = reason === undefined ? {} : { error: `${reason}: ${message ?? "the cluster gives no reason"}` };
-  // Nobody knows how it ended: the Pod is gone, or its node was lost.
+  // How it ended is unknown: the Pod is gone, or its node was lost.
   if (!ended) return { code: 137, signal: 9, oom: false, requested: false, ...why };
   const { exitCode: code, signal } = ended;
   const failure = ended.reason === "StartError" || ended.reason === "ContainerCannotRun" ? ended.message : undefined;
