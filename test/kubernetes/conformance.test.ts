@@ -15,9 +15,6 @@ describe.runIf(inject("hasRealNode"))("on a real node", () => {
     [
       // The cluster of the tests has no driver that copies disks.
       /volume/,
-      // The image of the tests has neither `kill` nor `ps`.
-      /^a signal/,
-      /^processes/,
     ],
   );
 });

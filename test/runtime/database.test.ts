@@ -28,7 +28,7 @@ describe.runIf(hasEngine)("a database on a real server", () => {
     const real = await startReal({ postgres: true });
     afterThisTest(() => real.end());
     const { service } = real;
-    const migrate = "sql CREATE TABLE IF NOT EXISTS notes (text text)";
+    const migrate = 'sql "CREATE TABLE IF NOT EXISTS notes (text text)"';
     const stack = await exampleStack("database", service, { image, migrate });
     expect(counts(await stack.up())).toEqual({ created: 10 });
 

@@ -24,6 +24,7 @@ export const commands = [
   "lookup",
   "get",
   "sql",
+  "kill",
   // The migration of examples/database.
   "sh",
 ];

@@ -2,7 +2,6 @@
 import { once } from "node:events";
 import { Readable } from "node:stream";
 import { Exec, type V1Pod, type V1Status } from "@kubernetes/client-node";
-import type { SignalName } from "../../../api/signals.ts";
 import type { Command } from "../runtime.ts";
 import { Collected } from "../collected.ts";
 import type { Cluster } from "./cluster.ts";
@@ -15,7 +14,7 @@ export interface Ended {
   readonly stderr: string;
 }
 
-// ASSUMED: the runtime's own commands, such as `kill`, have ten seconds.
+// ASSUMED: the runtime's own commands have ten seconds.
 const ownMs = 10_000;
 
 /** Runs a command in a Pod. ASSUMED: one that does not end in time continues to run: clusters have no request to end it. */
@@ -44,10 +43,6 @@ export async function runCommand(
     signal?.removeEventListener("abort", leave);
   }
 }
-
-/** Sends a signal to the main process of a Pod, by the `kill` of its image. */
-export const sendSignal = (cluster: Cluster, pod: V1Pod, signal: SignalName): Promise<Ended> =>
-  runCommand(cluster, pod, ["kill", "-s", signal.replace(/^SIG/, ""), "1"]);
 
 /** How the cluster says that a program is missing or cannot be executed. */
 const failure = /(?:unable to start container process: )?(exec: .+?)(?:: unknown)?$/;

@@ -29,14 +29,14 @@ import { Steps } from "../steps.ts";
 import { stopRequest } from "../stopRequest.ts";
 import { Changes } from "./changes.ts";
 import { allowing, clusterGone, isAnswered, isRefused, ofCluster, reasonOf, type Cluster } from "./cluster.ts";
-import { runCommand, sendSignal } from "./exec.ts";
+import { runCommand } from "./exec.ts";
 import { podLogs } from "./logs.ts";
 import { annotations, labels, selectorOf } from "./names.ts";
 import { Namespaces } from "./namespaces.ts";
 import { hasRoom } from "./nodes.ts";
 import { containerName, filesOf, graceOf, podOf, resourcesOf, secretOf } from "./pod.ts";
 import { digestOf, exitOf, hasEnded, hasRun, isRunning, obstacleOf, unplacedOf } from "./podStatus.ts";
-import { processesOf } from "./processes.ts";
+import { processesOf, sendSignal } from "./processes.ts";
 import { Routes } from "./routes.ts";
 import { unsupported } from "./unsupported.ts";
 import { Volumes } from "./volumes.ts";
@@ -166,11 +166,7 @@ export class KubernetesRuntime implements Runtime {
   signal(machine: Subject, signal: SignalName): void {
     const pod = this.#podOf(machine);
     if (!pod) return;
-    const send = async (): Promise<void> => {
-      const { code, stderr } = await sendSignal(this.#cluster, pod, signal);
-      if (code !== 0) throw new Error(stderr.trim());
-    };
-    send().catch((error: unknown) =>
+    sendSignal(this.#cluster, pod, signal).catch((error: unknown) =>
       this.#host.log.warn({ machine: machine.id, reason: reasonOf(error) }, "a signal is lost"),
     );
   }

@@ -111,6 +111,9 @@ export function podOf(machine: Subject, dataId: string, namespace: string): V1Po
       // A Machine has nothing to do with the API of the cluster.
       automountServiceAccountToken: false,
       enableServiceLinks: false,
+      // As on the platform, the main process is not the first one. So signals that it does not handle end it, and the processes that
+      // it leaves behind are cleaned up.
+      shareProcessNamespace: true,
       terminationGracePeriodSeconds: graceOf(stop),
       hostname: dns.hostname ?? id,
       // The signal of a stop needs it.

@@ -5,14 +5,15 @@
 package main
 
 import (
+	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strconv"
@@ -21,6 +22,8 @@ import (
 	"time"
 
 	_ "github.com/lib/pq"
+	"mvdan.cc/sh/v3/interp"
+	"mvdan.cc/sh/v3/syntax"
 )
 
 func main() {
@@ -56,6 +59,8 @@ func main() {
 		get(args[0])
 	case "sql":
 		query(strings.Join(args, " "))
+	case "kill":
+		kill(args[1], args[2])
 	case "sh":
 		shell(args)
 	default:
@@ -166,12 +171,29 @@ func query(text string) {
 	must(rows.Err())
 }
 
-// shell runs `sh -c "program arguments"`, without any of the things that a shell does with the text.
+// shell runs `sh -c script`.
 func shell(args []string) {
-	words := strings.Fields(strings.TrimPrefix(strings.Join(args, " "), "-c "))
-	program, err := exec.LookPath(words[0])
+	script, err := syntax.NewParser().Parse(strings.NewReader(strings.TrimPrefix(strings.Join(args, " "), "-c ")), "")
 	must(err)
-	must(syscall.Exec(program, words, os.Environ()))
+	// The library's shell has no `kill` of its own.
+	programs := interp.CallHandler(func(_ context.Context, words []string) ([]string, error) {
+		if words[0] == "kill" {
+			words[0] = "/bin/kill"
+		}
+		return words, nil
+	})
+	runner, err := interp.New(interp.StdIO(os.Stdin, os.Stdout, os.Stderr), programs)
+	must(err)
+	var status interp.ExitStatus
+	if err := runner.Run(context.Background(), script); errors.As(err, &status) {
+		os.Exit(int(status))
+	}
+}
+
+// kill runs `kill -s NAME PID`.
+func kill(name, pid string) {
+	signals := map[string]syscall.Signal{"INT": syscall.SIGINT, "KILL": syscall.SIGKILL, "TERM": syscall.SIGTERM}
+	must(syscall.Kill(number(pid), signals[name]))
 }
 
 func serve() {
