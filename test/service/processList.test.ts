@@ -17,7 +17,7 @@ onLinux("processes have their command, parent and memory", () => {
 
 onLinux("a command may contain spaces, brackets and ends of lines", () => {
   const child = spawn("sleep", ["60"], { argv0: "a) R 1\n2 (b", stdio: "ignore" });
-  afterThisTest(() => child.kill());
+  afterThisTest(() => void child.kill());
   expect(listed().find(({ pid }) => pid === child.pid)).toMatchObject({
     command: "a) R 1\n2 (b 60",
     parent: process.pid,
