@@ -1,11 +1,14 @@
-// The simulated nodes of a cluster.
+// The nodes of a cluster: simulated ones, and real ones.
 import { KubeConfig, CoreV1Api } from "@kubernetes/client-node";
 import { regionLabel } from "../../service/runtime/kubernetes/names.ts";
+import { nodePrograms, startNode } from "../../tools/setup/kubernetesNode.mjs";
+import { image, nextImage } from "../runtime/image.ts";
+import { archiveOfImage, configOfImage } from "../runtime/imageArchive.ts";
 
 /** The regions that have nodes. */
 export const regions = ["ams", "iad", "sin", "syd", "gru"] as const;
 
-/** The region of the node that really runs Pods. */
+/** The region of the real node in the cluster of the tests. */
 export const realRegion = "fra";
 
 /** Adds nodes to a cluster: some in each region. */
@@ -20,4 +23,14 @@ export async function addNodes(kubeconfig: string, perRegion = 3): Promise<void>
       const labels = { [regionLabel]: region, "kubernetes.io/hostname": name, type: "kwok" };
       await core.createNode({ body: { metadata: { name, labels }, status: { allocatable: room, capacity: room } } });
     }
+}
+
+/** Adds a node that runs the image of the tests. Each real node of this computer needs a name of its own, of 127.0.0.0/8. */
+export async function addRealNode(cluster: { readonly kubeconfig: string }, region: string, name = "127.0.0.1") {
+  const { found = {} } = await nodePrograms(process.env);
+  const featureGates = { ContainerStopSignals: true };
+  const node = await startNode(cluster, { found, name, labels: { [regionLabel]: region }, featureGates });
+  const archive = await archiveOfImage();
+  for (const each of [image, nextImage]) await node.importImage(each, archive, configOfImage(each));
+  return node;
 }

@@ -211,6 +211,10 @@ export async function startNode(
   const importImage = async (image, layer, config) => {
     const { code, output } = await ctr(["images", "import", "-"], { input: await imageArchive(image, layer, config) });
     if (code !== 0) throw new Error(`the image ${image} could not be imported:\n${tail(output, 5)}`);
+    // With a name that has the digest, it is as if a registry had it.
+    const { stdout } = await ctr(["images", "list"]);
+    const [, name, digest] = new RegExp(`^(\\S*${image}) +\\S+ +(sha256:\\S+)`, "m").exec(stdout) ?? [];
+    await ctr(["images", "tag", name, `${name.replace(/:[^:]*$/, "")}@${digest}`]);
   };
   await until("containerd did not start", async () => (await ctr(["version"])).code === 0);
   const pause = await tarOf([{ name: "pause", mode: 0o755, contents: fs.readFileSync(found.pause) }]);
