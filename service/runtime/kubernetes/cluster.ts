@@ -144,6 +144,14 @@ export class Cluster {
     return this.#coordination.replaceNamespacedLease({ name: body.metadata?.name ?? "", namespace, body });
   }
 
+  /** The current version of the objects of a kind; versions of a cluster rise. */
+  async version({ apiVersion, kind }: { readonly apiVersion: string; readonly kind: string }): Promise<number> {
+    const { metadata } = await this.#objects.list(
+      ...([apiVersion, kind, undefined, undefined, undefined, undefined, undefined, undefined, 1] as const),
+    );
+    return Number(metadata?.resourceVersion);
+  }
+
   /** Lists the objects of a kind in all namespaces. */
   list(apiVersion: string, kind: string, selector: string | undefined) {
     return this.#objects.list(

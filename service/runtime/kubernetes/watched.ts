@@ -40,10 +40,14 @@ export class Watched<T extends KubernetesObject> {
       setImmediate(() => this.#ready());
       return listed;
     };
-    this.#list = new ListWatch<T>(kind.path, new Watch(cluster.config), list, false, selector);
+    const watch = new WatchAfterRestore(cluster, kind);
+    this.#list = new ListWatch<T>(kind.path, watch, list, false, selector);
     for (const event of ["add", "update"] as const) this.#list.on(event, (object) => changed(object, false));
     this.#list.on("delete", (object) => changed(object, true));
-    this.#list.on("error", (error) => void this.#again(error));
+    this.#list.on("error", (error) => {
+      watch.isDoubtful = true;
+      void this.#again(error);
+    });
     this.#list.on("connect", () => (this.#pause = this.#isListed ? pauses.first : this.#pause));
   }
 
@@ -86,6 +90,39 @@ export class Watched<T extends KubernetesObject> {
     if (!this.#closed.signal.aborted) void this.#list.start();
   }
 }
+
+/**
+ * A watch that does not wait for a version which the cluster has lost. After a restore from a backup, a cluster is at an earlier
+ * version, and reports no change until it reaches the old one again.
+ */
+class WatchAfterRestore extends Watch {
+  /** Whether the connection was lost, so the cluster may have been restored meanwhile. */
+  isDoubtful = false;
+  readonly #cluster: Cluster;
+  readonly #kind: Kind;
+
+  constructor(cluster: Cluster, kind: Kind) {
+    super(cluster.config);
+    this.#cluster = cluster;
+    this.#kind = kind;
+  }
+
+  override async watch(...[path, query, seen, done]: Parameters<Watch["watch"]>): Promise<AbortController> {
+    const isDoubtful = this.isDoubtful;
+    this.isDoubtful = false;
+    try {
+      if (isDoubtful && (await this.#cluster.version(this.#kind)) < Number(query["resourceVersion"]))
+        done({ code: gone });
+      else return await super.watch(path, query, seen, done);
+    } catch (error) {
+      done(error);
+    }
+    return new AbortController();
+  }
+}
+
+/** The answer of a cluster that no longer has the changes after a version: all objects are listed again. */
+const gone = 410;
 
 /** Waits, at most until the signal is aborted. */
 const rest = (ms: number, signal: AbortSignal): Promise<void> => sleep(ms, undefined, { signal }).catch(() => {});
