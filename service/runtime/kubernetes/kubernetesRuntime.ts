@@ -33,7 +33,7 @@ import { runCommand } from "./exec.ts";
 import { podLogs } from "./logs.ts";
 import { annotations, labels, selectorOf } from "./names.ts";
 import { Namespaces } from "./namespaces.ts";
-import { hasRoom } from "./nodes.ts";
+import { Room } from "./nodes.ts";
 import { containerName, filesOf, graceOf, podOf, resourcesOf, secretOf } from "./pod.ts";
 import { digestOf, exitOf, hasEnded, hasRun, isRunning, obstacleOf, unplacedOf } from "./podStatus.ts";
 import { processesOf, sendSignal } from "./processes.ts";
@@ -71,6 +71,7 @@ export class KubernetesRuntime implements Runtime {
   readonly #placementMs: number;
   readonly #pods: Watched<V1Pod>;
   readonly #nodes: Watched<V1Node>;
+  readonly #room = new Room();
   readonly #namespaces: Namespaces;
   readonly #volumes: Volumes;
   readonly #routes: Routes;
@@ -119,7 +120,7 @@ export class KubernetesRuntime implements Runtime {
 
   hasRoom(config: MachineConfig, region: string, replaced?: string): boolean {
     // Until the nodes are known, the scheduler alone decides.
-    return !this.#isListed || hasRoom(config, region, this.#nodes.all(), this.#pods.all(), replaced);
+    return !this.#isListed || this.#room.hasRoom(config, region, this.#nodes.all(), replaced);
   }
 
   // A cluster does not say which image a tag means before a Pod runs it.
@@ -244,6 +245,7 @@ export class KubernetesRuntime implements Runtime {
   #seen(pod: V1Pod, isGone: boolean): void {
     const id = pod.metadata?.labels?.[labels.machine];
     if (id === undefined) return;
+    this.#room.seen(id, pod, isGone);
     if (isGone) this.#last.set(id, pod);
     this.#changes.happened(id);
     this.#changed(id);

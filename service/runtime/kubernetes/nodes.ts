@@ -1,7 +1,7 @@
 // Whether a node has capacity for a Machine. The scheduler of the cluster decides later; this refuses what cannot succeed.
 import type { V1Node, V1Pod } from "@kubernetes/client-node";
 import type { MachineConfig } from "../../../api/machineConfig.ts";
-import { labels, regionLabel } from "./names.ts";
+import { regionLabel } from "./names.ts";
 import { needsOf } from "./pod.ts";
 import { hasEnded } from "./podStatus.ts";
 
@@ -41,38 +41,59 @@ const takesMachines = ({ spec }: V1Node): boolean =>
   spec?.unschedulable !== true &&
   !spec?.taints?.some(({ effect }) => effect === "NoSchedule" || effect === "NoExecute");
 
-/**
- * Whether a node of the region has capacity for one more Machine, instead of the one that it replaces.
- * ASSUMED: Pods of others are not counted, which the service need not see; the scheduler counts them.
- */
-export function hasRoom(
-  config: MachineConfig,
-  region: string,
-  nodes: readonly V1Node[],
-  pods: readonly V1Pod[],
-  replaced?: string,
-): boolean {
-  const needs = needsOf(config);
-  const used = new Map<string, Amount>();
-  for (const pod of pods) {
+const nothing: Amount = { cpus: 0, bytes: 0, pods: 0 };
+
+const plus = (one: Amount, other: Amount, sign: 1 | -1 = 1): Amount => ({
+  cpus: one.cpus + sign * other.cpus,
+  bytes: one.bytes + sign * other.bytes,
+  pods: one.pods + sign * other.pods,
+});
+
+/** What the Pods of the service request of each node. */
+export class Room {
+  /** What each Pod requests, by Machine. */
+  readonly #pods = new Map<string, { readonly node: string; readonly requests: Amount }>();
+  /** What is requested of each node. */
+  readonly #nodes = new Map<string, Amount>();
+
+  /** The cluster has said something about the Pod of a Machine. */
+  seen(machine: string, pod: V1Pod, isGone: boolean): void {
+    const before = this.#pods.get(machine);
+    if (before) this.#nodes.set(before.node, plus(this.#requested(before.node), before.requests, -1));
     const node = pod.spec?.nodeName;
-    if (node === undefined || hasEnded(pod) || pod.metadata?.labels?.[labels.machine] === replaced) continue;
-    const before = used.get(node) ?? { cpus: 0, bytes: 0, pods: 0 };
-    const more = requestsOf(pod);
-    used.set(node, {
-      cpus: before.cpus + more.cpus,
-      bytes: before.bytes + more.bytes,
-      pods: before.pods + more.pods,
+    if (isGone || node === undefined || hasEnded(pod)) {
+      this.#pods.delete(machine);
+      return;
+    }
+    const requests = requestsOf(pod);
+    this.#pods.set(machine, { node, requests });
+    this.#nodes.set(node, plus(this.#requested(node), requests));
+  }
+
+  /**
+   * Whether a node of the region has capacity for one more Machine, instead of the one that it replaces.
+   * ASSUMED: Pods of others are not counted, which the service need not see; the scheduler counts them.
+   */
+  hasRoom(config: MachineConfig, region: string, nodes: readonly V1Node[], replaced = ""): boolean {
+    const needs = needsOf(config);
+    const freed = this.#pods.get(replaced);
+    return nodes.some((node) => {
+      if (node.metadata?.labels?.[regionLabel] !== region || !takesMachines(node)) return false;
+      const { cpu, memory, pods } = node.status?.allocatable ?? {};
+      const name = node.metadata.name ?? "";
+      const taken = plus(this.#requested(name), freed?.node === name ? freed.requests : nothing, -1);
+      return (
+        quantity(cpu) - taken.cpus >= needs.cpus - rounding &&
+        quantity(memory) - taken.bytes >= needs.memoryMb * 2 ** 20 &&
+        quantity(pods) - taken.pods >= 1
+      );
     });
   }
-  return nodes.some((node) => {
-    if (node.metadata?.labels?.[regionLabel] !== region || !takesMachines(node)) return false;
-    const { cpu, memory, pods: most } = node.status?.allocatable ?? {};
-    const taken = used.get(node.metadata.name ?? "") ?? { cpus: 0, bytes: 0, pods: 0 };
-    return (
-      quantity(cpu) - taken.cpus >= needs.cpus &&
-      quantity(memory) - taken.bytes >= needs.memoryMb * 2 ** 20 &&
-      quantity(most) - taken.pods >= 1
-    );
-  });
+
+  #requested(node: string): Amount {
+    return this.#nodes.get(node) ?? nothing;
+  }
 }
+
+/** CPUs that sums of fractions may differ by. The smallest part of a CPU is a thousandth. */
+const rounding = 1e-6;
