@@ -57,7 +57,7 @@ describe.runIf(hasEngine)("the docker runtime", () => {
       (await app.call("POST", app.machines, { config: { image, ...config } })).body.error;
     expect(await refused({ guest: { gpus: 1 } })).toBe("invalid config.guest.gpus, the docker runtime has no GPUs");
     expect(await refused({ init: { kernel_args: ["quiet"] } })).toBe(
-      "invalid config.init.kernel_args, the docker runtime shares the kernel of the engine",
+      "invalid config.init.kernel_args, the docker runtime shares the kernel of the host",
     );
     const refusedPort = (port: object, protocol = "tcp") =>
       refused({ services: [{ protocol, internal_port: 8080, ports: [{ port: 80 }, port] }] });

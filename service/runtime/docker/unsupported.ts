@@ -1,64 +1,10 @@
 // What a configuration asks for and containers cannot do. It is refused by name, and not ignored.
 import { sizeOf, type MachineConfig } from "../../../api/machineConfig.ts";
+import { inContainers } from "../unsupported.ts";
 import { numbersOf, type Service, type ServicePort } from "../ports.ts";
 
 // ASSUMED: each port of a range takes a port of this computer, so a range has at most a hundred.
 const mostPorts = 100;
-
-const reasons: readonly {
-  readonly field: string;
-  readonly asked: (config: MachineConfig) => unknown;
-  readonly why: string;
-}[] = [
-  { field: "config.containers", asked: ({ containers }) => containers?.length, why: "runs one container per Machine" },
-  {
-    field: "config.mounts[0].extend_threshold_percent",
-    asked: ({ mounts }) => mounts?.some(({ extend_threshold_percent: threshold }) => threshold),
-    why: "does not limit the size of volumes",
-  },
-  { field: "config.processes", asked: ({ processes }) => processes?.length, why: "runs one process per Machine" },
-  { field: "config.volumes", asked: ({ volumes }) => volumes?.length, why: "mounts only volumes of the App" },
-  { field: "config.guest.gpus", asked: ({ guest }) => guest?.gpus, why: "has no GPUs" },
-  { field: "config.guest.gpu_kind", asked: ({ guest }) => guest?.gpu_kind, why: "has no GPUs" },
-  {
-    field: "config.guest.host_dedication_id",
-    asked: ({ guest }) => guest?.host_dedication_id,
-    why: "has no dedicated hosts",
-  },
-  {
-    field: "config.guest.required_host_features",
-    asked: ({ guest }) => guest?.required_host_features?.length,
-    why: "has one host without named features",
-  },
-  {
-    field: "config.guest.kernel_args",
-    asked: ({ guest }) => guest?.kernel_args?.length,
-    why: "shares the kernel of the engine",
-  },
-  {
-    field: "config.init.kernel_args",
-    asked: ({ init }) => init?.kernel_args?.length,
-    why: "shares the kernel of the engine",
-  },
-  {
-    field: "config.files",
-    asked: ({ files }) => files?.some(({ image_config }) => image_config !== undefined),
-    why: "cannot write the configuration of an image into a file",
-  },
-  { field: "config.statics", asked: ({ statics }) => statics?.length, why: "does not serve files by itself" },
-  { field: "config.rootfs.size_gb", asked: ({ rootfs }) => rootfs?.size_gb, why: "cannot limit the root file system" },
-  { field: "config.cache_drive", asked: ({ cache_drive }) => cache_drive, why: "has no drives for caches" },
-  {
-    field: "config.dns.dns_forward_rules",
-    asked: ({ dns }) => dns?.dns_forward_rules?.length,
-    why: "cannot forward single domains",
-  },
-  {
-    field: "config.restart.policy",
-    asked: ({ restart }) => restart?.policy === "spot-price",
-    why: "has no spot prices",
-  },
-];
 
 const ofPorts: readonly {
   readonly field: string;
@@ -135,6 +81,7 @@ export function unsupported(
   config: MachineConfig,
   memoryMb: number,
 ): { readonly field: string; readonly message: string } | undefined {
-  const found = reasons.find(({ asked }) => asked(config)) ?? unsupportedPort(config) ?? tooLarge(config, memoryMb);
+  const found =
+    inContainers.find(({ asked }) => asked(config)) ?? unsupportedPort(config) ?? tooLarge(config, memoryMb);
   return found && { field: found.field, message: `the docker runtime ${found.why}` };
 }
