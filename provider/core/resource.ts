@@ -72,7 +72,7 @@ export interface Context {
   readonly findings?: readonly unknown[];
   /**
    * The resources whose id an input is, by the input's path (`config.mounts.0.volume`). A preview does not know the id of
-   * a new resource. Only in previews of the dynamic binding: the engine tells no plugin.
+   * a new resource. Only in previews of the dynamic binding: the engine does not say so to a plugin.
    */
   readonly sources?: Readonly<Record<string, Source>>;
 }
@@ -136,7 +136,7 @@ export interface Problem {
 /** An answer of the service at preview: a problem, or a warning after which preview continues. */
 export interface Finding extends Problem {
   readonly isWarning: boolean;
-  /** Whether it only tells what the update will do. */
+  /** Whether it is a preview, which only says what the update will do. */
   readonly isNote?: boolean;
   /** The kind of failure, where it is not about an input. */
   readonly code?: ErrorCode;

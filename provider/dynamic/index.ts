@@ -177,7 +177,7 @@ export interface Finding {
   readonly message: string;
   /** True for a warning: check reports it if it concerns a new value. */
   readonly isWarning?: boolean;
-  /** True if it only tells what the update will do. */
+  /** True in a preview, which only says what the update will do. */
   readonly isNote?: boolean;
 }
 

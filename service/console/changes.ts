@@ -1,4 +1,4 @@
-// Tells the pages that are open what has changed, after each commit. A page gets only the topics that it asked for, never what
+// Notifies the open pages of what has changed, after each commit. A page gets only the topics that it asked for, never what
 // changed in them: it reads that with the rights that its session has then.
 import { findMachine } from "../lifecycle/machines.ts";
 import { findVolume } from "../lifecycle/volumes.ts";
@@ -12,7 +12,7 @@ export interface Watcher {
   readonly org: number;
   /** What its topics are about. */
   readonly topics: ReadonlyMap<Topic, Subject>;
-  readonly tell: (topics: readonly Topic[]) => void;
+  readonly notify: (topics: readonly Topic[]) => void;
 }
 
 /** What a topic is about: everything of the organization, one App with all that is in it, one object, or something else. */
@@ -39,7 +39,7 @@ interface Open {
   readonly watcher: Watcher;
   readonly changed: Set<Topic>;
   timer: NodeJS.Timeout | undefined;
-  toldAt: number;
+  notifiedAt: number;
 }
 
 /** All pages that are open. */
@@ -59,7 +59,7 @@ export class Changes {
 
   /** Adds a page; returns how to remove it. */
   watch(watcher: Watcher): () => void {
-    const open: Open = { watcher, changed: new Set(), timer: undefined, toldAt: 0 };
+    const open: Open = { watcher, changed: new Set(), timer: undefined, notifiedAt: 0 };
     this.#open.add(open);
     return () => {
       clearTimeout(open.timer);
@@ -125,17 +125,17 @@ export class Changes {
     return (store.get<{ org: number }>(sql("apps"), id) ?? store.get<{ org: number }>(sql("clusters"), id))?.org;
   }
 
-  /** Tells a page, the first time at once: changes that come soon after it are told together. */
+  /** Notifies a page, the first time at once. Changes that come soon after it are sent together. */
   #note(open: Open, topic: Topic): void {
     open.changed.add(topic);
     if (open.timer) return;
-    const wait = Math.max(0, open.toldAt + apart - performance.now());
+    const wait = Math.max(0, open.notifiedAt + apart - performance.now());
     open.timer = setTimeout(() => {
       open.timer = undefined;
-      open.toldAt = performance.now();
+      open.notifiedAt = performance.now();
       const topics = [...open.changed];
       open.changed.clear();
-      open.watcher.tell(topics);
+      open.watcher.notify(topics);
     }, wait);
   }
 }

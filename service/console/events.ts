@@ -81,17 +81,17 @@ export function sendChanges(reply: FastifyReply, stream: Stream): FastifyReply {
   const send = (event: string, data: unknown): void => {
     out.push(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
   };
-  const tell = (changed: readonly Topic[]): void => {
+  const notify = (changed: readonly Topic[]): void => {
     if (!isValid()) return end();
     // A page that does not read must not fill the memory.
     if (out.readableLength > 65_536) return void (behind = new Set([...(behind ?? []), ...changed]));
     send("changed", [...new Set([...(behind ?? []), ...changed])]);
     behind = undefined;
   };
-  const unwatch = changes.watch({ org: asker.caller.org, topics, tell });
+  const unwatch = changes.watch({ org: asker.caller.org, topics, notify });
   const alive = setInterval(() => {
     if (!isValid()) return end();
-    if (behind) tell([]);
+    if (behind) notify([]);
     else out.push(":\n\n");
   }, aliveEvery);
   const end = (): void => {

@@ -55,7 +55,7 @@ const requestsQuery = z.strictObject({
   run: z.string().max(100).optional(),
 });
 
-/** Adds the console. Returns what must be told of each commit. */
+/** Adds the console. Returns what must be notified of each commit. */
 export function addConsole(app: FastifyInstance, options: ConsoleOptions): Changes {
   const { context, audit, faults, proxy, run, mayFault, isValid } = options;
   const changes = new Changes(context);
@@ -86,7 +86,7 @@ export function addConsole(app: FastifyInstance, options: ConsoleOptions): Chang
     });
   };
   const commits = (): number | undefined => (context.store.unsettled ? undefined : changes.commits);
-  /** The same for answers that may be expensive; callers with the same rights share them. `of` tells what they depend on. */
+  /** The same for answers that may be expensive; callers with the same rights share them. `of` says what they depend on. */
   const getCostly = <Q extends z.ZodType>(
     of: "store" | "more",
     path: string,

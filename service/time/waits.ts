@@ -66,8 +66,8 @@ export class Waits {
   }
 
   /** Calls back with the object after a hold that is listed has begun or ended: neither is a change of the store. */
-  onListed(told: (subject: string) => void): void {
-    this.#listed = told;
+  onListed(notify: (subject: string) => void): void {
+    this.#listed = notify;
   }
 
   /** What the requests wait for that are held for an object, and until when in milliseconds since 1970. */

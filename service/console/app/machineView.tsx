@@ -22,7 +22,7 @@ export function MachinePage({ app, id }: { readonly app: string; readonly id: st
   const leased = data?.lease?.expires_at;
   useEffect(() => {
     if (leased === undefined) return undefined;
-    // That a lease has expired is no change that the service tells.
+    // That a lease has expired is no change that the service reports.
     const timer = window.setTimeout(refresh, Math.max(1000, leased * 1000 - now.peek() + 50));
     return () => window.clearTimeout(timer);
   }, [data]);
