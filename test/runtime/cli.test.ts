@@ -130,7 +130,7 @@ describe.runIf(hasEngine)("pulumi up on containers", () => {
         strategy: JSON.stringify(strategies[0]),
       });
       await stack.up();
-      const requests = load(port, "/release", "web");
+      const requests = load(port, "/release", { app: "web" });
       for (let round = 0; round < strategies.length || requests.seen.answered < leastAnswered; round++) {
         const strategy = JSON.stringify(strategies[round % strategies.length]);
         await stack.set({ image: round % 2 === 0 ? nextImage : image, strategy });

@@ -180,7 +180,7 @@ describe.runIf(hasEngine)("the proxy", () => {
     await started(app, { services: [web()] });
     await started(app, { services: [web()] });
     await fetchBy(app, "/");
-    const requests = load(app.service.proxy?.ports.http ?? 0, "/", "web");
+    const requests = load(app.service.proxy?.ports.http ?? 0, "/", { app: "web" });
     for (let round = 0; round < 3; round++) {
       const before = requests.seen.answered;
       await expect.poll(() => requests.seen.answered).toBeGreaterThan(before + 50);

@@ -1,6 +1,6 @@
 // Requests through the proxy.
 import { Agent, request as sendHttp } from "node:http";
-import { request as sendHttps } from "node:https";
+import { Agent as SecureAgent, request as sendHttps } from "node:https";
 
 /** The answer to a request. */
 export interface Got {
@@ -45,20 +45,20 @@ export interface Load {
   readonly texts: Map<string, number>;
 }
 
-/** Sends requests from several clients until it is stopped. */
+/** Sends requests to an App or a hostname from several clients until it is stopped; by HTTPS with the certificate `ca`. */
 export function load(
   port: number,
   path: string,
-  app: string,
+  to: { readonly app?: string; readonly host?: string; readonly ca?: string },
   clients = 8,
 ): { readonly seen: Load; stop(): Promise<Load> } {
   const seen: Load = { answered: 0, lost: [], texts: new Map() };
-  const agent = new Agent({ keepAlive: true });
+  const agent = new (to.ca === undefined ? Agent : SecureAgent)({ keepAlive: true });
   const over = new AbortController();
   const client = async (): Promise<void> => {
     while (!over.signal.aborted) {
       try {
-        const { status, text } = await fetchFrom(port, path, { app, agent });
+        const { status, text } = await fetchFrom(port, path, { ...to, agent });
         if (status === 200) {
           seen.answered++;
           seen.texts.set(text, (seen.texts.get(text) ?? 0) + 1);

@@ -10,8 +10,14 @@ import { userCache } from "./userCache.mjs";
 
 /**
  * A program built from a module; or the reason why there is none: Go is optional.
- * @param {{ name: string, what: string, source: string, package?: string }} wanted The program's file, its description, the
- * module's folder, and the package, which is the module's own if none is given.
+ * @param {{
+ *   name: string,
+ *   what: string,
+ *   source: string,
+ *   package?: string,
+ *   prepare?: (folder: string, go: (...args: string[]) => Promise<string>) => Promise<string[]>,
+ * }} wanted The program's file, its description, the module's folder, and the package, which is the module's own if none is given.
+ * `prepare` can write what the build needs into a folder, and returns more arguments of the build.
  * @param {NodeJS.ProcessEnv} env
  * @returns {Promise<{ program: string, reason?: undefined } | { program?: undefined, reason: string }>}
  */
@@ -30,7 +36,7 @@ export async function goProgram(wanted, env) {
 
 /**
  * Programs by their names, each built from a module; or the reason why there are none.
- * @param {Record<string, { source: string, package?: string }>} wanted
+ * @param {Record<string, Omit<Parameters<typeof goProgram>[0], "name" | "what">>} wanted
  * @param {NodeJS.ProcessEnv} env
  * @returns {Promise<{ found: Record<string, string>, reason?: undefined } | { found?: undefined, reason: string }>}
  */
@@ -70,28 +76,36 @@ export const isOffline = (output) =>
   );
 
 /** Builds in a temporary directory, then moves it into place. Returns the reason if that fails. */
-async function build({ name, what, source, package: of = "." }, dir, env) {
+async function build({ name, what, source, package: of = ".", prepare }, dir, env) {
   const prefix = `${dir}.tmp-`;
   for (const file of fs.readdirSync(path.dirname(dir)))
     if (file.startsWith(path.basename(prefix))) remove(path.join(path.dirname(dir), file)); // of an interrupted run
   const temporary = fs.mkdtempSync(prefix);
+  const prepared = fs.mkdtempSync(prefix);
+  const go = async (...args) => {
+    const options = { cwd: inRoot(source), env: goEnvironment(env), alive: `still building ${what}` };
+    const { code, output, stdout } = await quiet("go", args, options);
+    if (code === 0) return stdout;
+    throw isOffline(output) ? new Offline() : new Stop(`${tail(output)}\nBuilding ${what} (${source}) failed.`);
+  };
   say(`Building ${what} from its Go modules; this takes some minutes, once …`);
   try {
-    const flags = ["-mod=readonly", "-ldflags", "-s -w"];
-    const { code, output } = await quiet("go", ["build", ...flags, "-o", path.join(temporary, name), of], {
-      cwd: inRoot(source),
-      env: goEnvironment(env),
-      alive: `still building ${what}`,
-    });
-    if (code !== 0 && isOffline(output)) return "its Go modules cannot be downloaded: check the network and GOPROXY";
-    if (code !== 0) throw new Stop(`${tail(output)}\nBuilding ${what} (${source}) failed.`);
+    const more = (await prepare?.(prepared, go)) ?? [];
+    await go("build", "-mod=readonly", ...more, "-ldflags", "-s -w", "-o", path.join(temporary, name), of);
     remove(dir);
     fs.renameSync(temporary, dir);
     return undefined;
+  } catch (error) {
+    if (error instanceof Offline) return "its Go modules cannot be downloaded: check the network and GOPROXY";
+    throw error;
   } finally {
     remove(temporary);
+    remove(prepared);
   }
 }
+
+/** The network failed. */
+class Offline extends Error {}
 
 /** A unique name for this build. */
 function sourceHash(source) {

@@ -44,14 +44,15 @@ done
 [ -z "$left" ] || rm -rf "$left"
 `;
 
-/** A program of a cluster. The last one to end removes its folder. */
-function component(name, program, args, folder) {
+/** A program of a cluster, which logs into its folder. The last one to end removes the folder. */
+export function component(name, program, args, folder, env = process.env) {
   const logFile = path.join(folder, `${name}.log`);
   const log = fs.openSync(logFile, "a");
   // In a session of its own: ^C in a terminal ends this process first, and then the program.
   const keeping = spawn("sh", ["-c", keeper, "sh", name === "etcd" ? folder : "", program, ...args], {
     stdio: ["pipe", log, log],
     detached: true,
+    env,
   });
   fs.closeSync(log);
   const ended = new Promise((resolve) => {
@@ -68,7 +69,8 @@ function component(name, program, args, folder) {
   };
 }
 
-const freePort = () =>
+/** A port of 127.0.0.1 that nothing listens on. */
+export const freePort = () =>
   new Promise((resolve, reject) => {
     const server = net.createServer();
     server.once("error", reject);

@@ -38,10 +38,16 @@ function portsOf({ config }: Subject): PublicPort[] {
 /** ASSUMED: a Service has the name of its App, or `app-` before a name that begins with a digit, as Services cannot. */
 const serviceName = (app: string): string => (/^[a-z]/.test(app) ? app : `app-${app}`);
 
+/** Whether an address gets requests. Both are said: some controllers only look at the second, and take its absence for a yes. */
+const conditionsOf = (isReady: boolean) => ({ ready: isReady, serving: isReady });
+
+/** Machines have no TLS. Traefik would expect it behind port 443. */
+const speaksHttp = { "traefik.ingress.kubernetes.io/service.serversscheme": "http" };
+
 /** The fields of an EndpointSlice that follow from the Machine. */
 const offerOf = ({ addressType, endpoints, ports }: V1EndpointSlice) => ({
   addressType,
-  endpoints: endpoints?.map(({ addresses, conditions }) => ({ addresses, ready: conditions?.ready })),
+  endpoints: endpoints?.map(({ addresses, conditions }) => ({ addresses, conditions: { ...conditions } })),
   ports: ports?.map(({ name, port, protocol }) => ({ name, port, protocol })),
 });
 
@@ -132,7 +138,7 @@ export class Routes {
         ownerReferences: [{ apiVersion: "v1", kind: "Pod", name, uid }],
       },
       addressType: ip.includes(":") ? "IPv6" : "IPv4",
-      endpoints: [{ addresses: [ip], conditions: { ready: isReady } }],
+      endpoints: [{ addresses: [ip], conditions: conditionsOf(isReady) }],
       ports: ports.map((port) => ({ name: port.name, port: port.internal, protocol: port.protocol })),
     };
     const before = this.#slices.get(name, namespace);
@@ -153,7 +159,7 @@ export class Routes {
       kind: "EndpointSlice",
       metadata: { name, namespace, labels: marks, ownerReferences },
       addressType: slice.addressType,
-      endpoints: slice.endpoints?.map(({ addresses }) => ({ addresses, conditions: { ready: false } })),
+      endpoints: slice.endpoints?.map(({ addresses }) => ({ addresses, conditions: conditionsOf(false) })),
       ports: slice.ports ?? [],
     } as V1EndpointSlice);
   }
@@ -183,7 +189,12 @@ export class Routes {
         wanted,
       )
     )
-      await this.#cluster.apply({ apiVersion: "v1", kind: "Service", metadata, spec: { ports: wanted } } as V1Service);
+      await this.#cluster.apply({
+        apiVersion: "v1",
+        kind: "Service",
+        metadata: { ...metadata, annotations: { ...metadata.annotations, ...speaksHttp } },
+        spec: { ports: wanted },
+      } as V1Service);
     await this.#route(app, metadata, list);
   }
 
