@@ -1,8 +1,9 @@
 // Hostnames of Apps through a real ingress controller, Traefik: it reads the cluster, and connects to Pods that really run.
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { startController } from "../../tools/setup/ingressController.mjs";
-import { image } from "../runtime/image.ts";
-import { fetchFrom } from "../runtime/requests.ts";
+import type { KubernetesOptions } from "../../service/runtime/kubernetes/kubernetesRuntime.ts";
+import { image, nextImage } from "../runtime/image.ts";
+import { fetchFrom, load } from "../runtime/requests.ts";
 import { currentCertificate } from "../support/certificates.ts";
 import { onCluster } from "./clusters.ts";
 import { realRegion } from "./nodes.ts";
@@ -33,8 +34,8 @@ describe.runIf(program !== undefined)("an ingress controller", () => {
   afterAll(() => controller.remove());
 
   /** A service with an App `web` that has a hostname. */
-  async function withHostname() {
-    const app = await onCluster({ nearest: realRegion });
+  async function withHostname(runtime: KubernetesOptions = {}) {
+    const app = await onCluster({ nearest: realRegion, runtime });
     /** Gives the App a new certificate of a hostname, which is its own authority. */
     const upload = async (hostname = host): Promise<string> => {
       const certificate = currentCertificate({ hosts: [hostname], commonName: "Test Authority" });
@@ -98,5 +99,20 @@ describe.runIf(program !== undefined)("an ingress controller", () => {
     await app.call("DELETE", `/apps/web/certificates/${other}`);
     await expect.poll(() => app.ask(ofOther, other)).not.toBe(answer);
     expect(await app.ask(renewed)).toBe(answer);
+  });
+
+  test("a rolling update loses no request", async () => {
+    // Much longer than a controller needs: this computer may be busy.
+    const app = await withHostname({ drainMs: 10_000 });
+    const services = [web({ type: "http", path: "/", interval: "1s" })];
+    const ids = [await app.create({ services }), await app.create({ services })];
+    await expect.poll(app.answers).toEqual(of(...ids));
+    const requests = load(controller.port, "/", { host, ca: app.ca }, 2);
+    for (const id of ids) {
+      await app.call("POST", `${app.machines}/${id}`, { config: { image: nextImage, services } });
+      await app.reaches(id, "started");
+      await expect.poll(app.answers).toEqual(of(...ids));
+    }
+    expect((await requests.stop()).lost).toEqual([]);
   });
 });

@@ -15,28 +15,52 @@ async function offers(app: Awaited<ReturnType<typeof onCluster>>) {
     machine: metadata?.name,
     service: metadata?.labels?.["kubernetes.io/service-name"],
     ready: endpoints?.[0]?.conditions?.ready,
+    serving: endpoints?.[0]?.conditions?.serving,
     ports: ports?.map(({ name, port }) => `${name} ${port}`),
   }));
 }
 
 test("a Service leads to the Machines that are started and not cordoned", async () => {
   const app = await onCluster();
-  const services = [web()];
-  const [one, two] = [await app.create({ services }), await app.create({ services })];
+  const config = { services: [web()] };
+  const [one, two] = [await app.create(config), await app.create(config)];
   for (const id of [one, two]) await app.reaches(id, "started");
-  const offer = (machine: string, ready = true) => ({ machine, service: "web", ready, ports: ["tcp-80 8080"] });
+  const offer = (machine: string, ready = true) => ({
+    ...{ machine, service: "web", ports: ["tcp-80 8080"] },
+    // Some who send requests look at the one, some at the other.
+    ...{ ready, serving: ready },
+  });
   const sorted = [one, two].sort();
   await expect.poll(() => offers(app)).toEqual(sorted.map((id) => offer(id)));
-  const { items } = await app.core.listServiceForAllNamespaces(app.selector);
-  expect(items.map(({ metadata, spec }) => [metadata?.name, spec?.ports?.map(({ port }) => port)])).toEqual([
-    ["web", [80]],
-  ]);
+  const services = async () =>
+    (await app.core.listServiceForAllNamespaces(app.selector)).items.map(({ metadata, spec }) => [
+      metadata?.name,
+      spec?.ports?.map(({ port }) => port),
+    ]);
+  await expect.poll(services).toEqual([["web", [80]]]);
   await app.post(one, "cordon");
   await expect.poll(() => offers(app)).toEqual(sorted.map((id) => offer(id, id !== one)));
   await app.post(one, "uncordon");
   await expect.poll(() => offers(app)).toEqual(sorted.map((id) => offer(id)));
   await app.post(two, "stop");
   await expect.poll(() => offers(app)).toEqual([offer(one)]);
+  await app.call("DELETE", "/apps/web?force=true");
+  await expect.poll(app.left).toEqual([]);
+});
+
+test("a Machine runs on while others take over its requests, and is stopped at once if there are no others", async () => {
+  const app = await onCluster({ runtime: { drainMs: 3600_000 } });
+  const services = [web()];
+  const [one, two] = [await app.create({ services }), await app.create({ services })];
+  const ready = async () => (await offers(app)).flatMap(({ machine, ready: isReady }) => (isReady ? machine : []));
+  await expect.poll(ready).toHaveLength(2);
+  await app.post(one, "stop");
+  await expect.poll(ready).toEqual([two]);
+  await app.post(two, "stop");
+  await app.reaches(two, "stopped");
+  // It would have been stopped before the other one.
+  expect(await app.state(one)).toBe("stopping");
+  expect((await app.pods(one)).map(({ metadata }) => metadata?.deletionTimestamp)).toEqual([undefined]);
   await app.call("DELETE", "/apps/web?force=true");
   await expect.poll(app.left).toEqual([]);
 });

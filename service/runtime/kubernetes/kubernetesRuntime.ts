@@ -46,10 +46,14 @@ import { Watched } from "./watched.ts";
 export interface KubernetesOptions {
   /** Milliseconds that a Machine waits for a node with room for it. Default: two minutes. */
   readonly placementMs?: number;
+  /** Milliseconds between the withdrawal of a Machine from requests and its stop signal. Default: three seconds. */
+  readonly drainMs?: number;
 }
 
 // ASSUMED: a cluster that adds nodes by itself does so within two minutes.
 const usualPlacementMs = 120_000;
+// ASSUMED: ingress controllers and nodes follow a change within three seconds. Traefik applies one every two seconds, others sooner.
+const usualDrainMs = 3000;
 
 /** Runs Machines as Pods of a cluster. */
 export class KubernetesRuntime implements Runtime {
@@ -69,6 +73,7 @@ export class KubernetesRuntime implements Runtime {
   readonly #cluster: Cluster;
   readonly #host: RuntimeHost;
   readonly #placementMs: number;
+  readonly #drainMs: number;
   readonly #pods: Watched<V1Pod>;
   readonly #nodes: Watched<V1Node>;
   readonly #room = new Room();
@@ -87,13 +92,18 @@ export class KubernetesRuntime implements Runtime {
   readonly #closed = new AbortController();
   #isListed = false;
 
-  constructor(cluster: Cluster, host: RuntimeHost, { placementMs = usualPlacementMs }: KubernetesOptions = {}) {
+  constructor(
+    cluster: Cluster,
+    host: RuntimeHost,
+    { placementMs = usualPlacementMs, drainMs = usualDrainMs }: KubernetesOptions = {},
+  ) {
     this.#cluster = cluster;
     this.copyProblem = cluster.hasSnapshots
       ? undefined
       : "the kubernetes runtime needs VolumeSnapshots (snapshot.storage.k8s.io/v1) to copy volumes, which the cluster does not have";
     this.#host = host;
     this.#placementMs = placementMs;
+    this.#drainMs = drainMs;
     const mine = selectorOf(host.dataId);
     const pods = { apiVersion: "v1", kind: "Pod", path: "/api/v1/pods" };
     this.#pods = new Watched<V1Pod>(cluster, pods, mine, host.log, (pod, isGone) => this.#seen(pod, isGone));
@@ -307,7 +317,7 @@ export class KubernetesRuntime implements Runtime {
         if (!pod || hasEnded(pod) || !isOf(pod, machine)) return events.exited(machine, this.#exitOf(machine, pod));
         this.#publish(machine, pod);
         await this.#limit(machine, pod);
-        return this.#routes.offer(machine, pod, !machine.isCordoned && this.#checkers.get(id)?.isServing === true);
+        return this.#routes.offer(machine, pod, this.#isServing(machine));
       case "stopping":
       case "restarting":
         if (pod && !hasEnded(pod))
@@ -386,12 +396,16 @@ export class KubernetesRuntime implements Runtime {
     if (!unplaced) return undefined;
     const left = unplaced.since + this.#placementMs - this.#host.clock.now();
     if (left <= 0) return `no node has room for it: ${unplaced.reason}`;
+    this.#lookLater(id, left);
+    return undefined;
+  }
+
+  #lookLater(id: string, ms: number): void {
     this.#forgetTimer(id);
     this.#timers.set(
       id,
-      setTimeout(() => this.#changed(id), left),
+      setTimeout(() => this.#changed(id), ms),
     );
-    return undefined;
   }
 
   #forgetTimer(id: string): void {
@@ -402,11 +416,28 @@ export class KubernetesRuntime implements Runtime {
   /** Asks a Pod to end; it continues when the cluster says that it has. */
   async #halt(pod: V1Pod, request: StopRequest): Promise<void> {
     if (pod.metadata?.deletionTimestamp !== undefined) return;
+    const id = pod.metadata?.labels?.[labels.machine] ?? "";
+    const left = this.#routes.withdrawnAt(id) + this.#drainMs - this.#host.clock.now();
+    // Those who send requests need a moment to see that it gets none.
+    if (left > 0 && this.#isRelieved(id)) return this.#lookLater(id, left);
+    this.#forgetTimer(id);
     const usual = pod.spec?.containers[0]?.lifecycle?.stopSignal;
     // Another signal than that of the configuration comes first: a cluster sends only that one.
     if (request.signal !== "SIGKILL" && request.signal !== usual && isRunning(pod))
       await sendSignal(this.#cluster, pod, request.signal).catch(() => {});
     await this.#delete(pod, graceOf(request));
+  }
+
+  /** Whether another Machine of the App takes the requests. Without one, waiting would only make them fail for longer. */
+  #isRelieved(id: string): boolean {
+    const app = this.#host.app(this.#host.subject(id)?.appId ?? "");
+    const others = (app?.machines ?? []).flatMap((other) => (other === id ? [] : (this.#host.subject(other) ?? [])));
+    return others.some((other) => (other.config.services ?? []).length > 0 && this.#isServing(other));
+  }
+
+  /** Whether a Machine may get requests. */
+  #isServing({ id, state, isCordoned }: Subject): boolean {
+    return state === "started" && !isCordoned && this.#checkers.get(id)?.isServing === true;
   }
 
   async #delete({ metadata = {} }: V1Pod, graceSeconds: number): Promise<void> {
@@ -464,6 +495,7 @@ export class KubernetesRuntime implements Runtime {
   async #remove(id: string, pod: V1Pod | undefined): Promise<void> {
     this.#requests.delete(id);
     this.#last.delete(id);
+    this.#routes.forget(id);
     this.#forgetTimer(id);
     const namespace = pod?.metadata?.namespace ?? this.#namespaceOf(id);
     if (namespace === undefined) return;

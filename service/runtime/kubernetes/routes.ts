@@ -44,6 +44,8 @@ const conditionsOf = (isReady: boolean) => ({ ready: isReady, serving: isReady }
 /** Machines have no TLS. Traefik would expect it behind port 443. */
 const speaksHttp = { "traefik.ingress.kubernetes.io/service.serversscheme": "http" };
 
+const isOpen = (slice: V1EndpointSlice | undefined): boolean => slice?.endpoints?.[0]?.conditions?.ready === true;
+
 /** The fields of an EndpointSlice that follow from the Machine. */
 const offerOf = ({ addressType, endpoints, ports }: V1EndpointSlice) => ({
   addressType,
@@ -60,6 +62,8 @@ export class Routes {
   readonly #services: Watched<V1Service>;
   readonly #ingresses: Watched<V1Ingress>;
   readonly #apps: Steps;
+  /** When Machines ceased to get requests. */
+  readonly #withdrawn = new Map<string, number>();
 
   /** `changed` is called when the EndpointSlice of a Machine has changed. */
   constructor(cluster: Cluster, host: RuntimeHost, namespaces: Namespaces, changed: (machine: string) => void) {
@@ -146,13 +150,14 @@ export class Routes {
       before?.metadata?.ownerReferences?.[0]?.uid === uid && isDeepStrictEqual(offerOf(before), offerOf(slice));
     if (isSame) return;
     await this.#cluster.apply(slice);
+    if (!isReady && isOpen(before)) this.#withdrawn.set(machine.id, this.#host.clock.now());
     this.#apps.changed(machine.appId);
   }
 
   /** A Machine gets no requests any more. */
   async withdraw(machine: string, namespace: string): Promise<void> {
     const slice = this.#slices.get(machine, namespace);
-    if (slice?.endpoints?.[0]?.conditions?.ready !== true) return;
+    if (!slice || !isOpen(slice)) return;
     const { name = "", labels: marks = {}, ownerReferences = [] } = slice.metadata ?? {};
     await this.#cluster.apply({
       apiVersion: "discovery.k8s.io/v1",
@@ -162,6 +167,17 @@ export class Routes {
       endpoints: slice.endpoints?.map(({ addresses }) => ({ addresses, conditions: conditionsOf(false) })),
       ports: slice.ports ?? [],
     } as V1EndpointSlice);
+    this.#withdrawn.set(machine, this.#host.clock.now());
+  }
+
+  /** When a Machine ceased to get requests; 0 if it never got any. */
+  withdrawnAt(machine: string): number {
+    return this.#withdrawn.get(machine) ?? 0;
+  }
+
+  /** A Machine is gone. */
+  forget(machine: string): void {
+    this.#withdrawn.delete(machine);
   }
 
   async #step(id: string): Promise<void> {
