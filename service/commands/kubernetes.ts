@@ -8,6 +8,7 @@ interface Flags {
   readonly namespace: string;
   readonly storage: string;
   readonly storageClass?: string;
+  readonly ingressClass?: string;
 }
 
 /** Adds the commands for Kubernetes. */
@@ -20,6 +21,7 @@ export function addKubernetes(program: Command): void {
     .option("--namespace <name>", "namespace of the service", "machines-service")
     .option("--storage <size>", "size of the volume with the data", "10Gi")
     .option("--storage-class <name>", "class of this volume (default: that of the cluster)")
+    .option("--ingress-class <name>", "class of the Ingresses for hostnames (default: that of the cluster)")
     .action((options: Flags) => {
       for (const object of manifest(options)) print(`---\n${JSON.stringify(object, undefined, 2)}`);
     });

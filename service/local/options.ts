@@ -34,6 +34,8 @@ export interface LocalOptions {
   readonly regions?: string;
   /** What runs the Machines: a simulation (the default), containers of a Docker engine, or Pods of a Kubernetes cluster. */
   readonly runtime?: RuntimeName;
+  /** With `kubernetes`: the class of Ingresses. Default: that of the cluster. */
+  readonly ingressClass?: string;
   /** What runs Postgres clusters: `simulated` (the default), or `embedded` for servers on this computer. */
   readonly postgres?: PostgresName;
   /** Directory of the ACME authority that issues certificates. Default: the service's own authority, or a simulation. */
@@ -67,6 +69,7 @@ const flags: { readonly [K in keyof Required<LocalOptions>]: string } = {
   rateLimits: "--rate-limits",
   regions: "--regions",
   runtime: "--runtime",
+  ingressClass: "--ingress-class",
   postgres: "--postgres",
   acme: "--acme",
   dns: "--dns",

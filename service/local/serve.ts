@@ -41,6 +41,8 @@ export async function serve(options: LocalOptions & { readonly listen: string })
       `${options.listen} can be reached from other computers, and the service speaks plain HTTP; add --tls-cert and --tls-key, or --allow-remote if that is what you want`,
     );
   }
+  if (options.ingressClass !== undefined && options.runtime !== "kubernetes")
+    throw new Problem("--ingress-class needs --runtime kubernetes: other runtimes have no Ingresses");
   const issuer = await acmeIssuer(options);
   const dns = dnsOf(options);
   // Loaded only when it is used: it has many modules.
@@ -50,7 +52,7 @@ export async function serve(options: LocalOptions & { readonly listen: string })
         throw error instanceof docker.EngineError ? new Problem(error.message) : error;
       })
     : options.runtime === "kubernetes"
-      ? await kubernetes(folder)
+      ? await kubernetes(folder, options)
       : undefined;
   const postgres = await postgresEngine(options, folder, await docker?.machinesReach());
   const tracing = await startTracing(options.otlpEndpoint, ({ message }) =>
@@ -123,7 +125,7 @@ export async function serve(options: LocalOptions & { readonly listen: string })
 }
 
 /** The runtime on a Kubernetes cluster. It waits until no other service acts for the same data. */
-async function kubernetes(folder: string): Promise<RuntimeFactory> {
+async function kubernetes(folder: string, { ingressClass }: LocalOptions): Promise<RuntimeFactory> {
   const module = await import("../runtime/kubernetes/index.ts").catch((error: unknown) => {
     const isMissing = error instanceof Error && "code" in error && error.code === "ERR_MODULE_NOT_FOUND";
     throw isMissing
@@ -135,6 +137,7 @@ async function kubernetes(folder: string): Promise<RuntimeFactory> {
   const name = `machines-service-${dataIdOf(prepareFolder(folder), randomBytes)}`;
   try {
     return await module.kubernetesRuntime({
+      ingressClass,
       lease: {
         name,
         holder: module.holderOf(folder),

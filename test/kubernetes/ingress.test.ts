@@ -5,12 +5,13 @@ import type { KubernetesOptions } from "../../service/runtime/kubernetes/kuberne
 import { image, nextImage } from "../runtime/image.ts";
 import { fetchFrom, load } from "../runtime/requests.ts";
 import { currentCertificate } from "../support/certificates.ts";
-import { onCluster } from "./clusters.ts";
+import { clientsOf, onCluster } from "./clusters.ts";
 import { realRegion } from "./nodes.ts";
 
 const program = inject("ingressController");
 
 const host = "shop.example.com";
+const ingressClass = "public";
 
 /** A service for the web with these checks. */
 const web = (...checks: object[]) => ({
@@ -29,6 +30,9 @@ const of = (...machines: string[]) => machines.map((id) => `${id} of web`).sort(
 describe.runIf(program !== undefined)("an ingress controller", () => {
   let controller: Awaited<ReturnType<typeof startController>>;
   beforeAll(async () => {
+    const { networking } = clientsOf(inject("kubeconfig"));
+    const spec = { controller: "traefik.io/ingress-controller" };
+    await networking.createIngressClass({ body: { metadata: { name: ingressClass }, spec } });
     controller = await startController(program ?? "", inject("kubeconfig"));
   });
   afterAll(() => controller.remove());
@@ -86,7 +90,7 @@ describe.runIf(program !== undefined)("an ingress controller", () => {
   });
 
   test("a renewed certificate is served at once, and a removed hostname no longer", async () => {
-    const app = await withHostname();
+    const app = await withHostname({ ingressClass });
     const id = await app.create();
     const other = "www.example.com";
     const ofOther = await app.upload(other);

@@ -2,24 +2,30 @@
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { KubeConfig, KubernetesObjectApi, type KubernetesObject } from "@kubernetes/client-node";
+import { KubeConfig, KubernetesObjectApi, type KubernetesObject, type V1StatefulSet } from "@kubernetes/client-node";
 import { expect, inject, test } from "vitest";
 import { command, folder, foreground, released, start } from "../service/command.ts";
 import { caller, requestsOfWeb } from "../service/client.ts";
+import { currentCertificate } from "../support/certificates.ts";
 import { afterThisTest } from "../support/leftovers.ts";
 import { kill } from "../support/processes.ts";
 import { clientsOf } from "./clusters.ts";
 
 const namespace = "machines-service";
 
-/** Applies the manifest, and returns a configuration of clients with the rights of its service account. */
-async function asManifest(): Promise<string> {
-  const { out, code } = await command(["kubernetes", "manifest", "--image", "example/machines-service:1"]);
+/** The objects of the manifest. */
+async function manifest(...more: string[]): Promise<KubernetesObject[]> {
+  const { out, code } = await command(["kubernetes", "manifest", "--image", "example/machines-service:1", ...more]);
   expect(code).toBe(0);
-  const objects = out
+  return out
     .split("---\n")
     .slice(1)
     .map((text) => JSON.parse(text) as KubernetesObject);
+}
+
+/** Applies the manifest, and returns a configuration of clients with the rights of its service account. */
+async function asManifest(): Promise<string> {
+  const objects = await manifest();
   const config = new KubeConfig();
   config.loadFromFile(inject("kubeconfig"));
   const api = KubernetesObjectApi.makeApiClient(config);
@@ -68,6 +74,32 @@ test("the rights of the manifest are enough, and a second service waits for the 
   // It does not know the Machine, so it removes the Pod.
   await expect.poll(pods).toEqual([]);
   kill([taken.pid]);
+});
+
+test("a service of the manifest names the class of its Ingresses", async () => {
+  const KUBECONFIG = await asManifest();
+  const objects = (await manifest("--ingress-class", "public")) as (KubernetesObject & V1StatefulSet)[];
+  const [container] = objects.flatMap(({ spec }) => spec?.template?.spec?.containers ?? []);
+  const named = container?.args?.slice(-2) ?? [];
+  expect(named).toEqual(["--ingress-class", "public"]);
+  const { url, token, pid } = await foreground(folder(), ["--runtime", "kubernetes", ...named], { KUBECONFIG });
+  const app = requestsOfWeb(caller(url, token));
+  await app.call("POST", "/apps", { name: "web", org_slug: "personal" });
+  await app.machine({
+    services: [{ protocol: "tcp", internal_port: 8080, ports: [{ port: 80, handlers: ["http"] }] }],
+  });
+  const hostname = "class.example.com";
+  await app.call("POST", "/apps/web/certificates/custom", { hostname, ...currentCertificate({ hosts: [hostname] }) });
+  const { networking } = clientsOf(inject("kubeconfig"));
+  const classes = async () => {
+    const { items } = await networking.listIngressForAllNamespaces();
+    const mine = items.filter(({ spec }) => spec?.rules?.some(({ host }) => host === hostname));
+    return mine.map(({ spec }) => spec?.ingressClassName);
+  };
+  await expect.poll(classes).toEqual(["public"]);
+  await app.call("DELETE", "/apps/web?force=true");
+  await expect.poll(classes).toEqual([]);
+  kill([pid]);
 });
 
 test("a service in the background finds the cluster of KUBECONFIG", async () => {

@@ -86,7 +86,7 @@ test("what others change of a route is repaired", async () => {
 });
 
 test("hostnames with certificates lead to the Service by an Ingress", async () => {
-  const app = await onCluster();
+  const app = await onCluster({ runtime: { ingressClass: "public" } });
   const id = await app.create({ services: [web(443)] });
   await app.reaches(id, "started");
   const certificate = currentCertificate({ hosts: ["shop.example.com"] });
@@ -98,6 +98,7 @@ test("hostnames with certificates lead to the Service by an Ingress", async () =
   const ingresses = async () => (await app.networking.listIngressForAllNamespaces(app.selector)).items;
   await expect.poll(ingresses).toHaveLength(1);
   const [ingress] = await ingresses();
+  expect(ingress?.spec?.ingressClassName).toBe("public");
   expect(ingress?.spec?.rules).toMatchObject([
     { host: "shop.example.com", http: { paths: [{ backend: { service: { name: "web", port: { number: 443 } } } }] } },
   ]);

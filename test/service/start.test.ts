@@ -26,6 +26,7 @@ const everyOption = {
   rateLimits: "documented",
   regions: "/regions.json",
   runtime: "docker",
+  ingressClass: "public",
   postgres: "embedded",
   acme: "https://127.0.0.1:1/directory",
   dns: "127.0.0.1:53",
@@ -269,6 +270,7 @@ test.each([
 
 test.each([
   [["--acme", "https://ca.example/directory"], "--acme needs --runtime docker: the authority checks hostnames"],
+  [["--ingress-class", "public"], "--ingress-class needs --runtime kubernetes: other runtimes have no Ingresses"],
   [
     ["--runtime", "docker", "--acme", "http://ca.example/directory"],
     '--acme takes the https address of an ACME directory, got "http://ca.example/directory"',

@@ -48,6 +48,8 @@ export interface KubernetesOptions {
   readonly placementMs?: number;
   /** Milliseconds between the withdrawal of a Machine from requests and its stop signal. Default: three seconds. */
   readonly drainMs?: number;
+  /** Class of the Ingresses. Default: that of the cluster. */
+  readonly ingressClass?: string | undefined;
 }
 
 // ASSUMED: a cluster that adds nodes by itself does so within two minutes.
@@ -95,7 +97,7 @@ export class KubernetesRuntime implements Runtime {
   constructor(
     cluster: Cluster,
     host: RuntimeHost,
-    { placementMs = usualPlacementMs, drainMs = usualDrainMs }: KubernetesOptions = {},
+    { placementMs = usualPlacementMs, drainMs = usualDrainMs, ingressClass }: KubernetesOptions = {},
   ) {
     this.#cluster = cluster;
     this.copyProblem = cluster.hasSnapshots
@@ -111,7 +113,7 @@ export class KubernetesRuntime implements Runtime {
     this.#nodes = new Watched<V1Node>(cluster, nodes, undefined, host.log, () => {});
     this.#namespaces = new Namespaces(cluster, host, (namespace) => this.#isUsed(namespace));
     this.#volumes = new Volumes(cluster, host, this.#namespaces, (machine) => this.#changed(machine));
-    this.#routes = new Routes(cluster, host, this.#namespaces, (machine) => this.#changed(machine));
+    this.#routes = new Routes(cluster, host, this.#namespaces, ingressClass, (machine) => this.#changed(machine));
     this.#steps = new Steps(host, {
       ...ofCluster,
       kind: "machine",

@@ -58,6 +58,7 @@ export class Routes {
   readonly #cluster: Cluster;
   readonly #host: RuntimeHost;
   readonly #namespaces: Namespaces;
+  readonly #ingressClass: string | undefined;
   readonly #slices: Watched<V1EndpointSlice>;
   readonly #services: Watched<V1Service>;
   readonly #ingresses: Watched<V1Ingress>;
@@ -66,10 +67,17 @@ export class Routes {
   readonly #withdrawn = new Map<string, number>();
 
   /** `changed` is called when the EndpointSlice of a Machine has changed. */
-  constructor(cluster: Cluster, host: RuntimeHost, namespaces: Namespaces, changed: (machine: string) => void) {
+  constructor(
+    cluster: Cluster,
+    host: RuntimeHost,
+    namespaces: Namespaces,
+    ingressClass: string | undefined,
+    changed: (machine: string) => void,
+  ) {
     this.#cluster = cluster;
     this.#host = host;
     this.#namespaces = namespaces;
+    this.#ingressClass = ingressClass;
     const watched = <T extends V1EndpointSlice | V1Service | V1Ingress>(
       [apiVersion, kind, path]: readonly [string, string, string],
       label: string,
@@ -224,7 +232,9 @@ export class Routes {
       if (before) await this.#removeIngress(before);
       return;
     }
-    const described = hashOf(JSON.stringify([web.port, certificates.map(({ hostname, chain }) => [hostname, chain])]));
+    const ingressClassName = this.#ingressClass;
+    const hosts = certificates.map(({ hostname, chain }) => [hostname, chain]);
+    const described = hashOf(JSON.stringify([web.port, hosts, ingressClassName]));
     if (before?.metadata?.annotations?.[annotations.routes] === described) return;
     for (const certificate of certificates) await this.#cluster.apply(tlsSecret(certificate, metadata));
     const path = { path: "/", pathType: "Prefix", backend: { service: { name, port: { number: web.port } } } };
@@ -233,6 +243,7 @@ export class Routes {
       kind: "Ingress",
       metadata: { ...metadata, annotations: { ...metadata.annotations, [annotations.routes]: described } },
       spec: {
+        ...(ingressClassName === undefined ? {} : { ingressClassName }),
         tls: certificates.map(({ hostname }) => ({ hosts: [hostname], secretName: tlsName(hostname) })),
         rules: certificates.map(({ hostname }) => ({ host: hostname, http: { paths: [path] } })),
       },
