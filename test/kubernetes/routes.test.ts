@@ -1,6 +1,8 @@
 // Services, EndpointSlices and Ingresses of Apps.
-import { expect, test } from "vitest";
+import { KubeConfig } from "@kubernetes/client-node";
+import { expect, inject, test } from "vitest";
 import { currentCertificate } from "../support/certificates.ts";
+import { apiProxy } from "./apiProxy.ts";
 import { onCluster } from "./clusters.ts";
 
 const web = (port = 80) => ({
@@ -117,4 +119,27 @@ test("hostnames with certificates lead to the Service by an Ingress", async () =
       (await app.core.listNamespacedSecret({ namespace, ...app.selector })).items.map(({ type }) => type),
     )
     .toEqual(["Opaque"]);
+});
+
+test("the Secret of a removed hostname does not remain if its deletion fails once", async () => {
+  const config = new KubeConfig();
+  config.loadFromFile(inject("kubeconfig"));
+  const { server = "", caFile: ca = "" } = config.getCurrentCluster() ?? {};
+  let failures = 0;
+  const kubeconfig = await apiProxy({ server, ca, token: config.getCurrentUser()?.token ?? "" }, ({ method, path }) =>
+    method === "DELETE" && path.includes("/secrets/tls-") && failures++ === 0 ? "cutRequest" : "pass",
+  );
+  const app = await onCluster({ kubeconfig });
+  await app.reaches(await app.create({ services: [web(443)] }), "started");
+  const hostnames = ["shop.example.com", "www.example.com"];
+  for (const hostname of hostnames)
+    await app.call("POST", "/apps/web/certificates/custom", { hostname, ...currentCertificate({ hosts: [hostname] }) });
+  const secrets = async () => {
+    const { items } = await app.core.listSecretForAllNamespaces(app.selector);
+    return items.filter(({ type }) => type === "kubernetes.io/tls");
+  };
+  await expect.poll(secrets).toHaveLength(2);
+  await app.call("DELETE", `/apps/web/certificates/${hostnames[0]}`);
+  await expect.poll(secrets).toHaveLength(1);
+  expect(failures).toBeGreaterThan(1);
 });

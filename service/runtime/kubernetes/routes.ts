@@ -236,6 +236,10 @@ export class Routes {
     const hosts = certificates.map(({ hostname, chain }) => [hostname, chain]);
     const described = hashOf(JSON.stringify([web.port, hosts, ingressClassName]));
     if (before?.metadata?.annotations?.[annotations.routes] === described) return;
+    const kept = certificates.map(({ hostname }) => tlsName(hostname));
+    // Before the Ingress is applied: only the old one shows that they are left.
+    for (const { secretName } of before?.spec?.tls ?? [])
+      if (secretName !== undefined && !kept.includes(secretName)) await this.#removeSecret(secretName, namespace);
     for (const certificate of certificates) await this.#cluster.apply(tlsSecret(certificate, metadata));
     const path = { path: "/", pathType: "Prefix", backend: { service: { name, port: { number: web.port } } } };
     await this.#cluster.apply({
@@ -248,9 +252,6 @@ export class Routes {
         rules: certificates.map(({ hostname }) => ({ host: hostname, http: { paths: [path] } })),
       },
     } as V1Ingress);
-    const kept = certificates.map(({ hostname }) => tlsName(hostname));
-    for (const { secretName } of before?.spec?.tls ?? [])
-      if (secretName !== undefined && !kept.includes(secretName)) await this.#removeSecret(secretName, namespace);
   }
 
   async #remove(id: string): Promise<void> {
