@@ -6,15 +6,8 @@ import { onRuntime } from "../runtime/runtimes.ts";
 import { realRegion } from "./nodes.ts";
 
 describe.runIf(inject("hasRealNode"))("on a real node", () => {
-  describeRuntime(
-    "kubernetes",
-    async () => {
-      process.env["KUBECONFIG"] = inject("kubeconfig");
-      return onRuntime({ runtime: await kubernetesRuntime(), nearest: realRegion });
-    },
-    [
-      // The cluster of the tests has no driver that copies disks.
-      /volume/,
-    ],
-  );
+  describeRuntime("kubernetes", async () => {
+    process.env["KUBECONFIG"] = inject("kubeconfig");
+    return onRuntime({ runtime: await kubernetesRuntime(), nearest: realRegion });
+  });
 });

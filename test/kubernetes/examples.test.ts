@@ -1,13 +1,13 @@
 // The examples as they are, with the real CLI, on nodes that really run Pods.
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { clusterPrograms, startCluster } from "../../tools/setup/kubernetes.mjs";
+import { diskPrograms, startDisks } from "../../tools/setup/kubernetesDisks.mjs";
 import { image, nextImage } from "../runtime/image.ts";
 import { exampleStack } from "../support/example.ts";
 import { expectUnchanged } from "../support/invariants.ts";
 import { counts } from "../support/stack.ts";
 import { onCluster } from "./clusters.ts";
 import { addRealNode } from "./nodes.ts";
-import { provideDisks } from "./storage.ts";
 
 describe.runIf(inject("hasRealNode"))("the examples on Pods", () => {
   const parts: { remove(): Promise<void> }[] = [];
@@ -18,15 +18,17 @@ describe.runIf(inject("hasRealNode"))("the examples on Pods", () => {
     const cluster = await startCluster(found);
     parts.push(cluster);
     ({ kubeconfig } = cluster);
+    const disks = await startDisks(cluster, (await diskPrograms(process.env)).found ?? {});
+    parts.unshift(disks);
     for (const [i, region] of ["ams", "fra", "iad"].entries())
-      parts.unshift(await addRealNode(cluster, region, `127.0.0.${i + 11}`));
+      parts.unshift(await addRealNode(cluster, region, disks.forNodes, `127.0.0.${i + 11}`));
   });
 
   afterAll(async () => {
     for (const part of parts) await part.remove();
   });
 
-  test.each(["bluegreen", "policy", "promotion", "rolling", "web-app"])(
+  test.each(["bluegreen", "everything", "policy", "promotion", "quickstart", "rolling", "web-app", "worker-fleet"])(
     "%s: up, up, refresh, a new image, destroy",
     async (name) => {
       const app = await onCluster({ kubeconfig });
@@ -44,19 +46,4 @@ describe.runIf(inject("hasRealNode"))("the examples on Pods", () => {
       await expect.poll(app.left).toEqual([]);
     },
   );
-});
-
-test("a fleet with volumes is deployed, changed by nothing, and destroyed", async () => {
-  provideDisks(inject("kubeconfig"));
-  const app = await onCluster();
-  const stack = await exampleStack("worker-fleet", app);
-  await stack.up();
-  const phases = (await app.pods()).map(({ status }) => status?.phase);
-  expect(phases).toEqual(["Running", "Running"]);
-  await stack.up();
-  await expectUnchanged(stack);
-  await stack.destroy();
-  expect(stack.state()).toEqual({});
-  // Of the deleted volumes, their day of grace is left.
-  await expect.poll(() => app.pods()).toEqual([]);
 });

@@ -5,6 +5,7 @@ import { leaveOut } from "../../tools/lib/leftOut.mjs";
 import { Stop } from "../../tools/lib/process.mjs";
 import { controllerProgram } from "../../tools/setup/ingressController.mjs";
 import { clusterPrograms, startCluster } from "../../tools/setup/kubernetes.mjs";
+import { diskPrograms, startDisks } from "../../tools/setup/kubernetesDisks.mjs";
 import { nodeProblem, nodePrograms } from "../../tools/setup/kubernetesNode.mjs";
 import { provideInstalled } from "../support/install.ts";
 import { addNodes, addRealNode, realRegion } from "./nodes.ts";
@@ -21,27 +22,34 @@ declare module "vitest" {
 }
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const { found, reason } = await clusterPrograms(process.env);
-  if (found === undefined) throw new Stop(`The tests on Kubernetes need a cluster: ${reason}.`);
-  const cluster = await startCluster(found);
+  const cluster = await startCluster(await built(clusterPrograms));
   try {
     await addNodes(cluster.kubeconfig);
+    const disks = await startDisks(cluster, await built(diskPrograms));
     const uninstall = provideInstalled(project);
     const problem = (await nodeProblem()) ?? (await nodePrograms(process.env)).reason;
     if (problem !== undefined) leaveOut("Pods that really run", problem);
-    const node = problem === undefined ? await addRealNode(cluster, realRegion) : undefined;
+    const node = problem === undefined ? await addRealNode(cluster, realRegion, disks.forNodes) : undefined;
     project.provide("kubeconfig", cluster.kubeconfig);
     project.provide("hasRealNode", node !== undefined);
     project.provide("ingressController", node && (await ingressController()));
     return async () => {
       await uninstall();
       await node?.remove();
+      await disks.remove();
       await cluster.remove();
     };
   } catch (error) {
     await cluster.remove();
     throw error;
   }
+}
+
+/** Programs that the tests need. */
+async function built(programs: typeof clusterPrograms): Promise<Record<string, string>> {
+  const { found, reason } = await programs(process.env);
+  if (found === undefined) throw new Stop(`The tests on Kubernetes need a cluster: ${reason}.`);
+  return found;
 }
 
 /** The program of the ingress controller; undefined if it cannot be built. */

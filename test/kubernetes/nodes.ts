@@ -26,10 +26,15 @@ export async function addNodes(kubeconfig: string, perRegion = 3): Promise<void>
 }
 
 /** Adds a node that runs the image of the tests. Each real node of this computer needs a name of its own, of 127.0.0.0/8. */
-export async function addRealNode(cluster: { readonly kubeconfig: string }, region: string, name = "127.0.0.1") {
+export async function addRealNode(
+  cluster: { readonly kubeconfig: string },
+  region: string,
+  disks: string[],
+  name = "127.0.0.1",
+) {
   const { found = {} } = await nodePrograms(process.env);
   const featureGates = { ContainerStopSignals: true };
-  const node = await startNode(cluster, { found, name, labels: { [regionLabel]: region }, featureGates });
+  const node = await startNode(cluster, { found, name, labels: { [regionLabel]: region }, featureGates, disks });
   const archive = await archiveOfImage();
   for (const each of [image, nextImage]) await node.importImage(each, archive, configOfImage(each));
   return node;

@@ -1,16 +1,47 @@
 // Volumes as claims, and snapshots as those of the cluster.
-import { expect, inject, test } from "vitest";
+import { KubeConfig, KubernetesObjectApi } from "@kubernetes/client-node";
+import { describe, expect, inject, test } from "vitest";
+import { labels } from "../../service/runtime/kubernetes/names.ts";
 import { clusterPrograms, startCluster } from "../../tools/setup/kubernetes.mjs";
+import { image } from "../runtime/image.ts";
+import { describeVolumes } from "../runtime/volumeData.ts";
 import { afterThisTest } from "../support/leftovers.ts";
 import { onCluster } from "./clusters.ts";
-import { addNodes } from "./nodes.ts";
+import { addNodes, realRegion } from "./nodes.ts";
 import { addStorage, provideDisks } from "./storage.ts";
 
-const claimsOf = async (app: Awaited<ReturnType<typeof onCluster>>) =>
-  (await app.core.listPersistentVolumeClaimForAllNamespaces(app.selector)).items;
+type App = Awaited<ReturnType<typeof onCluster>>;
+
+const claimsOf = async (app: App) => (await app.core.listPersistentVolumeClaimForAllNamespaces(app.selector)).items;
+
+/** The ids of the volumes and snapshots that the cluster has of a service. */
+async function stored(app: App): Promise<string[]> {
+  const config = new KubeConfig();
+  config.loadFromFile(inject("kubeconfig"));
+  const { items } = await KubernetesObjectApi.makeApiClient(config).list(
+    ...(["snapshot.storage.k8s.io/v1", "VolumeSnapshot", undefined, undefined, undefined, undefined] as const),
+    ...([undefined, app.selector.labelSelector] as const),
+  );
+  return [...(await claimsOf(app)), ...items].map(({ metadata }) => metadata?.labels?.[labels.volume] ?? "").sort();
+}
+
+/** The configuration of a cluster of this test alone, without a driver. */
+async function ownCluster(): Promise<string> {
+  const { found } = await clusterPrograms(process.env);
+  const cluster = await startCluster(found ?? {});
+  afterThisTest(() => cluster.remove());
+  await addNodes(cluster.kubeconfig, 1);
+  return cluster.kubeconfig;
+}
+
+describe.runIf(inject("hasRealNode"))("on a real node, with a driver that copies", () => {
+  describeVolumes(async () => {
+    const app = await onCluster({ nearest: realRegion });
+    return { ...app, create: (config: object = {}) => app.create({ image, ...config }) };
+  }, stored);
+});
 
 test("a volume is a claim, and outlives its Machine", async () => {
-  provideDisks(inject("kubeconfig"));
   const app = await onCluster();
   const { id: volume } = await app.volume({ size_gb: 1 });
   const machine = await app.create({ mounts: [{ volume, path: "/data" }] });
@@ -27,7 +58,6 @@ test("a volume is a claim, and outlives its Machine", async () => {
 });
 
 test("a claim that others delete is not replaced by an empty one", async () => {
-  provideDisks(inject("kubeconfig"));
   const app = await onCluster();
   const { id: volume } = await app.volume({ size_gb: 1 });
   const config = { mounts: [{ volume, path: "/data" }], restart: { policy: "no" } };
@@ -48,7 +78,7 @@ test("a claim that others delete is not replaced by an empty one", async () => {
 });
 
 test("without VolumeSnapshots, copies are refused by name", async () => {
-  const app = await onCluster();
+  const app = await onCluster({ kubeconfig: await ownCluster() });
   const { id: volume } = await app.volume({ size_gb: 1 });
   const snapshot = await app.call("POST", `/apps/web/volumes/${volume}/snapshots`);
   expect(snapshot).toMatchObject({ status: 400, body: { error: expect.stringMatching(/VolumeSnapshots/) } });
@@ -60,13 +90,10 @@ test("without VolumeSnapshots, copies are refused by name", async () => {
 });
 
 test("the cluster extends volumes and copies them, and no snapshot is removed before its copy is complete", async () => {
-  const { found } = await clusterPrograms(process.env);
-  const cluster = await startCluster(found ?? {});
-  afterThisTest(() => cluster.remove());
-  await addNodes(cluster.kubeconfig, 1);
-  await addStorage(cluster.kubeconfig);
-  const disks = provideDisks(cluster.kubeconfig);
-  const app = await onCluster({ kubeconfig: cluster.kubeconfig });
+  const kubeconfig = await ownCluster();
+  await addStorage(kubeconfig);
+  const disks = provideDisks(kubeconfig);
+  const app = await onCluster({ kubeconfig });
   const { id: volume } = await app.volume({ size_gb: 1 });
   await app.reaches(await app.create({ mounts: [{ volume, path: "/data" }] }), "started");
   await app.call("PUT", `/apps/web/volumes/${volume}/extend`, { size_gb: 2 });

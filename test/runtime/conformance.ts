@@ -1,18 +1,11 @@
 // What every runtime does.
-import { describe, expect, test as all } from "vitest";
+import { describe, expect, test } from "vitest";
 import { image } from "./image.ts";
 import type { AppOnRuntime } from "./runtimes.ts";
 
-/** The tests of a runtime. `start` starts a service on it; tests whose titles match `lacks` are left out. */
-export const describeRuntime = (
-  name: string,
-  start: () => Promise<AppOnRuntime>,
-  lacks: readonly RegExp[] = [],
-): void => {
+/** The tests of a runtime. `start` starts a service on it. */
+export const describeRuntime = (name: string, start: () => Promise<AppOnRuntime>): void => {
   describe(`the ${name} runtime`, () => {
-    const test = (title: string, run: () => Promise<void>): void =>
-      all.skipIf(lacks.some((one) => one.test(title)))(title, run);
-
     test("a Machine is created, stopped, started, restarted and destroyed", async () => {
       const app = await start();
       const id = await app.create();

@@ -67,8 +67,8 @@ rm -rf "$folder"
  * settings of this computer's kernel: the kubelet reads that they are as it wants them.
  */
 const inside = `
-folder=$1 containerd=$2 running=
-shift 2
+folder=$1 containerd=$2 name=$3 disks=$4 data=$5 running=
+shift 5
 for each in lib log; do mount --bind "$folder/$each" "/var/$each" || exit; done
 mount --bind "$folder/run" /run || exit
 for each in "$folder"/kernel/*; do
@@ -76,6 +76,8 @@ for each in "$folder"/kernel/*; do
 done
 mount --make-rshared / || exit
 "$containerd" --config "$folder/containerd.toml" </dev/null &
+kubelet=/var/lib/kubelet
+[ -z "$disks" ] || "$disks" $kubelet/plugins/disks.sock "$data" "$name" $kubelet/plugins_registry </dev/null &
 while read -r asked; do
   case $asked in
     start) "$@" </dev/null & running=$! ;;
@@ -159,11 +161,18 @@ const startsIn = 60_000;
  *   name?: string,
  *   labels?: Record<string, string>,
  *   featureGates?: Record<string, boolean>,
- * }} options The programs, and the settings of the kubelet.
+ *   disks?: string[],
+ * }} options The programs, the settings of the kubelet, and the driver of the cluster's disks with its folder.
  */
 export async function startNode(
   cluster,
-  { found, name = "127.0.0.1", labels = { "topology.kubernetes.io/region": "ams" }, featureGates = {} },
+  {
+    found,
+    name = "127.0.0.1",
+    labels = { "topology.kubernetes.io/region": "ams" },
+    featureGates = {},
+    disks = ["", ""],
+  },
 ) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), "pulumi-machines-node-"));
   const at = (file) => path.join(folder, file);
@@ -186,7 +195,7 @@ export async function startNode(
   ];
   const logFile = at("node.log");
   const log = fs.openSync(logFile, "w");
-  const args = ["-c", keeper, "sh", folder, cgroup, range, inside, found.containerd, ...kubelet];
+  const args = ["-c", keeper, "sh", folder, cgroup, range, inside, found.containerd, name, ...disks, ...kubelet];
   // In a session of its own: ^C in a terminal ends this process first, and then the node.
   const keeping = spawn("sh", args, { stdio: ["pipe", log, log], detached: true });
   fs.closeSync(log);
