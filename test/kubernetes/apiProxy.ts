@@ -6,6 +6,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { KubeConfig } from "@kubernetes/client-node";
 import { afterThisTest } from "../support/leftovers.ts";
 
 /** What happens to a request. */
@@ -41,9 +42,24 @@ function kubeconfigFor(server: string): string {
   return file;
 }
 
+/** The API server that a proxy is in front of. */
+interface Target {
+  readonly server: string;
+  readonly token: string;
+  readonly ca: string;
+}
+
+/** The API server of a configuration of clients. */
+export function targetOf(kubeconfig: string): Target {
+  const config = new KubeConfig();
+  config.loadFromFile(kubeconfig);
+  const { server = "", caFile: ca = "" } = config.getCurrentCluster() ?? {};
+  return { server, ca, token: config.getCurrentUser()?.token ?? "" };
+}
+
 /** Starts a proxy, and returns the configuration of its clients. `treat` decides about each request, perhaps after it has done something. */
 export async function apiProxy(
-  { server, token, ca }: { readonly server: string; readonly token: string; readonly ca: string },
+  { server, token, ca }: Target,
   treat: (seen: Seen) => Treatment | Promise<Treatment>,
 ): Promise<string> {
   const certificate = readFileSync(ca);

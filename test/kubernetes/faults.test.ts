@@ -9,7 +9,7 @@ import { caller, requestsOfWeb } from "../service/client.ts";
 import { folder, foreground } from "../service/command.ts";
 import { afterThisTest } from "../support/leftovers.ts";
 import { kill } from "../support/processes.ts";
-import { apiProxy, type Seen, type Treatment } from "./apiProxy.ts";
+import { apiProxy, targetOf, type Seen, type Treatment } from "./apiProxy.ts";
 import { clientsOf, onCluster } from "./clusters.ts";
 import { addNodes } from "./nodes.ts";
 
@@ -133,12 +133,7 @@ test("Machines converge when the cluster is restored from a backup of before the
 test("a service that is killed at each of its requests continues, with one Pod for each Machine", async () => {
   const kubeconfig = inject("kubeconfig");
   const { core } = clientsOf(kubeconfig);
-  const direct = JSON.parse(readFileSync(kubeconfig, "utf8")) as Config;
-  const target = {
-    server: direct.clusters[0]?.cluster.server ?? "",
-    ca: direct.clusters[0]?.cluster["certificate-authority"] ?? "",
-    token: direct.users[0]?.user.token ?? "",
-  };
+  const target = targetOf(kubeconfig);
   for (const when of ["cutRequest", "cutAnswer"] as const) {
     // Until a run needs fewer requests than the one at which it is to be killed.
     for (let nth = 1, isDone = false; !isDone; nth++) {
@@ -193,13 +188,6 @@ test("a service that is killed at each of its requests continues, with one Pod f
     }
   }
 });
-
-interface Config {
-  readonly clusters: readonly {
-    readonly cluster: { readonly server: string; readonly "certificate-authority": string };
-  }[];
-  readonly users: readonly { readonly user: { readonly token: string } }[];
-}
 
 const isGone = (service: Awaited<ReturnType<typeof foreground>>): Promise<boolean> =>
   Promise.race([service.end.then(() => true), new Promise<boolean>((resolve) => setTimeout(() => resolve(false), 20))]);

@@ -28,7 +28,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
     const disks = await startDisks(cluster, await built(diskPrograms));
     const uninstall = provideInstalled(project);
     const problem = (await nodeProblem()) ?? (await nodePrograms(process.env)).reason;
-    if (problem !== undefined) leaveOut("Pods that really run", problem);
+    if (problem !== undefined) leaveOut("Pods that really run, and an ingress controller for them", problem);
     const node = problem === undefined ? await addRealNode(cluster, realRegion, disks.forNodes) : undefined;
     project.provide("kubeconfig", cluster.kubeconfig);
     project.provide("hasRealNode", node !== undefined);

@@ -1,8 +1,7 @@
 // Services, EndpointSlices and Ingresses of Apps.
-import { KubeConfig } from "@kubernetes/client-node";
 import { expect, inject, test } from "vitest";
 import { currentCertificate } from "../support/certificates.ts";
-import { apiProxy } from "./apiProxy.ts";
+import { apiProxy, targetOf } from "./apiProxy.ts";
 import { onCluster } from "./clusters.ts";
 
 const web = (port = 80) => ({
@@ -58,11 +57,15 @@ test("a Machine runs on while others take over its requests, and is stopped at o
   await expect.poll(ready).toHaveLength(2);
   await app.post(one, "stop");
   await expect.poll(ready).toEqual([two]);
-  await app.post(two, "stop");
-  await app.reaches(two, "stopped");
-  // It would have been stopped before the other one.
+  // A Machine that gets no requests is stopped at once, so the other one would have been, too.
+  const worker = await app.create();
+  await app.reaches(worker, "started");
+  await app.post(worker, "stop");
+  await app.reaches(worker, "stopped");
   expect(await app.state(one)).toBe("stopping");
   expect((await app.pods(one)).map(({ metadata }) => metadata?.deletionTimestamp)).toEqual([undefined]);
+  await app.post(two, "stop");
+  await app.reaches(two, "stopped");
   await app.call("DELETE", "/apps/web?force=true");
   await expect.poll(app.left).toEqual([]);
 });
@@ -122,11 +125,8 @@ test("hostnames with certificates lead to the Service by an Ingress", async () =
 });
 
 test("the Secret of a removed hostname does not remain if its deletion fails once", async () => {
-  const config = new KubeConfig();
-  config.loadFromFile(inject("kubeconfig"));
-  const { server = "", caFile: ca = "" } = config.getCurrentCluster() ?? {};
   let failures = 0;
-  const kubeconfig = await apiProxy({ server, ca, token: config.getCurrentUser()?.token ?? "" }, ({ method, path }) =>
+  const kubeconfig = await apiProxy(targetOf(inject("kubeconfig")), ({ method, path }) =>
     method === "DELETE" && path.includes("/secrets/tls-") && failures++ === 0 ? "cutRequest" : "pass",
   );
   const app = await onCluster({ kubeconfig });

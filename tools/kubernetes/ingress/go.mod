@@ -238,7 +238,7 @@ require (
 	software.sslmate.com/src/go-pkcs12 v0.7.3 // indirect
 )
 
-// Traefik's own replacements. Its module leaves out the first one, which is a module of its own.
+// Traefik's own replacements, the first one in an earlier version. The last one is a module that Traefik's leaves out.
 replace (
 	github.com/abbot/go-http-auth => github.com/containous/go-http-auth v0.4.1-0.20200324110947-a37a7636d23e
 	github.com/gorilla/mux => github.com/containous/mux v0.0.0-20250523120546-41b6ec3aed59
