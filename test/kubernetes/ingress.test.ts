@@ -88,6 +88,18 @@ describe.runIf(program !== undefined)("an ingress controller", () => {
     await expect.poll(app.answers).toEqual(of(failing, one));
   });
 
+  test("a Pod that others delete gets no request while it ends, and starts again", async () => {
+    const app = await withHostname("ending.example.com");
+    const ending = await app.create({ env: { MACHINES_SIMULATE: "deaf" }, stop_config: { timeout: "10m" } });
+    const other = await app.create();
+    await expect.poll(app.answers).toEqual(of(ending, other));
+    await app.core.deleteNamespacedPod({ name: ending, namespace: app.namespace });
+    await expect.poll(app.answers).toEqual(of(other));
+    expect((await app.pods(ending))[0]?.status?.phase).toBe("Running");
+    await app.post(ending, "signal", { signal: "SIGKILL" });
+    await expect.poll(app.answers).toEqual(of(ending, other));
+  });
+
   test("a renewed certificate is served at once, and a removed hostname no longer", async () => {
     const app = await withHostname("renewed.example.com", { ingressClass });
     const id = await app.create();

@@ -439,7 +439,9 @@ export class KubernetesRuntime implements Runtime {
 
   /** Whether a Machine may get requests. */
   #isServing({ id, state, isCordoned }: Subject): boolean {
-    return state === "started" && !isCordoned && this.#checkers.get(id)?.isServing === true;
+    // Others may have asked its Pod to end, such as `kubectl drain`.
+    const isEnding = this.#find(id)?.metadata?.deletionTimestamp !== undefined;
+    return state === "started" && !isCordoned && !isEnding && this.#checkers.get(id)?.isServing === true;
   }
 
   async #delete({ metadata = {} }: V1Pod, graceSeconds: number): Promise<void> {
