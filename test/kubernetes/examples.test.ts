@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { clusterPrograms, startCluster } from "../../tools/setup/kubernetes.mjs";
 import { diskPrograms, startDisks } from "../../tools/setup/kubernetesDisks.mjs";
 import { image, nextImage } from "../runtime/image.ts";
+import { tryVolumes } from "../runtime/volumesExample.ts";
 import { exampleStack } from "../support/example.ts";
 import { expectUnchanged } from "../support/invariants.ts";
 import { counts } from "../support/stack.ts";
@@ -28,22 +29,35 @@ describe.runIf(inject("hasRealNode"))("the examples on Pods", () => {
     for (const part of parts) await part.remove();
   });
 
-  test.each(["bluegreen", "everything", "policy", "promotion", "quickstart", "rolling", "web-app", "worker-fleet"])(
-    "%s: up, up, refresh, a new image, destroy",
-    async (name) => {
-      const app = await onCluster({ kubeconfig });
-      const stack = await exampleStack(name, app, { image });
-      await stack.up();
-      await expectUnchanged(stack);
-      await stack.set({ image: nextImage });
-      expect(counts(await stack.up())["updated"]).toBeGreaterThan(0);
-      // Pods of the old version may still be ending.
-      const images = async () => (await app.pods()).map(({ spec }) => spec?.containers[0]?.image);
-      await expect.poll(async () => new Set(await images())).toEqual(new Set([nextImage]));
-      await expectUnchanged(stack);
-      await stack.destroy();
-      expect(stack.state()).toEqual({});
-      await expect.poll(app.left).toEqual([]);
-    },
-  );
+  test.each([
+    "bluegreen",
+    "database",
+    "everything",
+    "policy",
+    "promotion",
+    "quickstart",
+    "rolling",
+    "web-app",
+    "worker-fleet",
+  ])("%s: up, up, refresh, a new image, destroy", async (name) => {
+    const app = await onCluster({ kubeconfig });
+    const stack = await exampleStack(name, app, { image });
+    await stack.up();
+    await expectUnchanged(stack);
+    await stack.set({ image: nextImage });
+    expect(counts(await stack.up())["updated"]).toBeGreaterThan(0);
+    // Pods of the old version may still be ending.
+    const images = async () => (await app.pods()).map(({ spec }) => spec?.containers[0]?.image);
+    await expect.poll(async () => new Set(await images())).toEqual(new Set([nextImage]));
+    await expectUnchanged(stack);
+    await stack.destroy();
+    expect(stack.state()).toEqual({});
+    await expect.poll(app.left).toEqual([]);
+  });
+
+  test("volumes: the data is there after growth, in each copy, and in another region", async () => {
+    const app = await onCluster({ kubeconfig });
+    await tryVolumes(app);
+    await expect.poll(() => app.pods()).toEqual([]);
+  });
 });
