@@ -69,6 +69,7 @@ export function volumeSubject(context: Context, id: string): VolumeSubject | und
       source: snapshot ? snapshot.volume : (volume?.source ?? null),
       isWritten: either.written === 1,
       isSnapshot: snapshot !== undefined,
+      region: volume?.region ?? "",
       sizeGb: either.size_gb,
       get network() {
         return networkOf(context, either.app);

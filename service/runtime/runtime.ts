@@ -75,6 +75,8 @@ export interface VolumeSubject {
   readonly isSnapshot: boolean;
   /** Name of the network of its App. */
   readonly network: string;
+  /** Where it is; empty for a snapshot. */
+  readonly region: string;
   readonly sizeGb: number;
 }
 

@@ -22,25 +22,27 @@ declare module "vitest" {
 }
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const cluster = await startCluster(await built(clusterPrograms));
+  const parts: { remove(): Promise<void> }[] = [];
+  const removeAll = async () => {
+    for (const part of parts) await part.remove();
+  };
   try {
+    const cluster = await startCluster(await built(clusterPrograms));
+    parts.unshift(cluster);
     await addNodes(cluster.kubeconfig);
     const disks = await startDisks(cluster, await built(diskPrograms));
-    const uninstall = provideInstalled(project);
+    parts.unshift(disks);
     const problem = (await nodeProblem()) ?? (await nodePrograms(process.env)).reason;
     if (problem !== undefined) leaveOut("Pods that really run, and an ingress controller for them", problem);
-    const node = problem === undefined ? await addRealNode(cluster, realRegion, disks.forNodes) : undefined;
+    else parts.unshift(await addRealNode(cluster, realRegion, disks.forNodes));
+    const hasRealNode = problem === undefined;
     project.provide("kubeconfig", cluster.kubeconfig);
-    project.provide("hasRealNode", node !== undefined);
-    project.provide("ingressController", node && (await ingressController()));
-    return async () => {
-      await uninstall();
-      await node?.remove();
-      await disks.remove();
-      await cluster.remove();
-    };
+    project.provide("hasRealNode", hasRealNode);
+    project.provide("ingressController", hasRealNode ? await ingressController() : undefined);
+    parts.unshift({ remove: provideInstalled(project) });
+    return removeAll;
   } catch (error) {
-    await cluster.remove();
+    await removeAll();
     throw error;
   }
 }

@@ -39,6 +39,16 @@ describe.runIf(inject("hasRealNode"))("on a real node, with a driver that copies
     const app = await onCluster({ nearest: realRegion });
     return { ...app, create: (config: object = {}) => app.create({ image, ...config }) };
   }, stored);
+
+  test("the cluster gives a volume the size that it was extended to", async () => {
+    const app = await onCluster({ nearest: realRegion });
+    const { id: volume } = await app.volume({ size_gb: 1 });
+    await app.reaches(await app.create({ image, mounts: [{ volume, path: "/data" }] }), "started");
+    const capacity = async () => (await claimsOf(app)).map(({ status }) => status?.capacity?.["storage"]);
+    expect(await capacity()).toEqual(["1Gi"]);
+    await app.call("PUT", `/apps/web/volumes/${volume}/extend`, { size_gb: 2 });
+    await expect.poll(capacity).toEqual(["2Gi"]);
+  });
 });
 
 test("a volume is a claim, and outlives its Machine", async () => {

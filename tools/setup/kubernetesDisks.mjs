@@ -4,6 +4,7 @@ import { KubeConfig, KubernetesObjectApi, loadAllYaml } from "@kubernetes/client
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { inRoot } from "../lib/paths.mjs";
 import { goEnvironment, goPrograms } from "./goProgram.mjs";
 import { component } from "./kubernetes.mjs";
@@ -57,6 +58,8 @@ const classes = [
     metadata: { name: "disks", ...isDefault("storageclass.kubernetes.io") },
     provisioner: driver,
     allowVolumeExpansion: true,
+    // As in most clouds: the volume is made where its first Pod is scheduled.
+    volumeBindingMode: "WaitForFirstConsumer",
   },
   {
     apiVersion: "snapshot.storage.k8s.io/v1",
@@ -66,6 +69,19 @@ const classes = [
     deletionPolicy: "Delete",
   },
 ];
+
+const knownIn = 60_000;
+
+/** Creates an object. The cluster accepts those of a new kind after a moment. */
+async function createOnceKnown(objects, object) {
+  for (const until = Date.now() + knownIn; ; await sleep(50))
+    try {
+      return await objects.create(object);
+    } catch (error) {
+      const isUnknown = error.code === 404 || /Unrecognized API/.test(error.message);
+      if (!isUnknown || Date.now() > until) throw error;
+    }
+}
 
 /**
  * Gives a cluster volumes, which are in its folder and usable on all its nodes.
@@ -77,15 +93,7 @@ export async function startDisks({ kubeconfig, folder }, found) {
   config.loadFromFile(kubeconfig);
   const objects = KubernetesObjectApi.makeApiClient(config);
   for (const object of definitions()) await objects.create(object);
-  // The cluster accepts objects of a new kind after a moment.
-  for (const object of classes)
-    for (;;)
-      try {
-        await objects.create(object);
-        break;
-      } catch (error) {
-        if (error.code !== 404 && !/Unrecognized API/.test(error.message)) throw error;
-      }
+  for (const object of classes) await createOnceKnown(objects, object);
   const [data, socket] = [path.join(folder, "disks"), path.join(folder, "disks.sock")];
   const start = (name, ...args) => {
     const started = component(name, found[name], args, folder);

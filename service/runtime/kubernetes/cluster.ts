@@ -107,6 +107,13 @@ export class Cluster {
     await this.#objects.patch(object, undefined, undefined, fieldManager, true, PatchStrategy.ServerSideApply);
   }
 
+  /** Adds annotations to an object, which others may change. */
+  async annotate({ apiVersion, kind, metadata }: Named, annotations: Readonly<Record<string, string>>): Promise<void> {
+    const change = { apiVersion, kind, metadata: { ...metadata, annotations } };
+    const merged = PatchStrategy.MergePatch;
+    await this.#objects.patch(change, undefined, undefined, fieldManager, undefined, merged);
+  }
+
   /** Creates an object that must not exist. */
   async create(object: KubernetesObject): Promise<void> {
     await this.#objects.create(object, undefined, undefined, fieldManager);

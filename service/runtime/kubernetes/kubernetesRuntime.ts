@@ -33,7 +33,7 @@ import { runCommand } from "./exec.ts";
 import { podLogs } from "./logs.ts";
 import { annotations, labels, selectorOf } from "./names.ts";
 import { Namespaces } from "./namespaces.ts";
-import { Room } from "./nodes.ts";
+import { nodeIn, Room } from "./nodes.ts";
 import { containerName, filesOf, graceOf, podOf, resourcesOf, secretOf } from "./pod.ts";
 import { digestOf, exitOf, hasEnded, hasRun, isRunning, obstacleOf, unplacedOf } from "./podStatus.ts";
 import { processesOf, sendSignal } from "./processes.ts";
@@ -112,7 +112,8 @@ export class KubernetesRuntime implements Runtime {
     const nodes = { apiVersion: "v1", kind: "Node", path: "/api/v1/nodes" };
     this.#nodes = new Watched<V1Node>(cluster, nodes, undefined, host.log, () => {});
     this.#namespaces = new Namespaces(cluster, host, (namespace) => this.#isUsed(namespace));
-    this.#volumes = new Volumes(cluster, host, this.#namespaces, (machine) => this.#changed(machine));
+    const nodeOf = (region: string): string | undefined => nodeIn(region, this.#nodes.all());
+    this.#volumes = new Volumes(cluster, host, this.#namespaces, nodeOf, (machine) => this.#changed(machine));
     this.#routes = new Routes(cluster, host, this.#namespaces, ingressClass, (machine) => this.#changed(machine));
     this.#steps = new Steps(host, {
       ...ofCluster,

@@ -26,6 +26,9 @@ export const annotations = {
   routes: "machines-service/routes",
 } as const;
 
+/** The annotation of a claim that says for which node its volume is made. */
+export const nodeAnnotation = "volume.kubernetes.io/selected-node";
+
 /** The label of nodes that says their region. */
 export const regionLabel = "topology.kubernetes.io/region";
 

@@ -37,6 +37,8 @@ const requestsOf = ({ spec }: V1Pod): Amount => {
   return { cpus: sum("cpu"), bytes: sum("memory"), pods: 1 };
 };
 
+const isIn = ({ metadata }: V1Node, region: string): boolean => metadata?.labels?.[regionLabel] === region;
+
 const takesMachines = ({ spec }: V1Node): boolean =>
   spec?.unschedulable !== true &&
   !spec?.taints?.some(({ effect }) => effect === "NoSchedule" || effect === "NoExecute");
@@ -48,6 +50,10 @@ const plus = (one: Amount, other: Amount, sign: 1 | -1 = 1): Amount => ({
   bytes: one.bytes + sign * other.bytes,
   pods: one.pods + sign * other.pods,
 });
+
+/** The name of a node of a region that takes Machines; undefined if there is none. */
+export const nodeIn = (region: string, nodes: readonly V1Node[]): string | undefined =>
+  nodes.find((node) => isIn(node, region) && takesMachines(node))?.metadata?.name;
 
 /** What the Pods of the service request of each node. */
 export class Room {
@@ -78,9 +84,9 @@ export class Room {
     const needs = needsOf(config);
     const freed = this.#pods.get(replaced);
     return nodes.some((node) => {
-      if (node.metadata?.labels?.[regionLabel] !== region || !takesMachines(node)) return false;
+      if (!isIn(node, region) || !takesMachines(node)) return false;
       const { cpu, memory, pods } = node.status?.allocatable ?? {};
-      const name = node.metadata.name ?? "";
+      const name = node.metadata?.name ?? "";
       const taken = plus(this.#requested(name), freed?.node === name ? freed.requests : nothing, -1);
       return (
         quantity(cpu) - taken.cpus >= needs.cpus - rounding &&

@@ -4,7 +4,7 @@ import type { KubernetesObject, V1PersistentVolumeClaim } from "@kubernetes/clie
 import type { RuntimeHost, Subject, VolumeSubject } from "../runtime.ts";
 import { Steps } from "../steps.ts";
 import { isRefused, ofCluster, reasonOf, snapshotGroup, type Cluster } from "./cluster.ts";
-import { labels, selectorOf, volumeName } from "./names.ts";
+import { labels, nodeAnnotation, selectorOf, volumeName } from "./names.ts";
 import type { Namespaces } from "./namespaces.ts";
 import { quantity } from "./nodes.ts";
 import { Watched } from "./watched.ts";
@@ -36,11 +36,19 @@ export class Volumes {
   readonly #reasons = new Map<string, string>();
   /** Volumes that were just claimed, so that the cluster has said nothing about them yet. */
   readonly #claimed = new Set<string>();
+  readonly #nodeOf: (region: string) => string | undefined;
   readonly #changed: (machine: string) => void;
   #isListed = false;
 
-  /** `changed` is called when a volume that a Machine waits for may be ready. */
-  constructor(cluster: Cluster, host: RuntimeHost, namespaces: Namespaces, changed: (machine: string) => void) {
+  /** `nodeOf` names a node of a region. `changed` is called when a volume that a Machine waits for may be ready. */
+  constructor(
+    cluster: Cluster,
+    host: RuntimeHost,
+    namespaces: Namespaces,
+    nodeOf: (region: string) => string | undefined,
+    changed: (machine: string) => void,
+  ) {
+    this.#nodeOf = nodeOf;
     this.#cluster = cluster;
     this.#host = host;
     this.#namespaces = namespaces;
@@ -186,7 +194,18 @@ export class Volumes {
         metadata: await this.#metadataOf(volume),
         spec: { source: { persistentVolumeClaimName: volumeName({ id: source }) } },
       } as VolumeSnapshot);
+    await this.#makeForCopies(source);
     return undefined;
+  }
+
+  /** Some clusters make a volume when it is first mounted. One that is copied before is made now. */
+  async #makeForCopies(id: string): Promise<void> {
+    const claim = this.#claims.all().find(isOf(id));
+    const { name = "", namespace = "", annotations = {} } = claim?.metadata ?? {};
+    const node = this.#nodeOf(this.#host.volume(id)?.region ?? "");
+    if (claim?.status?.phase !== "Pending" || annotations[nodeAnnotation] !== undefined || node === undefined) return;
+    const named = { apiVersion: "v1", kind: "PersistentVolumeClaim", metadata: { name, namespace } };
+    await this.#cluster.annotate(named, { [nodeAnnotation]: node });
   }
 
   async #metadataOf(volume: VolumeSubject) {
@@ -218,6 +237,7 @@ export class Volumes {
     const { name: source } = claim.spec?.dataSource ?? {};
     const asked = quantity(claim.spec?.resources?.requests?.["storage"]);
     if (asked < volume.sizeGb * 2 ** 30) await this.#claim(volume, source);
+    if (this.#copiesOf(volume.id).length > 0) await this.#makeForCopies(volume.id);
     if (claim.status?.phase !== "Bound" || source === undefined) return;
     if (source === volumeName(volume)) await this.#removeSnapshot(volume.id);
     // Its source may have been kept for it.
