@@ -38,7 +38,7 @@ function portsOf({ config }: Subject): PublicPort[] {
 /** ASSUMED: a Service has the name of its App, or `app-` before a name that begins with a digit, as Services cannot. */
 const serviceName = (app: string): string => (/^[a-z]/.test(app) ? app : `app-${app}`);
 
-/** Whether an address gets requests. Both are said: some controllers only look at the second, and take its absence for a yes. */
+/** Whether an address gets requests. Both are set: some controllers read only the second, and take its absence for a yes. */
 const conditionsOf = (isReady: boolean) => ({ ready: isReady, serving: isReady });
 
 /** Machines have no TLS. Traefik would expect it behind port 443. */
@@ -63,7 +63,7 @@ export class Routes {
   readonly #services: Watched<V1Service>;
   readonly #ingresses: Watched<V1Ingress>;
   readonly #apps: Steps;
-  /** When Machines ceased to get requests. */
+  /** When Machines were withdrawn from requests. */
   readonly #withdrawn = new Map<string, number>();
 
   /** `changed` is called when the EndpointSlice of a Machine has changed. */
@@ -178,7 +178,7 @@ export class Routes {
     this.#withdrawn.set(machine, this.#host.clock.now());
   }
 
-  /** When a Machine ceased to get requests; 0 if it never got any. */
+  /** When a Machine was withdrawn from requests; 0 if it never was. */
   withdrawnAt(machine: string): number {
     return this.#withdrawn.get(machine) ?? 0;
   }
