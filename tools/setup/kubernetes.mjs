@@ -129,6 +129,8 @@ export async function startCluster(found) {
     ],
     "kube-controller-manager": [
       [...alone, "--service-account-private-key-file", at("account.key"), "--root-ca-file", ca],
+      // On a slow computer, nodes report late. They must not count as lost.
+      ["--node-monitor-grace-period=1h", "--node-startup-grace-period=1h"],
     ],
     "kube-scheduler": [alone],
     kwok: [["--kubeconfig", kubeconfig, "--manage-nodes-with-label-selector=type=kwok"]],
