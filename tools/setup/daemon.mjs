@@ -1,11 +1,11 @@
 // A Docker daemon for tests, with its data in a temporary folder. It ends with the process that started it, however that ends.
-import { spawn } from "node:child_process";
 import crypto from "node:crypto";
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { quiet, tail } from "../lib/process.mjs";
+import { startKeeper } from "../lib/keeper.mjs";
+import { quiet } from "../lib/process.mjs";
 
 const startsIn = 60_000;
 
@@ -61,8 +61,6 @@ export async function answers(host) {
  */
 export function createDaemon({ disk = 0, firewall = false } = {}) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), "pulumi-machines-engine-"));
-  const logFile = path.join(folder, "log");
-  const log = fs.openSync(logFile, "w");
   const host = `unix://${folder}/docker.sock`;
   const paths = ["--data-root", `${folder}/data`, "--exec-root", `${folder}/exec`, "--pidfile", `${folder}/pid`];
   const range = freeRange();
@@ -72,15 +70,8 @@ export function createDaemon({ disk = 0, firewall = false } = {}) {
   const pool = firewall ? ["--default-address-pool", `base=${range}.128.0/17,size=24`] : [];
   const network = ["--bridge", bridge, `--iptables=${firewall}`, ...pool];
   const kept = [folder, `${disk}`, bridge, `${range}.0.1/24`];
-  const args = ["-c", keeper, "sh", ...kept, "dockerd", "--host", host, ...paths, ...network];
-  // In a session of its own: ^C in a terminal ends this process first, and then the daemon.
-  const keeping = spawn("sh", args, { stdio: ["pipe", log, log], detached: true });
-  fs.closeSync(log);
-  const ended = new Promise((resolve) => {
-    for (const event of ["exit", "error"]) keeping.once(event, resolve);
-  });
-  keeping.stdin.on("error", () => {}); // it has ended; the log says why
-  const ask = (line) => keeping.stdin.write(`${line}\n`);
+  const args = [...kept, "dockerd", "--host", host, ...paths, ...network];
+  const { ask, isRunning, log, remove } = startKeeper(keeper, args, path.join(folder, "log"));
   const untilGone = async () => {
     while (await answers(host)) await sleep(20);
   };
@@ -90,9 +81,9 @@ export function createDaemon({ disk = 0, firewall = false } = {}) {
     /** Returns why it did not start. */
     async start() {
       ask("start");
-      for (const until = Date.now() + startsIn; Date.now() < until && keeping.exitCode === null; await sleep(50))
+      for (const until = Date.now() + startsIn; Date.now() < until && isRunning(); await sleep(50))
         if (await answers(host)) return undefined;
-      return `the engine did not start:\n${tail(fs.readFileSync(logFile, "utf8"), 5)}`;
+      return `the engine did not start:\n${log()}`;
     },
     /** Ends it and its containers. */
     async stop() {
@@ -105,10 +96,7 @@ export function createDaemon({ disk = 0, firewall = false } = {}) {
       await untilGone();
     },
     /** Ends it, and removes its folder. */
-    async remove() {
-      keeping.stdin.end();
-      await ended;
-    },
+    remove,
   };
 }
 

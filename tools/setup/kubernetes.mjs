@@ -1,12 +1,12 @@
 // A Kubernetes cluster for tests: its programs are built once from their Go modules. Its nodes are simulated by kwok.
-import { spawn } from "node:child_process";
 import crypto from "node:crypto";
 import fs from "node:fs";
 import net from "node:net";
 import os from "node:os";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { tail } from "../lib/process.mjs";
+import { startKeeper } from "../lib/keeper.mjs";
+import { quiet } from "../lib/process.mjs";
 import { goPrograms } from "./goProgram.mjs";
 
 const programs = {
@@ -45,36 +45,15 @@ done
 `;
 
 /** A program of a cluster, which logs into its folder. The last one to end removes the folder. */
-export function component(name, program, args, folder, env = process.env) {
-  const logFile = path.join(folder, `${name}.log`);
-  const log = fs.openSync(logFile, "a");
-  // In a session of its own: ^C in a terminal ends this process first, and then the program.
-  const keeping = spawn("sh", ["-c", keeper, "sh", name === "etcd" ? folder : "", program, ...args], {
-    stdio: ["pipe", log, log],
-    detached: true,
-    env,
-  });
-  fs.closeSync(log);
-  const ended = new Promise((resolve) => {
-    for (const event of ["exit", "error"]) keeping.once(event, resolve);
-  });
-  keeping.stdin.on("error", () => {}); // it has ended; the log says why
-  return {
-    ask: (word) => keeping.stdin.write(`${word}\n`),
-    log: () => tail(fs.readFileSync(logFile, "utf8"), 5),
-    async remove() {
-      keeping.stdin.end();
-      await ended;
-    },
-  };
-}
+export const component = (name, program, args, folder, env) =>
+  startKeeper(keeper, [name === "etcd" ? folder : "", program, ...args], path.join(folder, `${name}.log`), env);
 
-/** A port of 127.0.0.1 that nothing listens on. */
-export const freePort = () =>
+/** A port that nothing listens on. */
+export const freePort = (address = "127.0.0.1") =>
   new Promise((resolve, reject) => {
     const server = net.createServer();
     server.once("error", reject);
-    server.listen(0, "127.0.0.1", () => {
+    server.listen(0, address, () => {
       const { port } = server.address();
       server.close(() => resolve(port));
     });
@@ -140,13 +119,9 @@ export async function startCluster(found) {
   );
   const isReady = async () => {
     if (!fs.existsSync(ca)) return false;
-    const { code } = await new Promise((resolve) => {
-      const curl = spawn("curl", [
-        ...["-sf", "--max-time", "5", "--cacert", ca, "-H", `Authorization: Bearer ${token}`, `${server}/readyz`],
-      ]);
-      curl.once("error", () => resolve({ code: 127 }));
-      curl.once("close", (code) => resolve({ code }));
-    });
+    const { code } = await quiet("curl", [
+      ...["-sf", "--max-time", "5", "--cacert", ca, "-H", `Authorization: Bearer ${token}`, `${server}/readyz`],
+    ]);
     return code === 0;
   };
   const untilReady = async () => {

@@ -1,16 +1,16 @@
 // A real node for a cluster of tests: containerd and kubelet, built once from their Go modules. The cluster's other nodes are simulated.
 import { KubeConfig, CoreV1Api } from "@kubernetes/client-node";
-import { spawn } from "node:child_process";
 import crypto from "node:crypto";
 import fs from "node:fs";
-import net from "node:net";
 import os from "node:os";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { tarOf } from "../../service/runtime/docker/tar.ts";
+import { startKeeper } from "../lib/keeper.mjs";
 import { quiet, tail } from "../lib/process.mjs";
 import { freeRange } from "./daemon.mjs";
 import { goPrograms } from "./goProgram.mjs";
+import { freePort } from "./kubernetes.mjs";
 
 const containerd = "tools/kubernetes/containerd";
 const programs = {
@@ -193,25 +193,11 @@ export async function startNode(
         .join(","),
     ],
   ];
-  const logFile = at("node.log");
-  const log = fs.openSync(logFile, "w");
-  const args = ["-c", keeper, "sh", folder, cgroup, range, inside, found.containerd, name, ...disks, ...kubelet];
-  // In a session of its own: ^C in a terminal ends this process first, and then the node.
-  const keeping = spawn("sh", args, { stdio: ["pipe", log, log], detached: true });
-  fs.closeSync(log);
-  const ended = new Promise((resolve) => {
-    for (const event of ["exit", "error"]) keeping.once(event, resolve);
-  });
-  keeping.stdin.on("error", () => {}); // it has ended; the log says why
-  const ask = (word) => keeping.stdin.write(`${word}\n`);
-  const remove = async () => {
-    keeping.stdin.end();
-    await ended;
-  };
+  const args = [folder, cgroup, range, inside, found.containerd, name, ...disks, ...kubelet];
+  const { ask, isRunning, log, remove } = startKeeper(keeper, args, at("node.log"));
   const until = async (what, isSo) => {
-    for (const end = Date.now() + startsIn; Date.now() < end && keeping.exitCode === null; await sleep(100))
-      if (await isSo()) return;
-    const said = fs.existsSync(logFile) ? tail(fs.readFileSync(logFile, "utf8"), 5) : "";
+    for (const end = Date.now() + startsIn; Date.now() < end && isRunning(); await sleep(100)) if (await isSo()) return;
+    const said = log();
     await remove();
     throw new Error(`${what}:\n${said}`);
   };
@@ -268,13 +254,3 @@ async function imageArchive(image, layer, config) {
     { name: "layer.tar", contents: layer },
   ]);
 }
-
-const freePort = (address) =>
-  new Promise((resolve, reject) => {
-    const server = net.createServer();
-    server.once("error", reject);
-    server.listen(0, address, () => {
-      const { port } = server.address();
-      server.close(() => resolve(port));
-    });
-  });
