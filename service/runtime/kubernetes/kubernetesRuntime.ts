@@ -434,8 +434,11 @@ export class KubernetesRuntime implements Runtime {
   /** Whether another Machine of the App takes the requests. Without one, waiting would only make them fail for longer. */
   #isRelieved(id: string): boolean {
     const app = this.#host.app(this.#host.subject(id)?.appId ?? "");
-    const others = (app?.machines ?? []).flatMap((other) => (other === id ? [] : (this.#host.subject(other) ?? [])));
-    return others.some((other) => (other.config.services ?? []).length > 0 && this.#isServing(other));
+    return (app?.machines ?? []).some((each) => {
+      // A large App may be stopped as a whole: only what serves is read.
+      const other = each !== id && this.#checkers.get(each)?.isServing ? this.#host.subject(each) : undefined;
+      return other !== undefined && (other.config.services ?? []).length > 0 && this.#isServing(other);
+    });
   }
 
   /** Whether a Machine may get requests. */
