@@ -1,5 +1,5 @@
-// Notifies the open pages of what has changed, after each commit. A page gets only the topics that it asked for, never what
-// changed in them: it reads that with the rights that its session has then.
+// After each commit, notifies the open pages whose topics have changed. A page gets only the names of its topics, and reads them
+// again with the rights that its session has then.
 import { findMachine } from "../lifecycle/machines.ts";
 import { findVolume } from "../lifecycle/volumes.ts";
 import type { Context } from "../context.ts";

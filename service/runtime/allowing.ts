@@ -1,4 +1,4 @@
-// Requests of which some refusals do not matter, such as that of a removal of what is gone.
+// Requests that may be refused, such as the removal of something that is already gone.
 
 /** Runs requests and ignores these statuses of their errors; `statusOf` reads the status of an error. */
 export const allowingBy =
