@@ -113,6 +113,11 @@ const setupProblems: readonly (readonly [says: RegExp, advice: string])[] = [
     "Pulumi is not logged in: run `pulumi login`, or set PULUMI_ACCESS_TOKEN",
   ],
   [
+    // Pulumi writes an `.attrs` file beside each file of a backend of files, and `kill -9` can leave it empty.
+    /^(failed to load checkpoint: )?EOF$/,
+    "a killed run left an empty file beside the stack, which is complete: delete the empty file with `find ~/.pulumi -name '*.attrs' -empty -delete`, or in the folder of your backend",
+  ],
+  [
     /no Pulumi\.yaml project file found/,
     "there is no Pulumi project here: run this in the folder of Pulumi.yaml, or name the folder with --cwd",
   ],

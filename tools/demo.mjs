@@ -162,7 +162,8 @@ async function preparePulumi(env, { url, token }, image) {
   fs.mkdirSync(project, { recursive: true });
   const pulumi = {
     ...rest,
-    PULUMI_BACKEND_URL: `file://${backend.replace(/[%?#]/g, encodeURIComponent)}`,
+    // Without `.attrs` files: a killed run can leave one empty, and no command reads the stack then.
+    PULUMI_BACKEND_URL: `file://${backend.replace(/[%?#]/g, encodeURIComponent)}?metadata=skip`,
     PULUMI_HOME: path.join(state, "pulumi-home"),
     PULUMI_CONFIG_PASSPHRASE: passphrase(),
     PULUMI_SKIP_UPDATE_CHECK: "true",

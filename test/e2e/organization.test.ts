@@ -134,7 +134,7 @@ test("an organization becomes a program without a change, also when the command 
   kill(family(running.pid));
   await running.ended;
   await stack.run(["cancel", "--yes"]);
-  expect(await round.write("--snapshots")).toMatchObject({ code: 0 });
+  expect(await round.write("--snapshots")).toMatchObject({ code: 0, err: "" });
   expect(round.file("index.ts")).toBe(program);
   await stack.ok(...round.importing);
   expect(await stack.preview()).toEqual({});
@@ -145,6 +145,27 @@ test("an organization becomes a program without a change, also when the command 
   expect(await compiled).toBe("");
   await round.destroy();
   await service.close();
+});
+
+test("a file of the backend that a killed run left empty is named, and the stack can be read without it", async () => {
+  const stack = new Stack(inject("installed"), "damaged", plugin);
+  stack.env["PULUMI_BACKEND_URL"] = stack.backend; // as users write it
+  await stack.init({});
+  const attributes = join(stack.dir, ".state/.pulumi/stacks/damaged/dev.json.attrs");
+  expect(readFileSync(attributes, "utf8")).not.toBe("");
+  writeFileSync(attributes, "");
+  for (const args of ["import", "promote dev prod", "status"]) {
+    const command = join(inject("installed"), "node_modules/.bin/pulumi-machines");
+    expect(await stack.run(args.split(" "), { command, plain: true })).toMatchObject({
+      code: 2,
+      output: expect.stringMatching(
+        /^pulumi-machines: a killed run left an empty file beside the stack, .*\n$/,
+      ) as string,
+    });
+  }
+  const advice = ["-c", `find ${join(stack.dir, ".state")} -name '*.attrs' -empty -delete`];
+  expect(await stack.run(advice, { command: "sh", plain: true })).toMatchObject({ code: 0 });
+  expect(await stack.ok("stack", "ls")).toContain("dev");
 });
 
 /** The sizes of the organizations that the long run generates. */

@@ -98,7 +98,8 @@ export class Stack {
     this.env = {
       ...rest,
       ...runtime.env,
-      PULUMI_BACKEND_URL: `file://${join(this.dir, ".state")}`,
+      // Without the backend's `.attrs` files: a killed CLI can leave one empty, and no command reads the stack then.
+      PULUMI_BACKEND_URL: `${this.backend}?metadata=skip`,
       PULUMI_HOME: join(this.dir, ".pulumi-home"),
       PULUMI_CONFIG_PASSPHRASE: "test",
       PULUMI_SKIP_UPDATE_CHECK: "true",
@@ -141,6 +142,11 @@ export class Stack {
       `${key}=${value}`,
     ]);
     if (settings.length > 0) await this.ok("config", "set-all", ...settings);
+  }
+
+  /** The URL of its backend, a folder. */
+  get backend(): string {
+    return `file://${join(this.dir, ".state")}`;
   }
 
   get #main(): string {
