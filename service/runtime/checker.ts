@@ -1,7 +1,7 @@
 // Repeats the checks of one started Machine, and reports their results.
 import { checksOf, type NamedCheck } from "./checks.ts";
 import type { CheckResult, RuntimeEvents, Subject } from "./runtime.ts";
-import { millisecondsOf, probe } from "./probe.ts";
+import { millisecondsOf, probe, type Listens } from "./probe.ts";
 
 // ASSUMED: a check that says nothing else is repeated every ten seconds.
 const usualInterval = 10_000;
@@ -14,11 +14,21 @@ const worst = ["critical", "warning", "passing"] as const;
 /** The longest time that a timer of Node.js can have. */
 const longestTimer = 2 ** 31 - 1;
 
+/** The ports of a Machine. */
+export interface Ports {
+  /** Where one is reached. */
+  readonly endpoint: (port: number) => string | undefined;
+  /** Whether a program listens at one that accepts connections. */
+  readonly listens: (port: number) => ReturnType<Listens>;
+}
+
 /** The result of a check; `critical` also if its request cannot be written, for example with a space in the path. */
-async function probed(named: NamedCheck, endpoint: string | undefined): Promise<CheckResult> {
-  if (endpoint === undefined) return { status: "critical", output: "the check has no port" };
+async function probed(named: NamedCheck, { endpoint, listens }: Ports): Promise<CheckResult> {
+  const { port } = named;
+  const at = port === undefined ? undefined : endpoint(port);
+  if (port === undefined || at === undefined) return { status: "critical", output: "the check has no port" };
   try {
-    return await probe(named, endpoint);
+    return await probe(named, at, () => listens(port));
   } catch (error) {
     return { status: "critical", output: error instanceof Error ? error.message : "unknown error" };
   }
@@ -35,15 +45,15 @@ export class Checker {
   #pauses = 0;
   #isPaused = false;
 
-  /** Begins at once; `endpointOf` says where a port of the Machine is reached. */
-  constructor(machine: Subject, events: RuntimeEvents, endpointOf: (port: number) => string | undefined) {
+  /** Begins at once. */
+  constructor(machine: Subject, events: RuntimeEvents, ports: Ports) {
     this.#machine = machine;
     this.version = machine.version;
     this.#events = events;
     const checks = checksOf(machine.config);
     this.#results = Object.fromEntries(checks.map(({ name }) => [name, notYet]));
     for (const check of checks)
-      this.#after(millisecondsOf(check.check.grace_period, 0), () => void this.#run(check, endpointOf, false));
+      this.#after(millisecondsOf(check.check.grace_period, 0), () => void this.#run(check, ports, false));
   }
 
   /** Whether all checks of services pass. */
@@ -64,17 +74,16 @@ export class Checker {
     this.#pauses++;
   }
 
-  async #run(named: NamedCheck, endpointOf: (port: number) => string | undefined, hasPassed: boolean): Promise<void> {
+  async #run(named: NamedCheck, ports: Ports, hasPassed: boolean): Promise<void> {
     const pauses = this.#pauses;
-    const endpoint = named.port === undefined ? undefined : endpointOf(named.port);
-    const result = await probed(named, endpoint);
+    const result = await probed(named, ports);
     if (this.#ended) return;
     const isValid = pauses === this.#pauses && !this.#isPaused;
     if (isValid) this.#report(named.name, result);
     const passed = hasPassed || (isValid && result.status === "passing");
     const interval = millisecondsOf(named.check.interval, usualInterval);
     const next = passed && isValid ? interval : Math.min(interval, firstInterval);
-    this.#after(next, () => void this.#run(named, endpointOf, passed));
+    this.#after(next, () => void this.#run(named, ports, passed));
   }
 
   #report(name: string, result: CheckResult): void {

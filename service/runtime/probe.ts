@@ -13,24 +13,35 @@ export const millisecondsOf = (text: string | undefined, otherwise: number): num
 
 // ASSUMED: a check that says nothing else has two seconds.
 const usualTimeout = 2000;
-// The engine accepts connections for a port where nothing listens, and closes them at once.
-const acceptedMs = 100;
+// ASSUMED: where it cannot be seen whether a program listens, a TCP check passes if the connection stays open for half a second.
+const acceptedMs = 500;
+// The first request to a Machine waits for it.
+const acceptedSoonMs = 33;
+
+/**
+ * Whether a program listens where connections are accepted; undefined if that is unknown. An engine accepts them for its containers
+ * before it knows, and the mesh of a cluster for its Pods. Both close those that reach no program, but on a busy computer not at once.
+ */
+export type Listens = () => Promise<boolean | undefined>;
+
+/** Where nothing but the connection itself can be seen. */
+export const unseen: Listens = () => Promise.resolve(undefined);
 
 const passing = (output: string): CheckResult => ({ status: "passing", output });
 const critical = (output: string): CheckResult => ({ status: "critical", output });
 
 /** The result of a check. */
-export const probe = (named: NamedCheck, endpoint: string): Promise<CheckResult> =>
-  named.type === "http" ? probeHttp(named, endpoint) : probeTcp(named, endpoint);
+export const probe = (named: NamedCheck, endpoint: string, listens: Listens): Promise<CheckResult> =>
+  named.type === "http" ? probeHttp(named, endpoint) : probeTcp(named, endpoint, listens);
 
-/** Whether a program listens at an endpoint. The first request waits for it, so it asks no longer than it must. */
-export const accepts = async (endpoint: string): Promise<boolean> =>
-  (await connectTo(endpoint, usualTimeout, acceptedMs / 3)).status === "passing";
+/** Whether a program listens at an endpoint. */
+export const accepts = async (endpoint: string, listens = unseen): Promise<boolean> =>
+  (await connectTo(endpoint, listens, usualTimeout, acceptedSoonMs)).status === "passing";
 
-const probeTcp = ({ check }: NamedCheck, endpoint: string): Promise<CheckResult> =>
-  connectTo(endpoint, millisecondsOf(check.timeout, usualTimeout));
+const probeTcp = ({ check }: NamedCheck, endpoint: string, listens: Listens): Promise<CheckResult> =>
+  connectTo(endpoint, listens, millisecondsOf(check.timeout, usualTimeout));
 
-function connectTo(endpoint: string, timeout: number, accepted = acceptedMs): Promise<CheckResult> {
+function connectTo(endpoint: string, listens: Listens, timeout: number, accepted = acceptedMs): Promise<CheckResult> {
   return new Promise((resolve) => {
     const socket = connect(addressOf(endpoint));
     const end = (result: CheckResult): void => {
@@ -39,12 +50,17 @@ function connectTo(endpoint: string, timeout: number, accepted = acceptedMs): Pr
       resolve(result);
     };
     let timer = setTimeout(() => end(critical("no connection in time")), timeout);
-    socket.on("connect", () => {
+    const accept = (): void => end(passing("Success"));
+    const refuse = (): void => end(critical("connection refused"));
+    const decide = async (): Promise<void> => {
+      const known = await listens();
+      if (known !== undefined) return known ? accept() : refuse();
       clearTimeout(timer);
-      timer = setTimeout(() => end(passing("Success")), Math.min(timeout, accepted));
-    });
-    socket.on("data", () => end(passing("Success")));
-    for (const event of ["error", "close"] as const) socket.on(event, () => end(critical("connection refused")));
+      timer = setTimeout(accept, Math.min(timeout, accepted));
+    };
+    socket.on("connect", () => void decide());
+    socket.on("data", accept);
+    for (const event of ["error", "close"] as const) socket.on(event, refuse);
   });
 }
 

@@ -1,8 +1,8 @@
 // What only containers show: images, refusals, networks, and what remains after the service or the engine was killed.
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { describe, expect, inject, test } from "vitest";
 import { tarOf } from "../../service/runtime/docker/tar.ts";
 import { command } from "../service/command.ts";
 import { afterThisTest } from "../support/leftovers.ts";
@@ -11,6 +11,28 @@ import { docker, hasEngine, withRuntime } from "./runtimes.ts";
 
 const containersOf = (dataId: string) =>
   docker.listContainers({ all: true, filters: { label: [`machines-service.data=${dataId}`] } });
+
+/** The processes by which the engine forwards a port of this computer. */
+const forwardersOf = (port: number): number[] =>
+  readdirSync("/proc").flatMap((pid) => {
+    try {
+      const words = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
+      return words[0]?.endsWith("docker-proxy") && words.includes(String(port)) ? [Number(pid)] : [];
+    } catch {
+      return []; // no process, or it has ended
+    }
+  });
+
+/** The connections to a port of this computer whose client has closed, and that are still open there. */
+const abandonedAt = (port: number): number => {
+  const hex = port.toString(16).toUpperCase().padStart(4, "0");
+  return readFileSync("/proc/net/tcp", "utf8")
+    .split("\n")
+    .filter((line) => {
+      const [, local = "", , state] = line.trim().split(/\s+/);
+      return local.endsWith(`:${hex}`) && state === "08";
+    }).length;
+};
 
 describe.runIf(hasEngine)("the docker runtime", () => {
   test("an image is found when a Machine is created, with its digest and labels", async () => {
@@ -86,6 +108,29 @@ describe.runIf(hasEngine)("the docker runtime", () => {
         .sort();
     await expect.poll(statuses).toEqual(["odd critical", "rare passing"]);
   });
+
+  test.runIf(inject("hasOwnEngines"))(
+    "a TCP check passes when a program listens, not when the engine is slow",
+    async () => {
+      const app = await withRuntime("docker");
+      const checks = { alive: { type: "tcp", port: 8080, interval: "1s" } };
+      const alive = async (id: string) => (await app.get(id)).checks[0];
+      const refused = { status: "critical", output: "connection refused" };
+      const id = await app.create({ init: { exec: ["sleep", "1000"] }, checks });
+      await expect.poll(() => alive(id)).toMatchObject(refused);
+      const [container] = await containersOf(app.dataId());
+      const port = container?.Ports.find(({ PrivatePort }) => PrivatePort === 8080)?.PublicPort ?? 0;
+      const [forwarder = 0, ...others] = forwardersOf(port);
+      expect([forwarder > 0, others]).toEqual([true, []]);
+      process.kill(forwarder, "SIGSTOP");
+      afterThisTest(() => void process.kill(forwarder, "SIGCONT"));
+      // Connections stay open now, and nothing reads them.
+      await expect.poll(() => abandonedAt(port)).toBeGreaterThan(3);
+      expect(await alive(id)).toMatchObject(refused);
+      const right = await app.create({ checks });
+      await expect.poll(() => alive(right)).toMatchObject({ status: "passing" });
+    },
+  );
 
   test("a program that cannot be started ends the Machine, and the exit says why", async () => {
     const app = await withRuntime("docker");

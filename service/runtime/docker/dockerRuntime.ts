@@ -37,12 +37,13 @@ import { fetchImage, findImage } from "./images.ts";
 import { containerLogs } from "./logs.ts";
 import { Networks } from "./networks.ts";
 import { outcomeOf } from "./outcome.ts";
-import { Checker } from "../checker.ts";
+import { Checker, type Ports } from "../checker.ts";
 import { Collected } from "../collected.ts";
 import { accepts } from "../probe.ts";
 import { memoryLimit } from "../memory.ts";
 import { stopRequest } from "../stopRequest.ts";
 import { pauses, Steps } from "../steps.ts";
+import { listensIn } from "./sockets.ts";
 import { unsupported } from "./unsupported.ts";
 import { Volumes } from "./volumes.ts";
 
@@ -71,6 +72,8 @@ const initFailure = /^\[FATAL tini \(\d+\)\] (.+)$/;
 /** The ports of a container, and where this computer has them. */
 interface Published {
   readonly container: string;
+  /** Its process, as the engine numbers it. */
+  readonly pid: number;
   readonly endpoints: ReadonlyMap<number, string>;
 }
 
@@ -83,7 +86,7 @@ export class DockerRuntime implements Runtime {
       for (;;) {
         const endpoint = this.#ports.get(machine)?.endpoints.get(port);
         if (endpoint === undefined || this.#closed.signal.aborted) return false;
-        if (await accepts(endpoint)) return true;
+        if (await accepts(endpoint, () => this.#listens(machine, port))) return true;
         await sleep(listenPause);
       }
     },
@@ -547,21 +550,37 @@ export class DockerRuntime implements Runtime {
     const before = this.#checkers.get(machine.id);
     if (before?.version === machine.version) return;
     before?.end();
-    const endpointOf = (port: number): string | undefined => this.reach.endpoint(machine.id, port);
-    this.#checkers.set(machine.id, new Checker(machine, this.#host.events, endpointOf));
+    const { id } = machine;
+    const ports: Ports = {
+      endpoint: (port) => this.reach.endpoint(id, port),
+      listens: (port) => this.#listens(id, port),
+    };
+    this.#checkers.set(id, new Checker(machine, this.#host.events, ports));
+  }
+
+  /** Whether a program of a Machine listens at a port, where this computer shows it. */
+  async #listens(machine: string, port: number): Promise<boolean | undefined> {
+    const published = this.#ports.get(machine);
+    return published && listensIn(published, port);
   }
 
   /** Remembers where the ports of a started Machine are. */
-  #publish(id: string, { Id, NetworkSettings }: Inspected): void {
+  #publish(id: string, { Id, State, NetworkSettings }: Inspected): void {
     const endpoints = Object.entries(NetworkSettings.Ports).flatMap(([name, at]): [number, string][] => {
       const [port, protocol] = name.split("/");
       // Without a port there, the engine does not publish it.
       return protocol === "tcp" && at?.[0] ? [[Number(port), `127.0.0.1:${at[0].HostPort}`]] : [];
     });
     const known = this.#ports.get(id);
-    if (known?.container === Id && endpoints.every(([port, at]) => known.endpoints.get(port) === at)) return;
+    const { Pid: pid } = State;
+    if (
+      known?.container === Id &&
+      known.pid === pid &&
+      endpoints.every(([port, at]) => known.endpoints.get(port) === at)
+    )
+      return;
     this.#unpublish(id);
-    this.#ports.set(id, { container: Id, endpoints: new Map(endpoints) });
+    this.#ports.set(id, { container: Id, pid, endpoints: new Map(endpoints) });
     this.#host.reachable(id);
   }
 

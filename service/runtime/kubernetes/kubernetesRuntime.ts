@@ -9,7 +9,7 @@ import { Checker } from "../checker.ts";
 import { endpointOf } from "../endpoint.ts";
 import { Refusal } from "../../refusal.ts";
 import { memoryLimit } from "../memory.ts";
-import { accepts } from "../probe.ts";
+import { accepts, unseen } from "../probe.ts";
 import type {
   Command,
   Exit,
@@ -482,7 +482,10 @@ export class KubernetesRuntime implements Runtime {
     const before = this.#checkers.get(id);
     if (before?.version === machine.version) return;
     before?.end();
-    this.#checkers.set(id, new Checker(machine, this.#host.events, (port) => this.#endpoint(id, port)));
+    this.#checkers.set(
+      id,
+      new Checker(machine, this.#host.events, { endpoint: (port) => this.#endpoint(id, port), listens: unseen }),
+    );
   }
 
   /** Its Pod gets no requests any more. */
