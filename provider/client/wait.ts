@@ -214,6 +214,13 @@ export function lastEvent(machine: Machine): string {
   return `its last event is ${quotable(event.type ?? "unknown", 100)} (${quotable(event.status ?? "no status", 100)})`;
 }
 
+/** The error for a Machine that did not reach a state, with the reason. */
+export const notReached = ({ appName, machineId }: MachineKey, state: string, target: string, why: string) =>
+  new MachinesError(
+    "machine-failed",
+    `Machine ${appName}/${machineId} is ${state} and not ${target}: ${why}. Correct the configuration and run up again.`,
+  );
+
 const everyCheck = 1000;
 
 /**
@@ -225,11 +232,7 @@ export function waitForChecks(api: Api, key: MachineKey, progress: (message: str
   const since = api.clock.now();
   const readMachine = async (): Promise<Machine | Pending> => {
     const live = await api.machines.get(key);
-    if (live.state !== "started")
-      throw new MachinesError(
-        "machine-failed",
-        `Machine ${key.machineId} is ${live.state} and not started: ${lastEvent(live)}.`,
-      );
+    if (live.state !== "started") throw notReached(key, live.state, "started", lastEvent(live));
     const failing = (live.checks ?? []).filter(({ status }) => status !== "passing");
     if (failing.length === 0 && (live.checks ?? []).length > 0) return live;
     const list = failing

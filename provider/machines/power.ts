@@ -6,13 +6,14 @@ import {
   lastEvent,
   latestExit,
   getFresh,
+  notReached,
   waitForChecks,
   versionOf,
   waitForMachine,
   type Machine,
   type MachineKey,
 } from "../client/wait.ts";
-import { MachinesError } from "../client/errors.ts";
+import type { MachinesError } from "../client/errors.ts";
 import type { Call } from "../core/resource.ts";
 import type { Config } from "./settings.ts";
 
@@ -88,11 +89,7 @@ async function ended(api: Api, key: MachineKey, reached: string, fresh: boolean 
 
 async function failed(api: Api, key: MachineKey, reached: string, target: string): Promise<MachinesError> {
   const live = await api.machines.get(key).catch(() => undefined);
-  const why = live ? lastEvent(live) : "it is gone";
-  return new MachinesError(
-    "machine-failed",
-    `Machine ${key.appName}/${key.machineId} is ${live?.state ?? reached} and not ${target}: ${why}. Correct the configuration and run up again.`,
-  );
+  return notReached(key, live?.state ?? reached, target, live ? lastEvent(live) : "it is gone");
 }
 
 /** The current Machine, or the previous one if it cannot be read now. */
