@@ -2,12 +2,12 @@
 import { createServer as createHttp, request as httpRequest, type Server } from "node:http";
 import { createServer as createHttps } from "node:https";
 import { connect, createServer as createTcp, type AddressInfo, type Server as TcpServer } from "node:net";
-import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { httpTransport, type ProxyEnvironment } from "../../provider/client/transport.ts";
 import { currentCertificate, type CertificateOptions, type IssuedCertificate } from "../support/certificates.ts";
 import { jumpingClient } from "../support/jumpingClient.ts";
 import { startService, type TestService } from "../support/startService.ts";
+import { trust } from "../support/trust.ts";
 
 const token = "s3cr3t-canary";
 const regions = '{"regions":[],"nearest":"fra"}';
@@ -55,17 +55,6 @@ describe("F22 TLS", () => {
   const own = (options: CertificateOptions = {}) =>
     currentCertificate({ hosts, commonName: "Test Authority", ...options });
 
-  /** Does work while this process trusts a certificate, like NODE_EXTRA_CA_CERTS at its start. */
-  async function trusting<T>({ fullchain }: IssuedCertificate, work: () => Promise<T>): Promise<T> {
-    const before = getCACertificates();
-    setDefaultCACertificates([...before, fullchain]);
-    try {
-      return await work();
-    } finally {
-      setDefaultCACertificates(before);
-    }
-  }
-
   /** Both a read and a create are refused at once, on the only try, and no connection is left open. */
   const refused = ({ read, create, sent, slept }: Awaited<ReturnType<typeof tried>>, words: RegExp) => {
     for (const { message, code } of [read, create]) {
@@ -97,32 +86,29 @@ describe("F22 TLS", () => {
   test("F22 a trusted certificate works", async () => {
     const certificate = own();
     const port = await https(certificate);
-    await trusting(certificate, async () => {
-      const transport = httpTransport({});
-      const { api } = jumpingClient({ url: `https://localhost:${port}`, token }, undefined, { transport });
-      expect((await api.platform.regions({})).nearest).toBe("fra");
-      await transport.close();
-    });
+    trust(certificate.fullchain);
+    const transport = httpTransport({});
+    const { api } = jumpingClient({ url: `https://localhost:${port}`, token }, undefined, { transport });
+    expect((await api.platform.regions({})).nearest).toBe("fra");
+    await transport.close();
   });
 
   test("F22 expired and not yet valid certificates are refused", async () => {
     const past = own({ from: new Date(0), until: new Date(Date.now() - 60_000) });
     const [old, young] = [await https(past), await https(own({ from: new Date(Date.now() + 3600_000) }))];
-    await trusting(past, async () => {
-      refused(await tried(`https://localhost:${old}`), /certificate has expired.*Renew the service's certificate/);
-    });
     refused(await tried(`https://localhost:${young}`), /certificate/);
+    trust(past.fullchain);
+    refused(await tried(`https://localhost:${old}`), /certificate has expired.*Renew the service's certificate/);
   });
 
   test("F22 a certificate for another host is refused", async () => {
     const other = own({ hosts: ["machines.example.com"] });
     const port = await https(other);
-    await trusting(other, async () => {
-      refused(
-        await tried(`https://localhost:${port}`),
-        /localhost.*machines\.example\.com.*Use a name in the endpoint that the service's certificate is for/,
-      );
-    });
+    trust(other.fullchain);
+    refused(
+      await tried(`https://localhost:${port}`),
+      /localhost.*machines\.example\.com.*Use a name in the endpoint that the service's certificate is for/,
+    );
   });
 
   test("F22 TLS to a plain HTTP port is refused", async () => {

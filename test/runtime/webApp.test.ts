@@ -1,7 +1,6 @@
 // The example of a web App with the real CLI: its Machine is a container that uses a real Postgres server, and its certificate
 // comes from a real ACME authority.
 import { X509Certificate } from "node:crypto";
-import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { describe, expect, test } from "vitest";
 import { acmeIssuer } from "../../service/runtime/acme/index.ts";
 import { secured, freePort } from "../service/reachable.ts";
@@ -13,6 +12,7 @@ import { afterThisTest } from "../support/leftovers.ts";
 import { findPebble, startAuthority, startDns } from "../support/pebble.ts";
 import type { TestService } from "../support/startService.ts";
 import { counts } from "../support/stack.ts";
+import { trust } from "../support/trust.ts";
 import { expectNothingRuns } from "./cleaning.ts";
 import { image, nextImage } from "./image.ts";
 import { startReal } from "./real.ts";
@@ -51,7 +51,7 @@ describe.runIf(hasEngine)("a web App with certificates", () => {
     const ports = { http: await freePort(), https: await freePort() };
     const dns = await startDns(programs);
     const authority = await startAuthority(programs, { dns, ...ports });
-    setDefaultCACertificates([...getCACertificates("default"), authority.trusted]);
+    trust(authority.trusted);
     const real = await startReal({ issuer: acmeIssuer(authority.directory), dns: dns.address, ports, postgres: true });
     afterThisTest(() => real.end());
     const databaseUrl = await urlOfNewDatabase(real.service);

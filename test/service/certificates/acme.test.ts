@@ -1,7 +1,7 @@
 // Certificates from a real ACME authority, Pebble, which looks at the service's proxy and at a DNS server of the test.
 import { once } from "node:events";
 import { createServer as createHttps, request as sendHttps } from "node:https";
-import { connect as connectTls, getCACertificates, setDefaultCACertificates } from "node:tls";
+import { connect as connectTls } from "node:tls";
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -18,6 +18,7 @@ import {
   type TestDns,
 } from "../../support/pebble.ts";
 import { currentCertificate } from "../../support/certificates.ts";
+import { trust } from "../../support/trust.ts";
 import { folder } from "../command.ts";
 import { freePort, served, withReach } from "../reachable.ts";
 
@@ -65,7 +66,7 @@ async function start({ data, via, closed = [], again }: Wishes = {}): Promise<St
   const ports = again?.ports ?? { http: await freePort(), https: await freePort() };
   const seen = { ...ports, ...Object.fromEntries(closed.map((scheme) => [scheme, 9])) };
   const authority = again?.authority ?? (await startAuthority(programs, { dns, ...seen }));
-  setDefaultCACertificates([...getCACertificates("default"), authority.trusted]);
+  trust(authority.trusted);
   const issuer = acmeIssuer((await via?.(authority)) ?? authority.directory);
   const app = await withReach({ issuer, dns: dns.address, ...(data ? { data } : {}) }, undefined, ports);
   return { app, ports, authority, dns };
