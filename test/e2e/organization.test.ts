@@ -14,6 +14,9 @@ import { thoroughDescribe, thoroughTest } from "../support/thorough.ts";
 
 const plugin: Binding = "pulumi-machines-plugin";
 
+/** The packed command. */
+const command = (): string => join(inject("installed"), "node_modules/.bin/pulumi-machines");
+
 interface Printed {
   readonly code: number;
   readonly out: string;
@@ -53,10 +56,9 @@ class Round {
   /** Runs `npx pulumi-machines import`. */
   async write(...args: string[]): Promise<Printed> {
     const { stack, service, organization } = this;
-    const program = join(inject("installed"), "node_modules/.bin/pulumi-machines");
     const before = service.requests.length;
     const printed = await new Promise<Printed>((resolve) => {
-      execFile(program, ["import", ...args], { cwd: stack.dir, env: stack.env }, (error, out, err) =>
+      execFile(command(), ["import", ...args], { cwd: stack.dir, env: stack.env }, (error, out, err) =>
         resolve({ code: error === null ? 0 : Number(error.code), out, err }),
       );
     });
@@ -155,8 +157,7 @@ test("a file of the backend that a killed run left empty is named, and the stack
   expect(readFileSync(attributes, "utf8")).not.toBe("");
   writeFileSync(attributes, "");
   for (const args of ["import", "promote dev prod", "status"]) {
-    const command = join(inject("installed"), "node_modules/.bin/pulumi-machines");
-    expect(await stack.run(args.split(" "), { command, plain: true })).toMatchObject({
+    expect(await stack.run(args.split(" "), { command: command(), plain: true })).toMatchObject({
       code: 2,
       output: expect.stringMatching(
         /^pulumi-machines: a killed run left an empty file beside the stack, .*\n$/,

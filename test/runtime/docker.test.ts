@@ -1,11 +1,13 @@
 // What only containers show: images, refusals, networks, and what remains after the service or the engine was killed.
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, inject, test } from "vitest";
+import { socketsIn } from "../../service/runtime/docker/sockets.ts";
 import { tarOf } from "../../service/runtime/docker/tar.ts";
 import { command } from "../service/command.ts";
 import { afterThisTest } from "../support/leftovers.ts";
+import { processesWith } from "../support/processes.ts";
 import { image } from "./image.ts";
 import { docker, hasEngine, withRuntime } from "./runtimes.ts";
 
@@ -14,25 +16,11 @@ const containersOf = (dataId: string) =>
 
 /** The processes by which the engine forwards a port of this computer. */
 const forwardersOf = (port: number): number[] =>
-  readdirSync("/proc").flatMap((pid) => {
-    try {
-      const words = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
-      return words[0]?.endsWith("docker-proxy") && words.includes(String(port)) ? [Number(pid)] : [];
-    } catch {
-      return []; // no process, or it has ended
-    }
-  });
+  processesWith(([program, ...words]) => program?.endsWith("docker-proxy") === true && words.includes(String(port)));
 
 /** The connections to a port of this computer whose client has closed, and that are still open there. */
-const abandonedAt = (port: number): number => {
-  const hex = port.toString(16).toUpperCase().padStart(4, "0");
-  return readFileSync("/proc/net/tcp", "utf8")
-    .split("\n")
-    .filter((line) => {
-      const [, local = "", , state] = line.trim().split(/\s+/);
-      return local.endsWith(`:${hex}`) && state === "08";
-    }).length;
-};
+const abandonedAt = (at: number): number =>
+  socketsIn(readFileSync("/proc/net/tcp", "utf8")).filter(({ port, state }) => port === at && state === "08").length;
 
 describe.runIf(hasEngine)("the docker runtime", () => {
   test("an image is found when a Machine is created, with its digest and labels", async () => {

@@ -26,6 +26,13 @@ export function family(pid: number): number[] {
 export const providersOf = (cli: number): number[] =>
   family(cli).filter((pid) => /dynamic-provider|pulumi-machines-plugin\/plugin/.test(textOf(pid, "cmdline") ?? ""));
 
+/** The processes whose program and arguments match. */
+export const processesWith = (matches: (words: readonly string[]) => boolean): number[] =>
+  readdirSync("/proc").flatMap((name) => {
+    const words = /^\d+$/.test(name) ? textOf(Number(name), "cmdline")?.split("\0") : undefined;
+    return words !== undefined && matches(words) ? [Number(name)] : [];
+  });
+
 const signal = (pid: number, name: "SIGSTOP" | "SIGKILL"): void => {
   try {
     process.kill(pid, name);

@@ -43,7 +43,7 @@ import { accepts } from "../probe.ts";
 import { memoryLimit } from "../memory.ts";
 import { stopRequest } from "../stopRequest.ts";
 import { pauses, Steps } from "../steps.ts";
-import { listensIn } from "./sockets.ts";
+import { listensIn, type Running } from "./sockets.ts";
 import { unsupported } from "./unsupported.ts";
 import { Volumes } from "./volumes.ts";
 
@@ -70,10 +70,7 @@ const notStarted: readonly number[] = [126, 127];
 const initFailure = /^\[FATAL tini \(\d+\)\] (.+)$/;
 
 /** The ports of a container, and where this computer has them. */
-interface Published {
-  readonly container: string;
-  /** Its process, as the engine numbers it. */
-  readonly pid: number;
+interface Published extends Running {
   readonly endpoints: ReadonlyMap<number, string>;
 }
 

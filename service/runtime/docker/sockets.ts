@@ -27,17 +27,28 @@ export async function listensIn({ container, pid }: Running, port: number): Prom
   }
 }
 
-/** Whether a table of sockets has one that listens at a port. One at `::` also takes IPv4, unless it was told not to. */
-export function hasListener(table: string, port: number): boolean {
-  return table
+/** Whether a table has a socket that listens at a port. One at `::` takes IPv4 too, unless its program limits it to IPv6. */
+export const hasListener = (table: string, port: number): boolean =>
+  socketsIn(table).some((socket) => socket.state === listening && socket.port === port && !isLoopback(socket.address));
+
+/** A socket of a table, with its own address and state as the kernel writes them. */
+export interface Socket {
+  readonly address: string;
+  readonly port: number;
+  readonly state: string;
+}
+
+/** The sockets of a table such as `/proc/net/tcp`. */
+export const socketsIn = (table: string): readonly Socket[] =>
+  table
+    .trim()
     .split("\n")
     .slice(1)
-    .some((line) => {
-      const [, local = "", , state] = line.trim().split(/\s+/);
-      const [address = "", hex = ""] = local.split(":");
-      return state === listening && Number.parseInt(hex, 16) === port && !isLoopback(address);
+    .map((line) => {
+      const [, local = "", , state = ""] = line.trim().split(/\s+/);
+      const [address = "", port = ""] = local.split(":");
+      return { address, port: Number.parseInt(port, 16), state };
     });
-}
 
 /** Addresses are hexadecimal, in the byte order of the computer for each four bytes. */
 const isLoopback = (address: string): boolean =>
