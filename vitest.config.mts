@@ -34,6 +34,9 @@ const onlyInAll = [
   "writeOnly",
 ];
 
+/** Machines are not watched after their start, except where a test is about it: it would take seconds each time. */
+const unwatched = { MACHINES_MIN_HEALTHY_SECONDS: "0" };
+
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files);
@@ -64,6 +67,7 @@ export default defineConfig({
             PULUMI_HOME: join(tmpdir(), `pulumi-machines-unit-${process.pid}`),
             // Hundreds of processes are started from the same sources: compiled once, each needs half the time to start.
             NODE_COMPILE_CACHE: join(import.meta.dirname, "node_modules/.cache/compile"),
+            ...unwatched,
           },
         },
       },
@@ -79,6 +83,7 @@ export default defineConfig({
         },
         test: {
           name: "built",
+          env: unwatched,
           include: [`test/service/spec/${isThorough ? "**/*" : "{apps,machines,volumes}"}.test.ts`],
           maxWorkers,
           setupFiles: ["test/support/newRun.ts"],
@@ -106,6 +111,7 @@ export default defineConfig({
                 env: {
                   PULUMI_HOME: join(tmpdir(), `pulumi-machines-standalone-${process.pid}`),
                   PULUMI_MACHINES_STANDALONE: standalone,
+                  ...unwatched,
                 },
               },
             },
@@ -114,6 +120,7 @@ export default defineConfig({
         // The console in a browser, which is found or installed for the run.
         test: {
           name: "console",
+          env: unwatched,
           include: ["test/console/**/*.test.ts"],
           globalSetup: ["test/console/globalSetup.ts"],
           setupFiles: ["test/support/newRun.ts"],
@@ -134,6 +141,7 @@ export default defineConfig({
         },
         test: {
           name: "engine",
+          env: unwatched,
           include: ["test/runtime/**/*.test.ts", `test/service/spec/${isThorough ? "*" : "wait"}.test.ts`],
           // failures.test.ts tells the same story as noSpace with other causes; webApp.test.ts and database.test.ts have examples.
           exclude: isThorough ? [] : ["test/runtime/{noSpace,examples}.test.ts"],
@@ -157,6 +165,7 @@ export default defineConfig({
         },
         test: {
           name: "servers",
+          env: unwatched,
           // They take minutes.
           include: isThorough ? ["test/service/spec/postgres.test.ts"] : [],
           setupFiles: ["test/support/newRun.ts", "test/service/postgres/spec/setup.ts"],
@@ -170,6 +179,7 @@ export default defineConfig({
         // The Kubernetes runtime on a real control plane, which takes minutes to build.
         test: {
           name: "kubernetes",
+          env: unwatched,
           include: withKubernetes ? ["test/kubernetes/**/*.test.ts"] : [],
           globalSetup: ["test/kubernetes/globalSetup.ts"],
           setupFiles: ["test/support/newRun.ts"],
@@ -182,6 +192,7 @@ export default defineConfig({
       {
         test: {
           name: "e2e",
+          env: unwatched,
           include: ["test/{e2e,upgrade}/**/*.test.ts"],
           exclude: isThorough ? [] : [`test/e2e/{${onlyInAll.join(",")}}.test.ts`],
           globalSetup: ["test/e2e/globalSetup.ts"],

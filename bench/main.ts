@@ -12,6 +12,7 @@ import { readOptions, Stop, usage, type Options } from "./options.ts";
 import { describePolicy, measurePolicy, policyPackage } from "./policy.ts";
 import { describeMarkdown, describeSeries, describeStartups, figuresOf } from "./report.ts";
 import { measureStartups, type Startup } from "./startup.ts";
+import { describeWatched, measureWatched } from "./watched.ts";
 import { prepareWorkbench, root, type Workbench } from "./workbench.ts";
 
 const results = join(root, "bench/results/latest.json");
@@ -53,6 +54,12 @@ async function bench(options: Options): Promise<void> {
     }
     if (options.fleet !== undefined) {
       for (const binding of wanted) tell(describeFleet(await measureFleet(workbench, binding, options.fleet, say)));
+      return;
+    }
+    if (options.watched !== undefined) {
+      const { watched: size, rounds } = options;
+      for (const binding of wanted)
+        tell(describeWatched(await measureWatched(workbench, binding, { size, rounds }, say)));
       return;
     }
     if (options.policy !== undefined) {

@@ -34,6 +34,8 @@ export interface Options {
   readonly limited: number | undefined;
   /** Number of Machines created as a fleet and by themselves, and rolled out; undefined: not measured. */
   readonly fleet: number | undefined;
+  /** Number of Machines, and a single one, created with and without their healthy time; undefined: not measured. */
+  readonly watched: number | undefined;
   /** Number of Machines previewed with and without policies; undefined: not measured. */
   readonly policy: number | undefined;
   readonly skipCheckpoints: boolean;
@@ -54,6 +56,7 @@ export const usage = `npm run bench -- [options]
   --starts               only how long the providers take to start
   --limited 300          instead: so many Machines in an App of a service with the documented rate limits
   --fleet 300            instead: so many Machines as a fleet, against as many Machine resources and against its waves
+  --watched 100          instead: one Machine and so many, with and without the time that they have to keep running
   --policy 200           instead: a preview of so many Machines with and without the policy pack
   --skip-checkpoints     with PULUMI_SKIP_CHECKPOINTS, for both sides
   --profile DIR          CPU profiles of the real providers into DIR; makes everything slower
@@ -75,6 +78,7 @@ export function readOptions(args: readonly string[]): Options {
     starts: values.starts,
     fleet: values.fleet === undefined ? undefined : positive("--fleet")(values.fleet),
     limited: values.limited === undefined ? undefined : positive("--limited")(values.limited),
+    watched: values.watched === undefined ? undefined : positive("--watched")(values.watched),
     policy: values.policy === undefined ? undefined : positive("--policy")(values.policy),
     skipCheckpoints: values["skip-checkpoints"],
     output: values.json ? "json" : values.markdown ? "markdown" : "tables",
@@ -96,6 +100,7 @@ function parse(args: readonly string[]) {
         starts: { type: "boolean", default: false },
         fleet: { type: "string" },
         limited: { type: "string" },
+        watched: { type: "string" },
         policy: { type: "string" },
         "skip-checkpoints": { type: "boolean", default: false },
         profile: { type: "string" },

@@ -4,6 +4,7 @@ import { isNotFound, messageOf } from "../../provider/client/errors.ts";
 import { isObject } from "../../api/schema.ts";
 import { quotable } from "../../api/printable.ts";
 import { versionOf as versionIn } from "../../provider/client/wait.ts";
+import { failureOf } from "../../provider/machines/failure.ts";
 import { clientOf } from "../targets.ts";
 import { exportStack, stackConfig } from "../pulumi.ts";
 import { plainText, readState } from "../stackState.ts";
@@ -34,12 +35,15 @@ export async function healthOf(
     machines.map(async (id) => {
       const [appName = "", machineId = ""] = id.split("/");
       try {
-        const live = await clientFor(id).machines.get({ appName, machineId });
+        const { machines: served, clock } = clientFor(id);
+        const live = await served.get({ appName, machineId });
         const { state, checks = [], imageRef } = live;
         const isRun = imageRef?.digest === digest;
         if (!isRun) problems.push(`${label(id)} runs another image`);
         // The checks of a Machine that does not run say nothing more.
-        if (state !== "started") problems.push(`${label(id)} is ${state}`);
+        const failure = failureOf(live, {}, clock.now());
+        if (failure !== undefined) problems.push(`${label(id)} is ${state}: ${failure}`);
+        else if (state !== "started") problems.push(`${label(id)} is ${state}`);
         else
           for (const { name, status, output } of checks)
             if (status !== "passing")

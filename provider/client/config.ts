@@ -26,6 +26,8 @@ export interface Config {
   readonly previewRequiresService: boolean;
   /** How many Machines of an App an update may take down at a time. */
   readonly maxUnavailable: MaxUnavailable;
+  /** Seconds that a Machine without checks has to keep running after its start. */
+  readonly minHealthySeconds: number;
 }
 
 /** One configuration key, with its names in programs and in the environment. */
@@ -96,6 +98,13 @@ export const configKeys = {
     environment: "MACHINES_MAX_UNAVAILABLE",
     type: "string",
   },
+  minHealthySeconds: {
+    description:
+      "Seconds that a Machine whose checks are not awaited has to keep running after its start, 0 to 3600, where its own `minHealthySeconds` is left out.",
+    environment: "MACHINES_MIN_HEALTHY_SECONDS",
+    type: "integer",
+    default: 3,
+  },
 } as const satisfies Record<string, ConfigKey>;
 
 const wrong = (message: string): never => {
@@ -113,7 +122,11 @@ export function readConfig(
     const { environment } = configKeys[name];
     return { value: env[environment] || undefined, source: environment };
   };
-  const integer = (name: "retries" | "requestTimeoutSeconds", least: number, most: number): number => {
+  const integer = (
+    name: "retries" | "requestTimeoutSeconds" | "minHealthySeconds",
+    least: number,
+    most: number,
+  ): number => {
     const { value, source } = text(name);
     if (value === undefined) return configKeys[name].default;
     const number = /^\d+$/.test(value) ? Number(value) : Number.NaN;
@@ -163,6 +176,7 @@ export function readConfig(
     allowMissingApps: boolean("allowMissingApps"),
     previewRequiresService: boolean("previewRequiresService"),
     maxUnavailable: maxUnavailable(),
+    minHealthySeconds: integer("minHealthySeconds", 0, 3600),
   };
 }
 

@@ -24,6 +24,8 @@ export type ErrorCode = (typeof errorCodes)[number];
 /** Base of every error this package throws on purpose. */
 export class MachinesError extends Error {
   readonly code: ErrorCode;
+  /** The last lines that a failed program wrote; the text for the user ends with them. */
+  readonly lastLines: readonly string[] = [];
   constructor(code: ErrorCode, message: string, options?: ErrorOptions) {
     super(printable(message), options);
     this.code = code;
@@ -90,6 +92,16 @@ export const messageOf = (error: unknown): string => (error instanceof Error ? e
 export const withDocs = (message: string, code: ErrorCode): string =>
   `${message} (${docsUrl(`troubleshooting.md#${code}`)})`;
 
-/** Text of any thrown value for the user, with a link to the docs. */
-export const messageForUser = (error: unknown): string =>
-  error instanceof MachinesError ? withDocs(error.message, error.code) : messageOf(error);
+/** Text of any thrown value for the user, with a link to the docs and the last lines of the program that failed. */
+export function messageForUser(error: unknown): string {
+  if (!(error instanceof MachinesError)) return messageOf(error);
+  const lines = lastLinesOf(error);
+  const output = lines.length === 0 ? "" : `\nIts program wrote last:${lines.map((line) => `\n  ${line}`).join("")}`;
+  return `${withDocs(error.message, error.code)}${output}`;
+}
+
+/** The lines of the failed program that an error is about, also where it was reported by another error. */
+function lastLinesOf(error: unknown): readonly string[] {
+  if (!(error instanceof MachinesError)) return [];
+  return error.lastLines.length > 0 ? error.lastLines : lastLinesOf(error.cause);
+}

@@ -4,6 +4,7 @@ import { quotable } from "../../api/printable.ts";
 import { inSpan } from "../../api/tracing.ts";
 import type { Api, AnswerOf } from "./api.ts";
 import { growingPause } from "./clock.ts";
+import { exitSince, lastEvent, notReached } from "./events.ts";
 import { consistencyWindow, Pending, poll, retryWhile } from "./poll.ts";
 
 /** A Machine in the form of programs. */
@@ -164,75 +165,23 @@ async function timedOut(
   );
 }
 
-/** How a Machine's main process exited, if that is its latest event. */
-export interface Exit {
-  readonly exitCode: number | undefined;
-  readonly requested: boolean;
-  readonly text: string;
-}
-
-/** The newest exit among the Machine's events without a later start. */
-export function latestExit(machine: Machine): Exit | undefined {
-  for (const event of machine.events ?? []) {
-    if (event.type === "exit") return exitOf(event);
-    if (event.type === "start" && event.status === "started") return undefined;
-    if (event.type === "launch" || event.type === "update") return undefined;
-  }
-  return undefined;
-}
-
-/** Whether the Machine's latest event is an exit with an error that no one requested. */
-export function hasCrashed(machine: Machine): boolean {
-  const exit = latestExit(machine);
-  return exit !== undefined && !exit.requested && exit.exitCode !== 0;
-}
-
-function exitOf(event: NonNullable<Machine["events"]>[number]): Exit {
-  const request = event.request ?? {};
-  const monitored = request["MonitorEvent"] as Record<string, unknown> | undefined;
-  const details = (request["exit_event"] ?? monitored?.["exit_event"] ?? {}) as Record<string, unknown>;
-  const code = typeof details["exit_code"] === "number" ? details["exit_code"] : undefined;
-  const facts = [
-    code === undefined ? undefined : `code ${code}`,
-    details["oom_killed"] === true ? "out of memory" : undefined,
-    typeof details["signal"] === "number" && details["signal"] > 0 ? `signal ${details["signal"]}` : undefined,
-    typeof details["error"] === "string" && details["error"] !== "" ? details["error"] : undefined,
-  ].filter((fact) => fact !== undefined);
-  return {
-    exitCode: code,
-    requested: details["requested_stop"] === true,
-    text: `its main process exited${facts.length > 0 ? ` (${facts.join(", ")})` : ""}`,
-  };
-}
-
-/** The last event of a Machine, as text. */
-export function lastEvent(machine: Machine): string {
-  const exit = latestExit(machine);
-  if (exit) return exit.text;
-  const event = machine.events?.[0];
-  if (!event) return "it shows no events";
-  return `its last event is ${quotable(event.type ?? "unknown", 100)} (${quotable(event.status ?? "no status", 100)})`;
-}
-
-/** The error for a Machine that did not reach a state, with the reason. */
-export const notReached = ({ appName, machineId }: MachineKey, state: string, target: string, why: string) =>
-  new MachinesError(
-    "machine-failed",
-    `Machine ${appName}/${machineId} is ${state} and not ${target}: ${why}. Correct the configuration and run up again.`,
-  );
-
 const everyCheck = 1000;
 
 /**
- * Waits until all checks of a Machine pass.
- * @throws MachinesError `machine-failed` when it stops running meanwhile, `wait-timeout` with the failing checks at the
- * deadline.
+ * Waits until all checks of a Machine pass. `lastEventId` is the newest event before its start.
+ * @throws MachinesError `machine-failed` when its program ends meanwhile, also if it is started again; `wait-timeout` with
+ * the failing checks at the deadline.
  */
-export function waitForChecks(api: Api, key: MachineKey, progress: (message: string) => void): Promise<Machine> {
+export function waitForChecks(
+  api: Api,
+  key: MachineKey,
+  progress: (message: string) => void,
+  lastEventId?: string,
+): Promise<Machine> {
   const since = api.clock.now();
   const readMachine = async (): Promise<Machine | Pending> => {
     const live = await api.machines.get(key);
-    if (live.state !== "started") throw notReached(key, live.state, "started", lastEvent(live));
+    if (live.state !== "started" || exitSince(live, lastEventId)) throw notReached(key, live, "started");
     const failing = (live.checks ?? []).filter(({ status }) => status !== "passing");
     if (failing.length === 0 && (live.checks ?? []).length > 0) return live;
     const list = failing

@@ -1,6 +1,7 @@
 // The release command of a fleet, which runs in a Machine of its own before a new configuration reaches the first member.
 import { MachinesError, messageOf } from "../client/errors.ts";
-import { hasCrashed, latestExit, versionOf } from "../client/wait.ts";
+import { hasCrashed, latestExit } from "../client/events.ts";
+import { versionOf } from "../client/wait.ts";
 import { createOnce, discard } from "../machines/create.ts";
 import { waitForTarget } from "../machines/power.ts";
 import { sameVersion, toService } from "../machines/settings.ts";

@@ -1,7 +1,8 @@
 // Carries out one step of a rollout: what is sent, and what is waited for.
 import { isNotFound, MachinesError } from "../client/errors.ts";
 import { withLease, type Lease } from "../client/lease.ts";
-import { getFresh, lastEvent, versionOf, type Machine, type MachineKey } from "../client/wait.ts";
+import { lastEvent } from "../client/events.ts";
+import { getFresh, versionOf, type Machine, type MachineKey } from "../client/wait.ts";
 import { PartialStateError } from "../core/partialState.ts";
 import { createOnce } from "../machines/create.ts";
 import { keepMemory } from "../machines/memory.ts";

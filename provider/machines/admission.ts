@@ -1,6 +1,7 @@
 // Decides which updates of an App's Machines may begin, so that a run takes down only a share of them at a time. Pure.
 import type { MaxUnavailable } from "../client/config.ts";
-import { hasCrashed, type Machine } from "../client/wait.ts";
+import type { Machine } from "../client/wait.ts";
+import { failureOf } from "./failure.ts";
 
 /** What an interruption of a Machine would cost: it serves (`up`), it should and does not (`failing`), or it rests. */
 export type Condition = "up" | "failing" | "resting";
@@ -26,7 +27,7 @@ export function conditionOf(machine: Machine | undefined): Condition {
     if (checks.some(({ status }) => status !== "passing")) return "failing";
     return cordoned === true ? "resting" : "up";
   }
-  return state === "failed" || hasCrashed(machine) ? "failing" : "resting";
+  return failureOf(machine, {}) === undefined ? "resting" : "failing";
 }
 
 /** The updates of an App, and its other Machines. */

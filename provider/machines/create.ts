@@ -10,7 +10,7 @@ import { retryUnlessApplied } from "../core/retryUnlessApplied.ts";
 import { isDestroyed, waitForMachine, type Machine, type MachineKey } from "../client/wait.ts";
 import { ApiError, isNotFound, MachinesError } from "../client/errors.ts";
 import type { Call } from "../core/resource.ts";
-import { isJob } from "./power.ts";
+import { isJob, type Power } from "./power.ts";
 import { fromService, sameMetadata, sameVersion, type Config } from "./settings.ts";
 
 type Body = Parameters<Api["machines"]["create"]>[0]["body"];
@@ -28,6 +28,7 @@ export interface CreateArgs {
   readonly config: Config;
   /** Regions to try when the body's has no capacity. */
   readonly fallbackRegions?: readonly string[] | undefined;
+  readonly state?: Power | undefined;
 }
 
 /** Creates the Machine, or adopts the one of an interrupted create of the same owner. */
@@ -170,10 +171,13 @@ export async function discard({ api, progress }: Call, key: MachineKey): Promise
 function isMadeSo(
   { state, cordoned = false }: Machine,
   { skipLaunch = false, skipServiceRegistration = false }: Body,
-  { config }: CreateArgs,
+  { config, state: wanted }: CreateArgs,
 ): boolean {
   const rests = ["created", "stopped", "suspended"].includes(state);
-  return cordoned === skipServiceRegistration && (skipLaunch ? rests : isJob(config) || !rests || state === "created");
+  return (
+    cordoned === skipServiceRegistration &&
+    (skipLaunch ? rests : isJob(config, wanted) || !rests || state === "created")
+  );
 }
 
 /**

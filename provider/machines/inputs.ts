@@ -5,6 +5,7 @@ import { duration, named, optional, required } from "../../api/schema.ts";
 import { signalName, stopSignal } from "../../api/signals.ts";
 import { versionOf, type Machine } from "../client/wait.ts";
 import { behaviour, computed } from "../core/resource.ts";
+import { failureOf } from "./failure.ts";
 import { config, fromService, type Config } from "./settings.ts";
 import { triggers } from "../shared/triggers.ts";
 
@@ -76,6 +77,9 @@ export const inputs = z.object({
   waitForChecks: behaviour(z.boolean().optional()).describe(
     "Whether creation and update wait until all checks pass; true when left out and the configuration has checks.",
   ),
+  minHealthySeconds: behaviour(z.int().min(0).max(3600).optional()).describe(
+    "Seconds that the Machine has to keep running after it was created, updated or started, and after its checks have passed, 0 to 3600. If its program ends meanwhile, the operation fails, also if the program is started again. When left out, 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time, and others with the same image and command, which start later, for a third of a second. Machines that end by themselves are not watched.",
+  ),
   onUpdateFailure: behaviour(z.enum(["keep", "rollback"]).default("keep")).describe(
     'What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update\'s time is reserved. The update fails either way.',
   ),
@@ -94,6 +98,10 @@ export const outputs = z.object({
   machineId: required(z.string(), "Identifier within the App; stable for life."),
   version: optional(z.string(), "Identifier of the configuration's version, 26 characters."),
   state: required(z.string(), "State of the Machine."),
+  failure: optional(
+    z.string(),
+    "Why the Machine does not run, or ended with an error, although nobody stopped it: how its program ended, and how often it was restarted. The next update starts it again. Absent if all is well.",
+  ),
   privateIp: optional(z.string(), "IPv6 address on the private network."),
   imageRef: optional(
     z.object({
@@ -129,14 +137,15 @@ function regionFor(live: Machine, { region, fallbackRegions = [], placedRegion }
   return fits ? (region ?? live.region) : live.region;
 }
 
-/** State from a live Machine, in the program's spelling. */
-export const toLive = (app: string, live: Machine, written: Written = {}) => ({
+/** State from a live Machine, in the program's spelling. `now` shows a Machine that is restarted again and again as failed. */
+export const toLive = (app: string, live: Machine, written: Written = {}, now?: number) => ({
   app,
   machineId: live.id,
   name: live.name ?? "",
   region: regionFor(live, written),
   config: live.config ? fromService(live.config, written.config) : undefined,
   state: live.state,
+  failure: failureOf(live, written, now),
   cordoned: live.cordoned,
   version: versionOf(live),
   privateIp: live.privateIp,

@@ -71,10 +71,16 @@ export const machine: Resource = defineResource({
   dependsOn: {
     version: versioned,
     state: [...versioned, "state"],
+    failure: "any",
     // A new version may get another image for the same tag.
     imageRef: versioned,
     updatedAt: "any",
   },
+  // What nobody asked to end is started again. A Machine with a schedule has its next start anyway.
+  pendingWhen: ({ failure, config }, next) =>
+    failure !== undefined && (next.state ?? "started") === "started" && config?.schedule === undefined
+      ? "failure"
+      : undefined,
   derivedFrom: { imageRef: "config.image", placedRegion: "region" },
   sharesWith: (old, next) => volumesOf(old).some((volume) => volume !== UNKNOWN && volumesOf(next).includes(volume)),
   usesAlone: (inputs) =>
@@ -149,7 +155,10 @@ export const machine: Resource = defineResource({
         return getFresh(api, key, { fresh: true });
       });
       if (live.state === "destroyed" && !done) return undefined;
-      return { ...toLive(id.app, live, state), memoryLimitMb: await memoryOf(api, key, live, state?.memoryLimitMb) };
+      return {
+        ...toLive(id.app, live, state, api.clock.now()),
+        memoryLimitMb: await memoryOf(api, key, live, state?.memoryLimitMb),
+      };
     } catch (error) {
       if (!done || !isNotFound(error)) throw error;
       await api.apps.get({ appName: id.app });
@@ -175,14 +184,15 @@ export const machine: Resource = defineResource({
     // If only a part of the change was applied, we own the old and the new metadata keys.
     const metadata = { ...old.config.metadata, ...wanted.config.metadata };
     const { placedRegion } = old;
+    const isUnfinished = unfinished || old.failure !== undefined;
     const partly = (found: Machine) =>
       toLive(id.app, found, { ...wanted, placedRegion, config: { ...wanted.config, metadata } });
     const apply = (within: Call) =>
       withLease(within.api, key, { description: "update by pulumi", progress: within.progress }, (lease) =>
-        applyChanges(within, key, lease, wanted, { ...old, unfinished: unfinished || lease.isAgain }, partly),
+        applyChanges(within, key, lease, wanted, { ...old, unfinished: isUnfinished || lease.isAgain }, partly),
       );
     try {
-      const isInterrupted = !isJob(wanted.config) && (unfinished || interrupts(changes, old, wanted));
+      const isInterrupted = !isJob(wanted.config, wanted.state) && (isUnfinished || interrupts(changes, old, wanted));
       const live = await (isInterrupted ? whenInterruptible(call, key, apply) : apply(call));
       const found = toLive(id.app, live, { ...wanted, placedRegion });
       // A new version starts without a limit, so the previous limit no longer exists.

@@ -1,6 +1,7 @@
 // Plans an update of a Machine before anything is sent. update.ts applies the steps in the order in which `Plan` lists them.
 import type { Api } from "../client/api.ts";
-import { hasCrashed, versionOf, type Machine } from "../client/wait.ts";
+import { versionOf, type Machine } from "../client/wait.ts";
+import { failureOf } from "./failure.ts";
 import type { Power } from "./power.ts";
 import { actionsFor, type Action, type TriggerInputs } from "./restart.ts";
 import { fromService, othersMetadata, sameMetadata, sameVersion, toService, type Config } from "./settings.ts";
@@ -65,12 +66,12 @@ export function planUpdate(live: Machine, old: KnownMachine, wanted: WantedMachi
 }
 
 /**
- * R10: without the input `state`, the power state does not change. A Machine that failed or crashed was not stopped on purpose,
- * so it is started.
+ * R10: without the input `state`, the power state does not change. A Machine whose program ended by itself was not stopped on
+ * purpose, so it is started.
  */
 function targetOf(live: Machine, wanted: WantedMachine, needsNewVersion: boolean): Power {
   if (wanted.state !== undefined) return wanted.state;
-  if (live.state === "stopped" && !hasCrashed(live)) return "stopped";
+  if (live.state === "stopped" && failureOf(live, wanted) === undefined) return "stopped";
   // A new version ends the suspension. The Machine is then left stopped, because the program does not ask to start it.
   if (live.state === "suspended") return needsNewVersion ? "stopped" : "suspended";
   return "started";

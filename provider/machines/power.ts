@@ -2,19 +2,11 @@
 import { parseDuration } from "../../api/schema.ts";
 import type { Api } from "../client/api.ts";
 import type { Lease } from "../client/lease.ts";
-import {
-  lastEvent,
-  latestExit,
-  getFresh,
-  notReached,
-  waitForChecks,
-  versionOf,
-  waitForMachine,
-  type Machine,
-  type MachineKey,
-} from "../client/wait.ts";
+import { latestExit, notReached } from "../client/events.ts";
+import { getFresh, waitForChecks, versionOf, waitForMachine, type Machine, type MachineKey } from "../client/wait.ts";
 import type { MachinesError } from "../client/errors.ts";
 import type { Call } from "../core/resource.ts";
+import { keepsRunning } from "./keepsRunning.ts";
 import type { Config } from "./settings.ts";
 
 /** Power states that a program can request. */
@@ -24,6 +16,9 @@ export type Power = "started" | "stopped" | "suspended";
 export interface WaitTarget {
   readonly config: Config;
   readonly waitForChecks?: boolean | undefined;
+  readonly minHealthySeconds?: number | undefined;
+  /** The wanted power state, if the program sets one. */
+  readonly state?: Power | undefined;
   /** Time for the Machine to run, and then for its checks to pass; until the operation's deadline when left out. */
   readonly startDeadline?: string | undefined;
   readonly passDeadline?: string | undefined;
@@ -38,58 +33,76 @@ function atMost(api: Api, allowed: string | undefined, option: string): Api {
     : api.within({ ...api.deadline, at, allowed, advice: `${option} allows more time.` });
 }
 
-/** A Machine that exits by itself: success is exit code 0, not continuing to run. */
-export const isJob = ({ schedule, autoDestroy, restart }: Config): boolean =>
-  schedule !== undefined || autoDestroy === true || restart?.policy === "no";
+/**
+ * A Machine that ends by itself: success is exit code 0, not that it keeps running. Without restarts, it is one unless the program
+ * sets the state that it is kept in.
+ */
+export const isJob = ({ schedule, autoDestroy, restart }: Config, state?: Power): boolean =>
+  schedule !== undefined ||
+  autoDestroy === true ||
+  (restart?.policy === "no" && state !== "started" && state !== "suspended");
 
 const hasChecks = ({ checks, services }: Config): boolean =>
   Object.keys(checks ?? {}).length > 0 || (services ?? []).some((service) => (service.checks ?? []).length > 0);
 
+/** The start that a wait is about. */
+interface Start {
+  readonly target: Power;
+  readonly version: string | undefined;
+  /** The newest event before the start; what happened before is not held against the Machine. */
+  readonly lastEventId?: string | undefined;
+  readonly lease?: Lease;
+  readonly fresh?: boolean;
+}
+
 /**
- * Waits until the Machine is in its wanted state, checks included, and returns it.
- * @throws MachinesError `machine-failed` at once if it ends in another state, with the last event as the reason.
+ * Waits until the Machine is in its wanted state, checks included, and has kept running for its healthy time. Returns it.
+ * @throws MachinesError `machine-failed` at once if it ends in another state, or if its program ends, with the reason
  */
-export async function waitForTarget(
-  { api: all, progress }: Call,
-  key: MachineKey,
-  wanted: WaitTarget,
-  { target, version, lease, fresh }: { target: Power; version: string | undefined; lease?: Lease; fresh?: boolean },
-): Promise<Machine> {
+export async function waitForTarget(call: Call, key: MachineKey, wanted: WaitTarget, start: Start): Promise<Machine> {
+  const { api: all, progress } = call;
+  const { target, version, lastEventId, lease, fresh } = start;
+  const { config } = wanted;
   const api = atMost(all, wanted.startDeadline, "startDeadline");
   const wait = (states: readonly ("started" | "stopped" | "suspended" | "failed" | "destroyed" | "settled")[]) =>
     waitForMachine(api, key, states, { version, progress, fresh });
   if (target === "stopped") {
     const reached = await wait(["stopped", "failed", "destroyed"]);
-    if (reached !== "stopped") throw await failed(api, key, reached, target);
+    if (reached !== "stopped") throw await failed(api, key, target);
     return getFresh(api, key, { fresh });
   }
-  if (isJob(wanted.config)) return ended(api, key, await wait(["settled", "destroyed"]), fresh);
+  if (isJob(config, wanted.state)) {
+    await wait(["settled", "destroyed"]);
+    return ended(api, key, fresh);
+  }
   const reached = await wait(["started", "failed", "stopped", "destroyed"]);
-  if (reached !== "started") throw await failed(api, key, reached, "started");
-  const live = await getFresh(api, key, { fresh });
-  const exit = latestExit(live);
-  if (live.state !== "started" || (exit && !exit.requested)) throw await failed(api, key, live.state, "started");
+  if (reached !== "started") throw await failed(api, key, "started", lastEventId);
   if (target === "suspended") {
     await api.machines.suspend({ ...key, leaseNonce: lease?.nonce() });
     const then = await waitForMachine(api, key, ["suspended", "stopped", "failed", "destroyed"], { version, progress });
-    if (then !== "suspended") throw await failed(api, key, then, target);
+    if (then !== "suspended") throw await failed(api, key, target);
     return api.machines.get(key);
   }
-  if (wanted.waitForChecks === false || !hasChecks(wanted.config)) return live;
-  return waitForChecks(atMost(all, wanted.passDeadline, "passDeadline"), key, progress);
+  const isChecked = wanted.waitForChecks !== false && hasChecks(config);
+  const seconds = wanted.minHealthySeconds ?? (isChecked ? 0 : all.config.minHealthySeconds);
+  const checked = isChecked
+    ? await waitForChecks(atMost(all, wanted.passDeadline, "passDeadline"), key, progress, lastEventId)
+    : undefined;
+  if (checked && seconds === 0) return checked;
+  return keepsRunning(call, key, { config, version, lastEventId, healthy: seconds * 1000, fresh });
 }
 
-async function ended(api: Api, key: MachineKey, reached: string, fresh: boolean | undefined): Promise<Machine> {
+async function ended(api: Api, key: MachineKey, fresh: boolean | undefined): Promise<Machine> {
   const live = await getFresh(api, key, { fresh });
   const exit = latestExit(live);
   const well = exit === undefined ? live.state !== "failed" : exit.requested || exit.exitCode === 0;
-  if (!well) throw await failed(api, key, reached, "done");
+  if (!well) throw notReached(key, live, "done");
   return live;
 }
 
-async function failed(api: Api, key: MachineKey, reached: string, target: string): Promise<MachinesError> {
+async function failed(api: Api, key: MachineKey, target: string, lastEventId?: string): Promise<MachinesError> {
   const live = await api.machines.get(key).catch(() => undefined);
-  return notReached(key, live?.state ?? reached, target, live ? lastEvent(live) : "it is gone");
+  return notReached(key, live, target, lastEventId);
 }
 
 /** The current Machine, or the previous one if it cannot be read now. */

@@ -44,8 +44,10 @@ export async function waitOrRollback(
   made: Machine,
   { target, version }: Pick<Plan, "target" | "version">,
 ): Promise<Machine> {
-  const { call, key, lease, wanted } = attempt;
-  const wait = (api: Api) => waitForTarget({ ...call, api }, key, wanted, { target, version: versionOf(made), lease });
+  const { call, key, lease, wanted, before } = attempt;
+  const lastEventId = before.events?.[0]?.id;
+  const start = { target, version: versionOf(made), lastEventId, lease };
+  const wait = (api: Api) => waitForTarget({ ...call, api }, key, wanted, start);
   if (version === undefined || !mayGoBack(attempt)) return wait(call.api);
   try {
     return await wait(mostOf(call.api));
@@ -125,7 +127,8 @@ async function postBefore({ call, key, lease, wanted, old, before }: Attempt, fa
   });
   if (back.cordoned === true && before.cordoned === false)
     await machines.uncordon({ ...key, leaseNonce: lease.nonce() });
-  const { waitForChecks } = wanted;
-  const live = await waitForTarget(call, key, { config, waitForChecks }, { target, version: versionOf(back), lease });
+  const { waitForChecks, minHealthySeconds, state } = wanted;
+  const start = { target, version: versionOf(back), lastEventId: now.events?.[0]?.id, lease } as const;
+  const live = await waitForTarget(call, key, { config, waitForChecks, minHealthySeconds, state }, start);
   return keepMemory(call.api, key, live, old.memoryLimitMb);
 }

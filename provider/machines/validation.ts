@@ -23,8 +23,12 @@ export function validate(inputs: Partial<MachineInputs>): Problem[] {
     path: ["config", ...path.map((part) => (typeof part === "string" ? camelKey(part) : part))],
     message: message.replace(/\b[a-z]+(?:_[a-z0-9]+)+\b/g, camelKey),
   }));
-  if ((state === "suspended" || state === "started") && isJob(settings)) {
-    problems.push({ path: ["state"], message: `a Machine that ends by itself cannot be kept ${state}; leave it out` });
+  if ((state === "suspended" || state === "started") && isJob(settings, state)) {
+    const cause = settings.schedule === undefined ? "config.autoDestroy" : "config.schedule";
+    problems.push({
+      path: ["state"],
+      message: `a Machine with ${cause} ends by itself and cannot be kept ${state}; leave it out`,
+    });
   }
   problems.push(...memoryProblems(memoryLimitMb, wire));
   if (fallbackRegions !== undefined && fallbackRegions.length > 0) {

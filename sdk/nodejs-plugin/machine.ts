@@ -54,6 +54,10 @@ export class Machine extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly createdAt: pulumi.Output<string | undefined>;
     /**
+     * Why the Machine does not run, or ended with an error, although nobody stopped it: how its program ended, and how often it was restarted. The next update starts it again. Absent if all is well.
+     */
+    declare public /*out*/ readonly failure: pulumi.Output<string | undefined>;
+    /**
      * Regions to try in this order when `region` has no room for the Machine. A Machine stays in the region in which it was created, which is `placedRegion`.
      */
     declare public readonly fallbackRegions: pulumi.Output<(enums.Region | (string & {}))[] | undefined>;
@@ -77,6 +81,10 @@ export class Machine extends pulumi.CustomResource {
      * Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is left alone.
      */
     declare public readonly memoryLimitMb: pulumi.Output<number | undefined>;
+    /**
+     * Seconds that the Machine has to keep running after it was created, updated or started, and after its checks have passed, 0 to 3600. If its program ends meanwhile, the operation fails, also if the program is started again. When left out, 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time, and others with the same image and command, which start later, for a third of a second. Machines that end by themselves are not watched.
+     */
+    declare public readonly minHealthySeconds: pulumi.Output<number | undefined>;
     /**
      * Version of the App's secrets that the Machine must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
      */
@@ -147,6 +155,7 @@ export class Machine extends pulumi.CustomResource {
             resourceInputs["fallbackRegions"] = args?.fallbackRegions;
             resourceInputs["forceDestroy"] = (args?.forceDestroy) ?? false;
             resourceInputs["memoryLimitMb"] = args?.memoryLimitMb;
+            resourceInputs["minHealthySeconds"] = args?.minHealthySeconds;
             resourceInputs["minSecretsVersion"] = args?.minSecretsVersion;
             resourceInputs["name"] = args?.name;
             resourceInputs["onUpdateFailure"] = (args?.onUpdateFailure) ?? "keep";
@@ -157,6 +166,7 @@ export class Machine extends pulumi.CustomResource {
             resourceInputs["state"] = args?.state;
             resourceInputs["waitForChecks"] = args?.waitForChecks;
             resourceInputs["createdAt"] = undefined /*out*/;
+            resourceInputs["failure"] = undefined /*out*/;
             resourceInputs["hostStatus"] = undefined /*out*/;
             resourceInputs["imageRef"] = undefined /*out*/;
             resourceInputs["machineId"] = undefined /*out*/;
@@ -177,12 +187,14 @@ export class Machine extends pulumi.CustomResource {
             resourceInputs["config"] = undefined /*out*/;
             resourceInputs["cordoned"] = undefined /*out*/;
             resourceInputs["createdAt"] = undefined /*out*/;
+            resourceInputs["failure"] = undefined /*out*/;
             resourceInputs["fallbackRegions"] = undefined /*out*/;
             resourceInputs["forceDestroy"] = undefined /*out*/;
             resourceInputs["hostStatus"] = undefined /*out*/;
             resourceInputs["imageRef"] = undefined /*out*/;
             resourceInputs["machineId"] = undefined /*out*/;
             resourceInputs["memoryLimitMb"] = undefined /*out*/;
+            resourceInputs["minHealthySeconds"] = undefined /*out*/;
             resourceInputs["minSecretsVersion"] = undefined /*out*/;
             resourceInputs["name"] = undefined /*out*/;
             resourceInputs["onUpdateFailure"] = undefined /*out*/;
@@ -232,6 +244,10 @@ export interface MachineArgs {
      * Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is left alone.
      */
     memoryLimitMb?: pulumi.Input<number | undefined>;
+    /**
+     * Seconds that the Machine has to keep running after it was created, updated or started, and after its checks have passed, 0 to 3600. If its program ends meanwhile, the operation fails, also if the program is started again. When left out, 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time, and others with the same image and command, which start later, for a third of a second. Machines that end by themselves are not watched.
+     */
+    minHealthySeconds?: pulumi.Input<number | undefined>;
     /**
      * Version of the App's secrets that the Machine must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
      */

@@ -38,6 +38,7 @@ export class Provider extends pulumi.ProviderResource {
             resourceInputs["endpoint"] = args?.endpoint;
             resourceInputs["leaseHeader"] = args?.leaseHeader;
             resourceInputs["maxUnavailable"] = args?.maxUnavailable;
+            resourceInputs["minHealthySeconds"] = pulumi.output(args?.minHealthySeconds).apply(JSON.stringify);
             resourceInputs["organization"] = args?.organization;
             resourceInputs["previewRequiresService"] = pulumi.output(args?.previewRequiresService).apply(JSON.stringify);
             resourceInputs["requestTimeoutSeconds"] = pulumi.output(args?.requestTimeoutSeconds).apply(JSON.stringify);
@@ -70,6 +71,10 @@ export interface ProviderArgs {
      * How many Machines of an App an `up` may take down at a time: a number, or a percentage such as `25%`; at least one. A third when not set; `100%` updates all at once. Environment: `MACHINES_MAX_UNAVAILABLE`.
      */
     maxUnavailable?: pulumi.Input<string | undefined>;
+    /**
+     * Seconds that a Machine whose checks are not awaited has to keep running after its start, 0 to 3600, where its own `minHealthySeconds` is left out. Environment: `MACHINES_MIN_HEALTHY_SECONDS`. Default: `3`.
+     */
+    minHealthySeconds?: pulumi.Input<number | undefined>;
     /**
      * Slug of the organization Apps are created in. `personal` is the token's own organization, whatever its slug is. Environment: `MACHINES_ORGANIZATION`. Default: `personal`.
      */

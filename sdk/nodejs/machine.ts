@@ -44,6 +44,8 @@ export class Machine extends pulumi.CustomResource {
   declare readonly reload: pulumi.Output<output.ReloadTriggers | undefined>;
   /** Whether creation and update wait until all checks pass; true when left out and the configuration has checks. */
   declare readonly waitForChecks: pulumi.Output<boolean | undefined>;
+  /** Seconds that the Machine has to keep running after it was created, updated or started, and after its checks have passed, 0 to 3600. If its program ends meanwhile, the operation fails, also if the program is started again. When left out, 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time, and others with the same image and command, which start later, for a third of a second. Machines that end by themselves are not watched. */
+  declare readonly minHealthySeconds: pulumi.Output<number | undefined>;
   /** What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way. Default: `"keep"`. */
   declare readonly onUpdateFailure: pulumi.Output<"keep" | "rollback">;
   /** Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done. Default: `false`. */
@@ -54,6 +56,8 @@ export class Machine extends pulumi.CustomResource {
   declare readonly machineId: pulumi.Output<string>;
   /** Identifier of the configuration's version, 26 characters. */
   declare readonly version: pulumi.Output<string | undefined>;
+  /** Why the Machine does not run, or ended with an error, although nobody stopped it: how its program ended, and how often it was restarted. The next update starts it again. Absent if all is well. */
+  declare readonly failure: pulumi.Output<string | undefined>;
   /** IPv6 address on the private network. */
   declare readonly privateIp: pulumi.Output<string | undefined>;
   /** The image that runs. */
@@ -74,7 +78,7 @@ export class Machine extends pulumi.CustomResource {
    * @param opts options of the resource
    */
   constructor(name: string, args: MachineArgs, opts?: pulumi.CustomResourceOptions) {
-    super(typeToken("Machine"), name, propertiesFor("Machine", name, args, { outputs: ["name","region","fallbackRegions","state","memoryLimitMb","minSecretsVersion","restart","reload","waitForChecks","machineId","version","privateIp","imageRef","placedRegion","hostStatus","createdAt","updatedAt"], secrets: [] }, opts), optionsFor("Machine", opts, []));
+    super(typeToken("Machine"), name, propertiesFor("Machine", name, args, { outputs: ["name","region","fallbackRegions","state","memoryLimitMb","minSecretsVersion","restart","reload","waitForChecks","minHealthySeconds","machineId","version","failure","privateIp","imageRef","placedRegion","hostStatus","createdAt","updatedAt"], secrets: [] }, opts), optionsFor("Machine", opts, []));
   }
 }
 
@@ -104,6 +108,8 @@ export interface MachineArgs {
   reload?: pulumi.Input<input.ReloadTriggers> | undefined;
   /** Whether creation and update wait until all checks pass; true when left out and the configuration has checks. */
   waitForChecks?: pulumi.Input<boolean> | undefined;
+  /** Seconds that the Machine has to keep running after it was created, updated or started, and after its checks have passed, 0 to 3600. If its program ends meanwhile, the operation fails, also if the program is started again. When left out, 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time, and others with the same image and command, which start later, for a third of a second. Machines that end by themselves are not watched. */
+  minHealthySeconds?: pulumi.Input<number> | undefined;
   /** What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way. Default: `"keep"`. */
   onUpdateFailure?: pulumi.Input<"keep" | "rollback"> | undefined;
   /** Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done. Default: `false`. */

@@ -325,7 +325,7 @@ describe("check", () => {
   });
 
   test("a job cannot stay suspended, extra cannot set modelled fields, an App is not a path", () => {
-    expect(machine({ restart: { policy: "no" } }, { state: "suspended" })[0]).toMatch(/^state: /);
+    expect(machine({ autoDestroy: true }, { state: "suspended" })[0]).toMatch(/^state: /);
     expect(machine({ extra: { restart: { policy: "no" } } })).toEqual([
       "config.extra.restart.policy: is a field this version knows: set it in config itself",
     ]);

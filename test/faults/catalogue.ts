@@ -241,4 +241,15 @@ export const faults = {
     wrong: "A rollout of a fleet fails, is interrupted at any step, or meets changes by others.",
     promised: "As many Machines are ready at every moment as the strategy promises, and the next `up` continues.",
   },
+  F51: {
+    wrong: "A program ends after its start, once or again and again, also between two looks at its Machine.",
+    promised:
+      "The operation fails at once, with the exit code, the number of restarts, and the last lines that the program wrote.",
+    decisive: true,
+  },
+  F52: {
+    wrong: "A Machine fails after its deployment.",
+    promised: "It is never reported as unchanged. The next `up` repairs it in place, and fails if it fails again.",
+    decisive: true,
+  },
 } as const satisfies Record<string, Fault>;

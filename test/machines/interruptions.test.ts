@@ -165,7 +165,7 @@ test("a failed job stops no other update, a failed Machine that serves does", as
     const machine = bind("Machine", service);
     const image = "registry.example.com/web:1";
     const serves = { image, env: { MACHINES_SIMULATE: "" } };
-    const job = { ...serves, env: { MACHINES_SIMULATE: "exit:0" }, restart: { policy: "no" } };
+    const job = { ...serves, env: { MACHINES_SIMULATE: "exit:0" }, schedule: "daily" };
     const make = async (config: object) => {
       const { inputs } = await machine.check({}, { app: "app", config });
       return { inputs, ...(await machine.create(inputs)) };

@@ -173,10 +173,25 @@ describe.each(bindings)("kinds of Machine, $name binding", ({ start }) => {
   });
 
   test.each(["started", "suspended"])("one that exits by itself cannot be kept %s", async (state) => {
-    for (const ends of [{ autoDestroy: true }, { schedule: "daily" }, { restart: { policy: "no" } }]) {
+    for (const ends of [{ autoDestroy: true }, { schedule: "daily" }]) {
       const { failures } = await machine.check({}, { app: "app", state, config: { image, ...ends } });
-      expect(failures).toEqual([`state: a Machine that ends by itself cannot be kept ${state}; leave it out`]);
+      const [cause = ""] = Object.keys(ends);
+      expect(failures).toEqual([
+        `state: a Machine with config.${cause} ends by itself and cannot be kept ${state}; leave it out`,
+      ]);
     }
+  });
+
+  test("a sandbox, which is never restarted, can be kept started, and has failed once its program ends", async () => {
+    const config = { image, restart: { policy: "no" }, init: { cmd: ["sleep", "infinity"] } };
+    const inputs = await checked({ config, state: "started" });
+    const { id, state } = await machine.create(inputs);
+    expect(state).toMatchObject({ state: "started" });
+    const ending = await checked(
+      { config: { ...config, env: { MACHINES_SIMULATE: "exit:3" } }, state: "started" },
+      inputs,
+    );
+    await expect(machine.update(id, state, ending)).rejects.toThrow(/exited \(code 3\)/);
   });
 
   test("a new version ends a memory limit removed from the program, and restores one added again", async () => {

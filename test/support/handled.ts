@@ -32,7 +32,7 @@ export function handled(
   if (!resource) throw new Error(`no resource type ${type}`);
   const warnings: string[] = [];
   const progress: string[] = [];
-  const config = readConfig((key) => ({ endpoint: url, token })[key], {});
+  const config = readConfig((key) => ({ endpoint: url, token, minHealthySeconds: "0" })[key], {});
   const warn = (message: string) => void warnings.push(message);
   const jumping = jumpingClient({ url, token });
   const caller: Caller = {

@@ -57,7 +57,7 @@ export function jumpingClient(
   const clock = jumpingClock();
   const sent: string[] = [];
   const bodies: unknown[] = [];
-  const settings: Record<string, string> = { endpoint: url, token, ...more };
+  const settings: Record<string, string> = { endpoint: url, token, minHealthySeconds: "0", ...more };
   const api = createApi({
     config: readConfig((key) => settings[key], {}),
     connect: () => Promise.resolve({ url, token }),

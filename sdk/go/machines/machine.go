@@ -24,6 +24,8 @@ type Machine struct {
 	Cordoned pulumi.BoolOutput `pulumi:"cordoned"`
 	// RFC 3339 time of creation.
 	CreatedAt pulumi.StringPtrOutput `pulumi:"createdAt"`
+	// Why the Machine does not run, or ended with an error, although nobody stopped it: how its program ended, and how often it was restarted. The next update starts it again. Absent if all is well.
+	Failure pulumi.StringPtrOutput `pulumi:"failure"`
 	// Regions to try in this order when `region` has no room for the Machine. A Machine stays in the region in which it was created, which is `placedRegion`.
 	FallbackRegions pulumi.StringArrayOutput `pulumi:"fallbackRegions"`
 	// Lets the deletion kill the Machine when stopping it fails. Default: `false`.
@@ -36,6 +38,8 @@ type Machine struct {
 	MachineId pulumi.StringOutput `pulumi:"machineId"`
 	// Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is left alone.
 	MemoryLimitMb pulumi.IntPtrOutput `pulumi:"memoryLimitMb"`
+	// Seconds that the Machine has to keep running after it was created, updated or started, and after its checks have passed, 0 to 3600. If its program ends meanwhile, the operation fails, also if the program is started again. When left out, 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time, and others with the same image and command, which start later, for a third of a second. Machines that end by themselves are not watched.
+	MinHealthySeconds pulumi.IntPtrOutput `pulumi:"minHealthySeconds"`
 	// Version of the App's secrets that the Machine must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
 	MinSecretsVersion pulumi.IntPtrOutput `pulumi:"minSecretsVersion"`
 	// Name of the Machine.
@@ -142,6 +146,8 @@ type machineArgs struct {
 	ForceDestroy *bool `pulumi:"forceDestroy"`
 	// Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is left alone.
 	MemoryLimitMb *int `pulumi:"memoryLimitMb"`
+	// Seconds that the Machine has to keep running after it was created, updated or started, and after its checks have passed, 0 to 3600. If its program ends meanwhile, the operation fails, also if the program is started again. When left out, 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time, and others with the same image and command, which start later, for a third of a second. Machines that end by themselves are not watched.
+	MinHealthySeconds *int `pulumi:"minHealthySeconds"`
 	// Version of the App's secrets that the Machine must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
 	MinSecretsVersion interface{} `pulumi:"minSecretsVersion"`
 	// Name, 1 to 63 of `a-z`, `0-9` and `-`, unique among the App's Machines. Generated from the resource's name when left out. Changing it replaces the Machine.
@@ -176,6 +182,8 @@ type MachineArgs struct {
 	ForceDestroy pulumi.BoolPtrInput
 	// Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is left alone.
 	MemoryLimitMb pulumi.IntPtrInput
+	// Seconds that the Machine has to keep running after it was created, updated or started, and after its checks have passed, 0 to 3600. If its program ends meanwhile, the operation fails, also if the program is started again. When left out, 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time, and others with the same image and command, which start later, for a third of a second. Machines that end by themselves are not watched.
+	MinHealthySeconds pulumi.IntPtrInput
 	// Version of the App's secrets that the Machine must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
 	MinSecretsVersion pulumi.Input
 	// Name, 1 to 63 of `a-z`, `0-9` and `-`, unique among the App's Machines. Generated from the resource's name when left out. Changing it replaces the Machine.
@@ -303,6 +311,11 @@ func (o MachineOutput) CreatedAt() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Machine) pulumi.StringPtrOutput { return v.CreatedAt }).(pulumi.StringPtrOutput)
 }
 
+// Why the Machine does not run, or ended with an error, although nobody stopped it: how its program ended, and how often it was restarted. The next update starts it again. Absent if all is well.
+func (o MachineOutput) Failure() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v *Machine) pulumi.StringPtrOutput { return v.Failure }).(pulumi.StringPtrOutput)
+}
+
 // Regions to try in this order when `region` has no room for the Machine. A Machine stays in the region in which it was created, which is `placedRegion`.
 func (o MachineOutput) FallbackRegions() pulumi.StringArrayOutput {
 	return o.ApplyT(func(v *Machine) pulumi.StringArrayOutput { return v.FallbackRegions }).(pulumi.StringArrayOutput)
@@ -331,6 +344,11 @@ func (o MachineOutput) MachineId() pulumi.StringOutput {
 // Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is left alone.
 func (o MachineOutput) MemoryLimitMb() pulumi.IntPtrOutput {
 	return o.ApplyT(func(v *Machine) pulumi.IntPtrOutput { return v.MemoryLimitMb }).(pulumi.IntPtrOutput)
+}
+
+// Seconds that the Machine has to keep running after it was created, updated or started, and after its checks have passed, 0 to 3600. If its program ends meanwhile, the operation fails, also if the program is started again. When left out, 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time, and others with the same image and command, which start later, for a third of a second. Machines that end by themselves are not watched.
+func (o MachineOutput) MinHealthySeconds() pulumi.IntPtrOutput {
+	return o.ApplyT(func(v *Machine) pulumi.IntPtrOutput { return v.MinHealthySeconds }).(pulumi.IntPtrOutput)
 }
 
 // Version of the App's secrets that the Machine must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.

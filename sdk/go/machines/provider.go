@@ -44,6 +44,8 @@ type providerArgs struct {
 	LeaseHeader *string `pulumi:"leaseHeader"`
 	// How many Machines of an App an `up` may take down at a time: a number, or a percentage such as `25%`; at least one. A third when not set; `100%` updates all at once. Environment: `MACHINES_MAX_UNAVAILABLE`.
 	MaxUnavailable *string `pulumi:"maxUnavailable"`
+	// Seconds that a Machine whose checks are not awaited has to keep running after its start, 0 to 3600, where its own `minHealthySeconds` is left out. Environment: `MACHINES_MIN_HEALTHY_SECONDS`. Default: `3`.
+	MinHealthySeconds *int `pulumi:"minHealthySeconds"`
 	// Slug of the organization Apps are created in. `personal` is the token's own organization, whatever its slug is. Environment: `MACHINES_ORGANIZATION`. Default: `personal`.
 	Organization *string `pulumi:"organization"`
 	// Fail a preview when the service does not answer. Otherwise the preview warns that it has not checked names, regions, capacity and organization. Set it in CI. Environment: `MACHINES_PREVIEW_REQUIRES_SERVICE`. Default: `false`.
@@ -66,6 +68,8 @@ type ProviderArgs struct {
 	LeaseHeader pulumi.StringPtrInput
 	// How many Machines of an App an `up` may take down at a time: a number, or a percentage such as `25%`; at least one. A third when not set; `100%` updates all at once. Environment: `MACHINES_MAX_UNAVAILABLE`.
 	MaxUnavailable pulumi.StringPtrInput
+	// Seconds that a Machine whose checks are not awaited has to keep running after its start, 0 to 3600, where its own `minHealthySeconds` is left out. Environment: `MACHINES_MIN_HEALTHY_SECONDS`. Default: `3`.
+	MinHealthySeconds pulumi.IntPtrInput
 	// Slug of the organization Apps are created in. `personal` is the token's own organization, whatever its slug is. Environment: `MACHINES_ORGANIZATION`. Default: `personal`.
 	Organization pulumi.StringPtrInput
 	// Fail a preview when the service does not answer. Otherwise the preview warns that it has not checked names, regions, capacity and organization. Set it in CI. Environment: `MACHINES_PREVIEW_REQUIRES_SERVICE`. Default: `false`.

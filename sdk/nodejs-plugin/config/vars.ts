@@ -52,6 +52,17 @@ Object.defineProperty(exports, "maxUnavailable", {
 });
 
 /**
+ * Seconds that a Machine whose checks are not awaited has to keep running after its start, 0 to 3600, where its own `minHealthySeconds` is left out.
+ */
+export declare const minHealthySeconds: number;
+Object.defineProperty(exports, "minHealthySeconds", {
+    get() {
+        return __config.getObject<number>("minHealthySeconds") ?? (utilities.getEnvNumber("MACHINES_MIN_HEALTHY_SECONDS") || 3);
+    },
+    enumerable: true,
+});
+
+/**
  * Slug of the organization Apps are created in. `personal` is the token's own organization, whatever its slug is.
  */
 export declare const organization: string;

@@ -28,6 +28,7 @@ class MachineArgs:
                  fallback_regions: pulumi.Input[Optional[Sequence[pulumi.Input[Union[_builtins.str, 'Region']]]]] = None,
                  force_destroy: pulumi.Input[Optional[_builtins.bool]] = None,
                  memory_limit_mb: pulumi.Input[Optional[_builtins.int]] = None,
+                 min_healthy_seconds: pulumi.Input[Optional[_builtins.int]] = None,
                  min_secrets_version: Optional[Any] = None,
                  name: pulumi.Input[Optional[_builtins.str]] = None,
                  on_update_failure: pulumi.Input[Optional[Union[_builtins.str, 'MachineOnUpdateFailure']]] = None,
@@ -46,6 +47,7 @@ class MachineArgs:
         :param pulumi.Input[Sequence[pulumi.Input[Union[_builtins.str, 'Region']]]] fallback_regions: Regions to try in this order when `region` has no room for the Machine. A Machine stays in the region in which it was created, which is `placedRegion`.
         :param pulumi.Input[_builtins.bool] force_destroy: Lets the deletion kill the Machine when stopping it fails. Default: `false`.
         :param pulumi.Input[_builtins.int] memory_limit_mb: Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is left alone.
+        :param pulumi.Input[_builtins.int] min_healthy_seconds: Seconds that the Machine has to keep running after it was created, updated or started, and after its checks have passed, 0 to 3600. If its program ends meanwhile, the operation fails, also if the program is started again. When left out, 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time, and others with the same image and command, which start later, for a third of a second. Machines that end by themselves are not watched.
         :param Any min_secrets_version: Version of the App's secrets that the Machine must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
         :param pulumi.Input[_builtins.str] name: Name, 1 to 63 of `a-z`, `0-9` and `-`, unique among the App's Machines. Generated from the resource's name when left out. Changing it replaces the Machine.
         :param pulumi.Input[Union[_builtins.str, 'MachineOnUpdateFailure']] on_update_failure: What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way. Default: `"keep"`.
@@ -70,6 +72,8 @@ class MachineArgs:
             pulumi.set(__self__, "force_destroy", force_destroy)
         if memory_limit_mb is not None:
             pulumi.set(__self__, "memory_limit_mb", memory_limit_mb)
+        if min_healthy_seconds is not None:
+            pulumi.set(__self__, "min_healthy_seconds", min_healthy_seconds)
         if min_secrets_version is not None:
             pulumi.set(__self__, "min_secrets_version", min_secrets_version)
         if name is not None:
@@ -164,6 +168,18 @@ class MachineArgs:
     @memory_limit_mb.setter
     def memory_limit_mb(self, value: pulumi.Input[Optional[_builtins.int]]):
         pulumi.set(self, "memory_limit_mb", value)
+
+    @_builtins.property
+    @pulumi.getter(name="minHealthySeconds")
+    def min_healthy_seconds(self) -> pulumi.Input[Optional[_builtins.int]]:
+        """
+        Seconds that the Machine has to keep running after it was created, updated or started, and after its checks have passed, 0 to 3600. If its program ends meanwhile, the operation fails, also if the program is started again. When left out, 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time, and others with the same image and command, which start later, for a third of a second. Machines that end by themselves are not watched.
+        """
+        return pulumi.get(self, "min_healthy_seconds")
+
+    @min_healthy_seconds.setter
+    def min_healthy_seconds(self, value: pulumi.Input[Optional[_builtins.int]]):
+        pulumi.set(self, "min_healthy_seconds", value)
 
     @_builtins.property
     @pulumi.getter(name="minSecretsVersion")
@@ -286,6 +302,7 @@ class Machine(pulumi.CustomResource):
                  fallback_regions: pulumi.Input[Optional[Sequence[pulumi.Input[Union[_builtins.str, 'Region']]]]] = None,
                  force_destroy: pulumi.Input[Optional[_builtins.bool]] = None,
                  memory_limit_mb: pulumi.Input[Optional[_builtins.int]] = None,
+                 min_healthy_seconds: pulumi.Input[Optional[_builtins.int]] = None,
                  min_secrets_version: Optional[Any] = None,
                  name: pulumi.Input[Optional[_builtins.str]] = None,
                  on_update_failure: pulumi.Input[Optional[Union[_builtins.str, 'MachineOnUpdateFailure']]] = None,
@@ -307,6 +324,7 @@ class Machine(pulumi.CustomResource):
         :param pulumi.Input[Sequence[pulumi.Input[Union[_builtins.str, 'Region']]]] fallback_regions: Regions to try in this order when `region` has no room for the Machine. A Machine stays in the region in which it was created, which is `placedRegion`.
         :param pulumi.Input[_builtins.bool] force_destroy: Lets the deletion kill the Machine when stopping it fails. Default: `false`.
         :param pulumi.Input[_builtins.int] memory_limit_mb: Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is left alone.
+        :param pulumi.Input[_builtins.int] min_healthy_seconds: Seconds that the Machine has to keep running after it was created, updated or started, and after its checks have passed, 0 to 3600. If its program ends meanwhile, the operation fails, also if the program is started again. When left out, 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time, and others with the same image and command, which start later, for a third of a second. Machines that end by themselves are not watched.
         :param Any min_secrets_version: Version of the App's secrets that the Machine must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
         :param pulumi.Input[_builtins.str] name: Name, 1 to 63 of `a-z`, `0-9` and `-`, unique among the App's Machines. Generated from the resource's name when left out. Changing it replaces the Machine.
         :param pulumi.Input[Union[_builtins.str, 'MachineOnUpdateFailure']] on_update_failure: What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way. Default: `"keep"`.
@@ -347,6 +365,7 @@ class Machine(pulumi.CustomResource):
                  fallback_regions: pulumi.Input[Optional[Sequence[pulumi.Input[Union[_builtins.str, 'Region']]]]] = None,
                  force_destroy: pulumi.Input[Optional[_builtins.bool]] = None,
                  memory_limit_mb: pulumi.Input[Optional[_builtins.int]] = None,
+                 min_healthy_seconds: pulumi.Input[Optional[_builtins.int]] = None,
                  min_secrets_version: Optional[Any] = None,
                  name: pulumi.Input[Optional[_builtins.str]] = None,
                  on_update_failure: pulumi.Input[Optional[Union[_builtins.str, 'MachineOnUpdateFailure']]] = None,
@@ -379,6 +398,7 @@ class Machine(pulumi.CustomResource):
                 force_destroy = False
             __props__.__dict__["force_destroy"] = force_destroy
             __props__.__dict__["memory_limit_mb"] = memory_limit_mb
+            __props__.__dict__["min_healthy_seconds"] = min_healthy_seconds
             __props__.__dict__["min_secrets_version"] = min_secrets_version
             __props__.__dict__["name"] = name
             if on_update_failure is None:
@@ -393,6 +413,7 @@ class Machine(pulumi.CustomResource):
             __props__.__dict__["state"] = state
             __props__.__dict__["wait_for_checks"] = wait_for_checks
             __props__.__dict__["created_at"] = None
+            __props__.__dict__["failure"] = None
             __props__.__dict__["host_status"] = None
             __props__.__dict__["image_ref"] = None
             __props__.__dict__["machine_id"] = None
@@ -428,12 +449,14 @@ class Machine(pulumi.CustomResource):
         __props__.__dict__["config"] = None
         __props__.__dict__["cordoned"] = None
         __props__.__dict__["created_at"] = None
+        __props__.__dict__["failure"] = None
         __props__.__dict__["fallback_regions"] = None
         __props__.__dict__["force_destroy"] = None
         __props__.__dict__["host_status"] = None
         __props__.__dict__["image_ref"] = None
         __props__.__dict__["machine_id"] = None
         __props__.__dict__["memory_limit_mb"] = None
+        __props__.__dict__["min_healthy_seconds"] = None
         __props__.__dict__["min_secrets_version"] = None
         __props__.__dict__["name"] = None
         __props__.__dict__["on_update_failure"] = None
@@ -482,6 +505,14 @@ class Machine(pulumi.CustomResource):
         return pulumi.get(self, "created_at")
 
     @_builtins.property
+    @pulumi.getter
+    def failure(self) -> pulumi.Output[Optional[_builtins.str]]:
+        """
+        Why the Machine does not run, or ended with an error, although nobody stopped it: how its program ended, and how often it was restarted. The next update starts it again. Absent if all is well.
+        """
+        return pulumi.get(self, "failure")
+
+    @_builtins.property
     @pulumi.getter(name="fallbackRegions")
     def fallback_regions(self) -> pulumi.Output[Optional[Sequence[_builtins.str]]]:
         """
@@ -528,6 +559,14 @@ class Machine(pulumi.CustomResource):
         Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is left alone.
         """
         return pulumi.get(self, "memory_limit_mb")
+
+    @_builtins.property
+    @pulumi.getter(name="minHealthySeconds")
+    def min_healthy_seconds(self) -> pulumi.Output[Optional[_builtins.int]]:
+        """
+        Seconds that the Machine has to keep running after it was created, updated or started, and after its checks have passed, 0 to 3600. If its program ends meanwhile, the operation fails, also if the program is started again. When left out, 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time, and others with the same image and command, which start later, for a third of a second. Machines that end by themselves are not watched.
+        """
+        return pulumi.get(self, "min_healthy_seconds")
 
     @_builtins.property
     @pulumi.getter(name="minSecretsVersion")

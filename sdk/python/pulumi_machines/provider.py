@@ -23,6 +23,7 @@ class ProviderArgs:
                  endpoint: pulumi.Input[Optional[_builtins.str]] = None,
                  lease_header: pulumi.Input[Optional[_builtins.str]] = None,
                  max_unavailable: pulumi.Input[Optional[_builtins.str]] = None,
+                 min_healthy_seconds: pulumi.Input[Optional[_builtins.int]] = None,
                  organization: pulumi.Input[Optional[_builtins.str]] = None,
                  preview_requires_service: pulumi.Input[Optional[_builtins.bool]] = None,
                  request_timeout_seconds: pulumi.Input[Optional[_builtins.int]] = None,
@@ -35,6 +36,7 @@ class ProviderArgs:
         :param pulumi.Input[_builtins.str] endpoint: Base URL of the Machines Control Service, or `local` for the embedded one, whose data is in the folder that `MACHINES_SERVICE_DATA` names. Environment: `MACHINES_ENDPOINT`.
         :param pulumi.Input[_builtins.str] lease_header: Name of the header that carries a lease's nonce; some platforms spell it their own way. Environment: `MACHINES_LEASE_HEADER`. Default: `svc-machine-lease-nonce`.
         :param pulumi.Input[_builtins.str] max_unavailable: How many Machines of an App an `up` may take down at a time: a number, or a percentage such as `25%`; at least one. A third when not set; `100%` updates all at once. Environment: `MACHINES_MAX_UNAVAILABLE`.
+        :param pulumi.Input[_builtins.int] min_healthy_seconds: Seconds that a Machine whose checks are not awaited has to keep running after its start, 0 to 3600, where its own `minHealthySeconds` is left out. Environment: `MACHINES_MIN_HEALTHY_SECONDS`. Default: `3`.
         :param pulumi.Input[_builtins.str] organization: Slug of the organization Apps are created in. `personal` is the token's own organization, whatever its slug is. Environment: `MACHINES_ORGANIZATION`. Default: `personal`.
         :param pulumi.Input[_builtins.bool] preview_requires_service: Fail a preview when the service does not answer. Otherwise the preview warns that it has not checked names, regions, capacity and organization. Set it in CI. Environment: `MACHINES_PREVIEW_REQUIRES_SERVICE`. Default: `false`.
         :param pulumi.Input[_builtins.int] request_timeout_seconds: Seconds until an answer must have come, 1 to 600. Environment: `MACHINES_REQUEST_TIMEOUT_SECONDS`. Default: `30`.
@@ -49,6 +51,8 @@ class ProviderArgs:
             pulumi.set(__self__, "lease_header", lease_header)
         if max_unavailable is not None:
             pulumi.set(__self__, "max_unavailable", max_unavailable)
+        if min_healthy_seconds is not None:
+            pulumi.set(__self__, "min_healthy_seconds", min_healthy_seconds)
         if organization is not None:
             pulumi.set(__self__, "organization", organization)
         if preview_requires_service is not None:
@@ -107,6 +111,18 @@ class ProviderArgs:
     @max_unavailable.setter
     def max_unavailable(self, value: pulumi.Input[Optional[_builtins.str]]):
         pulumi.set(self, "max_unavailable", value)
+
+    @_builtins.property
+    @pulumi.getter(name="minHealthySeconds")
+    def min_healthy_seconds(self) -> pulumi.Input[Optional[_builtins.int]]:
+        """
+        Seconds that a Machine whose checks are not awaited has to keep running after its start, 0 to 3600, where its own `minHealthySeconds` is left out. Environment: `MACHINES_MIN_HEALTHY_SECONDS`. Default: `3`.
+        """
+        return pulumi.get(self, "min_healthy_seconds")
+
+    @min_healthy_seconds.setter
+    def min_healthy_seconds(self, value: pulumi.Input[Optional[_builtins.int]]):
+        pulumi.set(self, "min_healthy_seconds", value)
 
     @_builtins.property
     @pulumi.getter
@@ -179,6 +195,7 @@ class Provider(pulumi.ProviderResource):
                  endpoint: pulumi.Input[Optional[_builtins.str]] = None,
                  lease_header: pulumi.Input[Optional[_builtins.str]] = None,
                  max_unavailable: pulumi.Input[Optional[_builtins.str]] = None,
+                 min_healthy_seconds: pulumi.Input[Optional[_builtins.int]] = None,
                  organization: pulumi.Input[Optional[_builtins.str]] = None,
                  preview_requires_service: pulumi.Input[Optional[_builtins.bool]] = None,
                  request_timeout_seconds: pulumi.Input[Optional[_builtins.int]] = None,
@@ -194,6 +211,7 @@ class Provider(pulumi.ProviderResource):
         :param pulumi.Input[_builtins.str] endpoint: Base URL of the Machines Control Service, or `local` for the embedded one, whose data is in the folder that `MACHINES_SERVICE_DATA` names. Environment: `MACHINES_ENDPOINT`.
         :param pulumi.Input[_builtins.str] lease_header: Name of the header that carries a lease's nonce; some platforms spell it their own way. Environment: `MACHINES_LEASE_HEADER`. Default: `svc-machine-lease-nonce`.
         :param pulumi.Input[_builtins.str] max_unavailable: How many Machines of an App an `up` may take down at a time: a number, or a percentage such as `25%`; at least one. A third when not set; `100%` updates all at once. Environment: `MACHINES_MAX_UNAVAILABLE`.
+        :param pulumi.Input[_builtins.int] min_healthy_seconds: Seconds that a Machine whose checks are not awaited has to keep running after its start, 0 to 3600, where its own `minHealthySeconds` is left out. Environment: `MACHINES_MIN_HEALTHY_SECONDS`. Default: `3`.
         :param pulumi.Input[_builtins.str] organization: Slug of the organization Apps are created in. `personal` is the token's own organization, whatever its slug is. Environment: `MACHINES_ORGANIZATION`. Default: `personal`.
         :param pulumi.Input[_builtins.bool] preview_requires_service: Fail a preview when the service does not answer. Otherwise the preview warns that it has not checked names, regions, capacity and organization. Set it in CI. Environment: `MACHINES_PREVIEW_REQUIRES_SERVICE`. Default: `false`.
         :param pulumi.Input[_builtins.int] request_timeout_seconds: Seconds until an answer must have come, 1 to 600. Environment: `MACHINES_REQUEST_TIMEOUT_SECONDS`. Default: `30`.
@@ -228,6 +246,7 @@ class Provider(pulumi.ProviderResource):
                  endpoint: pulumi.Input[Optional[_builtins.str]] = None,
                  lease_header: pulumi.Input[Optional[_builtins.str]] = None,
                  max_unavailable: pulumi.Input[Optional[_builtins.str]] = None,
+                 min_healthy_seconds: pulumi.Input[Optional[_builtins.int]] = None,
                  organization: pulumi.Input[Optional[_builtins.str]] = None,
                  preview_requires_service: pulumi.Input[Optional[_builtins.bool]] = None,
                  request_timeout_seconds: pulumi.Input[Optional[_builtins.int]] = None,
@@ -246,6 +265,7 @@ class Provider(pulumi.ProviderResource):
             __props__.__dict__["endpoint"] = endpoint
             __props__.__dict__["lease_header"] = lease_header
             __props__.__dict__["max_unavailable"] = max_unavailable
+            __props__.__dict__["min_healthy_seconds"] = pulumi.Output.from_input(min_healthy_seconds).apply(pulumi.runtime.to_json) if min_healthy_seconds is not None else None
             __props__.__dict__["organization"] = organization
             __props__.__dict__["preview_requires_service"] = pulumi.Output.from_input(preview_requires_service).apply(pulumi.runtime.to_json) if preview_requires_service is not None else None
             __props__.__dict__["request_timeout_seconds"] = pulumi.Output.from_input(request_timeout_seconds).apply(pulumi.runtime.to_json) if request_timeout_seconds is not None else None

@@ -63,6 +63,19 @@ func GetMaxUnavailable(ctx *pulumi.Context) string {
 	return value
 }
 
+// Seconds that a Machine whose checks are not awaited has to keep running after its start, 0 to 3600, where its own `minHealthySeconds` is left out.
+func GetMinHealthySeconds(ctx *pulumi.Context) int {
+	v, err := config.TryInt(ctx, "machines:minHealthySeconds")
+	if err == nil {
+		return v
+	}
+	var value int
+	if d := internal.GetEnvOrDefault(3, internal.ParseEnvInt, "MACHINES_MIN_HEALTHY_SECONDS"); d != nil {
+		value = d.(int)
+	}
+	return value
+}
+
 // Slug of the organization Apps are created in. `personal` is the token's own organization, whatever its slug is.
 func GetOrganization(ctx *pulumi.Context) string {
 	v, err := config.Try(ctx, "machines:organization")

@@ -34,6 +34,11 @@ maxUnavailable: Optional[str]
 How many Machines of an App an `up` may take down at a time: a number, or a percentage such as `25%`; at least one. A third when not set; `100%` updates all at once.
 """
 
+minHealthySeconds: int
+"""
+Seconds that a Machine whose checks are not awaited has to keep running after its start, 0 to 3600, where its own `minHealthySeconds` is left out.
+"""
+
 organization: str
 """
 Slug of the organization Apps are created in. `personal` is the token's own organization, whatever its slug is.

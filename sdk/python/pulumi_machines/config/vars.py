@@ -49,6 +49,13 @@ class _ExportableConfig(types.ModuleType):
         return __config__.get('maxUnavailable') or _utilities.get_env('MACHINES_MAX_UNAVAILABLE')
 
     @_builtins.property
+    def min_healthy_seconds(self) -> int:
+        """
+        Seconds that a Machine whose checks are not awaited has to keep running after its start, 0 to 3600, where its own `minHealthySeconds` is left out.
+        """
+        return __config__.get_int('minHealthySeconds') or (_utilities.get_env_int('MACHINES_MIN_HEALTHY_SECONDS') or 3)
+
+    @_builtins.property
     def organization(self) -> str:
         """
         Slug of the organization Apps are created in. `personal` is the token's own organization, whatever its slug is.

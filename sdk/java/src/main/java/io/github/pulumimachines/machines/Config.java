@@ -41,6 +41,13 @@ public final class Config {
         return Codegen.stringProp("maxUnavailable").config(config).env("MACHINES_MAX_UNAVAILABLE").get();
     }
 /**
+ * Seconds that a Machine whose checks are not awaited has to keep running after its start, 0 to 3600, where its own `minHealthySeconds` is left out.
+ * 
+ */
+    public Optional<Integer> minHealthySeconds() {
+        return Codegen.integerProp("minHealthySeconds").config(config).env("MACHINES_MIN_HEALTHY_SECONDS").def(3).get();
+    }
+/**
  * Slug of the organization Apps are created in. `personal` is the token&#39;s own organization, whatever its slug is.
  * 
  */

@@ -84,6 +84,20 @@ public class Machine extends com.pulumi.resources.CustomResource {
         return Codegen.optional(this.createdAt);
     }
     /**
+     * Why the Machine does not run, or ended with an error, although nobody stopped it: how its program ended, and how often it was restarted. The next update starts it again. Absent if all is well.
+     * 
+     */
+    @Export(name="failure", refs={String.class}, tree="[0]")
+    private Output</* @Nullable */ String> failure;
+
+    /**
+     * @return Why the Machine does not run, or ended with an error, although nobody stopped it: how its program ended, and how often it was restarted. The next update starts it again. Absent if all is well.
+     * 
+     */
+    public Output<Optional<String>> failure() {
+        return Codegen.optional(this.failure);
+    }
+    /**
      * Regions to try in this order when `region` has no room for the Machine. A Machine stays in the region in which it was created, which is `placedRegion`.
      * 
      */
@@ -166,6 +180,20 @@ public class Machine extends com.pulumi.resources.CustomResource {
      */
     public Output<Optional<Integer>> memoryLimitMb() {
         return Codegen.optional(this.memoryLimitMb);
+    }
+    /**
+     * Seconds that the Machine has to keep running after it was created, updated or started, and after its checks have passed, 0 to 3600. If its program ends meanwhile, the operation fails, also if the program is started again. When left out, 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time, and others with the same image and command, which start later, for a third of a second. Machines that end by themselves are not watched.
+     * 
+     */
+    @Export(name="minHealthySeconds", refs={Integer.class}, tree="[0]")
+    private Output</* @Nullable */ Integer> minHealthySeconds;
+
+    /**
+     * @return Seconds that the Machine has to keep running after it was created, updated or started, and after its checks have passed, 0 to 3600. If its program ends meanwhile, the operation fails, also if the program is started again. When left out, 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time, and others with the same image and command, which start later, for a third of a second. Machines that end by themselves are not watched.
+     * 
+     */
+    public Output<Optional<Integer>> minHealthySeconds() {
+        return Codegen.optional(this.minHealthySeconds);
     }
     /**
      * Version of the App&#39;s secrets that the Machine must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.

@@ -118,6 +118,21 @@ public final class MachineArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
+     * Seconds that the Machine has to keep running after it was created, updated or started, and after its checks have passed, 0 to 3600. If its program ends meanwhile, the operation fails, also if the program is started again. When left out, 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time, and others with the same image and command, which start later, for a third of a second. Machines that end by themselves are not watched.
+     * 
+     */
+    @Import(name="minHealthySeconds")
+    private @Nullable Output<Integer> minHealthySeconds;
+
+    /**
+     * @return Seconds that the Machine has to keep running after it was created, updated or started, and after its checks have passed, 0 to 3600. If its program ends meanwhile, the operation fails, also if the program is started again. When left out, 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time, and others with the same image and command, which start later, for a third of a second. Machines that end by themselves are not watched.
+     * 
+     */
+    public Optional<Output<Integer>> minHealthySeconds() {
+        return Optional.ofNullable(this.minHealthySeconds);
+    }
+
+    /**
      * Version of the App&#39;s secrets that the Machine must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
      * 
      */
@@ -261,6 +276,7 @@ public final class MachineArgs extends com.pulumi.resources.ResourceArgs {
         this.fallbackRegions = $.fallbackRegions;
         this.forceDestroy = $.forceDestroy;
         this.memoryLimitMb = $.memoryLimitMb;
+        this.minHealthySeconds = $.minHealthySeconds;
         this.minSecretsVersion = $.minSecretsVersion;
         this.name = $.name;
         this.onUpdateFailure = $.onUpdateFailure;
@@ -424,6 +440,27 @@ public final class MachineArgs extends com.pulumi.resources.ResourceArgs {
          */
         public Builder memoryLimitMb(Integer memoryLimitMb) {
             return memoryLimitMb(Output.of(memoryLimitMb));
+        }
+
+        /**
+         * @param minHealthySeconds Seconds that the Machine has to keep running after it was created, updated or started, and after its checks have passed, 0 to 3600. If its program ends meanwhile, the operation fails, also if the program is started again. When left out, 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time, and others with the same image and command, which start later, for a third of a second. Machines that end by themselves are not watched.
+         * 
+         * @return builder
+         * 
+         */
+        public Builder minHealthySeconds(@Nullable Output<Integer> minHealthySeconds) {
+            $.minHealthySeconds = minHealthySeconds;
+            return this;
+        }
+
+        /**
+         * @param minHealthySeconds Seconds that the Machine has to keep running after it was created, updated or started, and after its checks have passed, 0 to 3600. If its program ends meanwhile, the operation fails, also if the program is started again. When left out, 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time, and others with the same image and command, which start later, for a third of a second. Machines that end by themselves are not watched.
+         * 
+         * @return builder
+         * 
+         */
+        public Builder minHealthySeconds(Integer minHealthySeconds) {
+            return minHealthySeconds(Output.of(minHealthySeconds));
         }
 
         /**

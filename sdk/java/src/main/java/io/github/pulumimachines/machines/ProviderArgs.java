@@ -78,6 +78,21 @@ public final class ProviderArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
+     * Seconds that a Machine whose checks are not awaited has to keep running after its start, 0 to 3600, where its own `minHealthySeconds` is left out. Environment: `MACHINES_MIN_HEALTHY_SECONDS`. Default: `3`.
+     * 
+     */
+    @Import(name="minHealthySeconds", json=true)
+    private @Nullable Output<Integer> minHealthySeconds;
+
+    /**
+     * @return Seconds that a Machine whose checks are not awaited has to keep running after its start, 0 to 3600, where its own `minHealthySeconds` is left out. Environment: `MACHINES_MIN_HEALTHY_SECONDS`. Default: `3`.
+     * 
+     */
+    public Optional<Output<Integer>> minHealthySeconds() {
+        return Optional.ofNullable(this.minHealthySeconds);
+    }
+
+    /**
      * Slug of the organization Apps are created in. `personal` is the token&#39;s own organization, whatever its slug is. Environment: `MACHINES_ORGANIZATION`. Default: `personal`.
      * 
      */
@@ -159,6 +174,7 @@ public final class ProviderArgs extends com.pulumi.resources.ResourceArgs {
         this.endpoint = $.endpoint;
         this.leaseHeader = $.leaseHeader;
         this.maxUnavailable = $.maxUnavailable;
+        this.minHealthySeconds = $.minHealthySeconds;
         this.organization = $.organization;
         this.previewRequiresService = $.previewRequiresService;
         this.requestTimeoutSeconds = $.requestTimeoutSeconds;
@@ -266,6 +282,27 @@ public final class ProviderArgs extends com.pulumi.resources.ResourceArgs {
          */
         public Builder maxUnavailable(String maxUnavailable) {
             return maxUnavailable(Output.of(maxUnavailable));
+        }
+
+        /**
+         * @param minHealthySeconds Seconds that a Machine whose checks are not awaited has to keep running after its start, 0 to 3600, where its own `minHealthySeconds` is left out. Environment: `MACHINES_MIN_HEALTHY_SECONDS`. Default: `3`.
+         * 
+         * @return builder
+         * 
+         */
+        public Builder minHealthySeconds(@Nullable Output<Integer> minHealthySeconds) {
+            $.minHealthySeconds = minHealthySeconds;
+            return this;
+        }
+
+        /**
+         * @param minHealthySeconds Seconds that a Machine whose checks are not awaited has to keep running after its start, 0 to 3600, where its own `minHealthySeconds` is left out. Environment: `MACHINES_MIN_HEALTHY_SECONDS`. Default: `3`.
+         * 
+         * @return builder
+         * 
+         */
+        public Builder minHealthySeconds(Integer minHealthySeconds) {
+            return minHealthySeconds(Output.of(minHealthySeconds));
         }
 
         /**
