@@ -5,6 +5,7 @@ import { touch, touchAnswer, type Context } from "../context.ts";
 import { appName, networkOf } from "./appSubject.ts";
 import type { About, CheckResult, Exit, StopRequest, Subject } from "../runtime/runtime.ts";
 import { stopRequest } from "../runtime/stopRequest.ts";
+import { injectedSecrets, lastLines } from "./lastLines.ts";
 import { releaseSet, secretsOf } from "../store/secretValues.ts";
 import { StoredConfig } from "../store/storedConfig.ts";
 import { rfc3339 } from "../time/clock.ts";
@@ -140,7 +141,9 @@ export function enter(context: Context, from: MachineRow, state: MachineState, c
     state === "started" || from.state !== "started"
       ? {}
       : { checks: "warning" as const, check_results: null, checked_at: context.clock.now() };
-  const machine = changeMachine(context, from, { ...checks, ...cause.changes, state });
+  // Only a start by the restart policy says otherwise.
+  const restarted = state === "starting" ? { restarted: 0 } : {};
+  const machine = changeMachine(context, from, { ...checks, ...restarted, ...cause.changes, state });
   record(context, machine, cause, true);
   const step = steps[state];
   if (step) ask(context, machine, step.call, cause.stop);
@@ -206,7 +209,7 @@ export function exited(context: Context, about: About, exit: Exit): void {
   if (!machine) return;
   const step = steps[machine.state];
   if (step?.on === "exited") {
-    const request = exitRequest(context, machine, { ...exit, requested: true }, false);
+    const request = exitRequest(context, machine, { ...exit, requested: true }, step.become === "starting");
     const leaves = machine.state === "stopping" && configOf(context, machine).auto_destroy === true;
     enter(context, machine, leaves ? "destroying" : step.become, { type: step.event, source: "flyd", request });
   } else if (alive.includes(machine.state)) ended(context, machine, exit);
@@ -246,12 +249,12 @@ export function retry(context: Context, id: string): void {
   const machine = findMachine(context, id);
   if (machine?.state !== "stopped") return;
   const before = retriesOf(context, machine);
-  const restarts = before + 1;
+  const restarted = machine.restarted + 1;
   enter(context, machine, "starting", {
     type: "restart",
     source: "flyd",
-    request: { restart_count: restarts },
-    changes: { restarts, ...(before === 0 ? { retried_from: context.clock.now() } : {}) },
+    request: { restart_count: restarted },
+    changes: { restarts: before + 1, restarted, ...(before === 0 ? { retried_from: context.clock.now() } : {}) },
   });
 }
 
@@ -304,6 +307,7 @@ export function resolved(context: Context, about: About, digest: string): void {
 }
 
 function exitRequest(context: Context, machine: MachineRow, exit: Exit, restarting: boolean): object {
+  const lines = lastLines(exit.lines ?? [], () => injectedSecrets(configOf(context, machine), secretsOf(context, machine)));
   return {
     exit_event: {
       exit_code: exit.code,
@@ -315,8 +319,10 @@ function exitRequest(context: Context, machine: MachineRow, exit: Exit, restarti
       restarting,
       exited_at: rfc3339(context.clock.now()),
       error: exit.error ?? "",
+      ...(lines.length > 0 ? { last_lines: lines } : {}),
     },
-    restart_count: machine.restarts,
+    // ASSUMED: `restart_count` is the number of restarts by the restart policy since the Machine was last started on request.
+    restart_count: machine.restarted,
   };
 }
 

@@ -226,6 +226,7 @@ function create(input: Input<typeof rows.create>): Text {
     launch: body.skip_launch ? 0 : 1,
     restarts: 0,
     retried_from: now,
+    restarted: 0,
     secret_set: body.skip_secrets ? null : currentSet(context, app),
     checks: "warning",
     check_results: null,

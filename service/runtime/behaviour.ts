@@ -3,12 +3,13 @@
 // behaviour with `-` instead of `:` (`app:simulate-exit-3`).
 import { type MachineConfig } from "../../api/machineConfig.ts";
 import { parseDuration } from "../../api/schema.ts";
-import { commandIn, exitCodeOf } from "./shellWords.ts";
 
 interface End {
   readonly code: number;
   readonly signal: number;
   readonly oom: boolean;
+  /** What the process writes before. */
+  readonly lines: readonly string[];
 }
 
 /** The behaviour of a Machine; without any member it runs normally. */
@@ -38,14 +39,19 @@ interface Sentinel {
 // A process that takes longer can be simulated with `hang`.
 const slowest = 24 * 60 * 60 * 1000;
 
+const endOf = (asked: string, code: number): End => ({
+  ...{ code, signal: 0, oom: false },
+  lines: ["the simulated program has started", `it ends with code ${code}, as MACHINES_SIMULATE=${asked} asks`],
+});
+
 const sentinels: readonly Sentinel[] = [
-  { pattern: /^crash$/, spelling: "crash", read: () => ({ crash: { code: 1, signal: 0, oom: false } }) },
+  { pattern: /^crash$/, spelling: "crash", read: () => ({ crash: endOf("crash", 1) }) },
   {
     pattern: /^exit:(\d{1,3})$/,
     spelling: "exit:<code>",
-    read: (code) => ({ exit: { code: Number(code), signal: 0, oom: false } }),
+    read: (code) => ({ exit: endOf(`exit:${code}`, Number(code)) }),
   },
-  { pattern: /^oom$/, spelling: "oom", read: () => ({ exit: { code: 137, signal: 9, oom: true } }) },
+  { pattern: /^oom$/, spelling: "oom", read: () => ({ exit: { ...endOf("oom", 137), signal: 9, oom: true } }) },
   { pattern: /^hang$/, spelling: "hang", read: () => ({ hang: true }) },
   { pattern: /^deaf$/, spelling: "deaf", read: () => ({ deaf: true }) },
   { pattern: /^checks:critical$/, spelling: "checks:critical", read: () => ({ checksFail: true }) },
@@ -60,29 +66,13 @@ const sentinels: readonly Sentinel[] = [
 // ASSUMED: `MACHINES_SIMULATE` has at most 1,000 characters, because it is parsed on every change of the Machine.
 const longest = 1000;
 
-/**
- * A command of its own, in a Machine that is not restarted, is a job: it ends as the command would in a shell. Commands
- * other than `false` and `exit` succeed.
- */
-function jobOf({ restart, init }: MachineConfig): Behaviour {
-  const words = init?.exec ?? init?.cmd ?? [];
-  if (restart?.policy !== "no" || words.length === 0) return {};
-  return { exit: { code: codeOf(words), signal: 0, oom: false } };
-}
-
-function codeOf(words: readonly string[]): number {
-  const [name, argument] = commandIn(words);
-  if (name === "exit") return exitCodeOf(argument) ?? 2;
-  return name === "false" ? 1 : 0;
-}
-
 /** The behaviour that a configuration requests, or the error in it as a sentence. */
 export function behaviourOf(config: MachineConfig): Behaviour | string {
   const length = config.env?.["MACHINES_SIMULATE"]?.length ?? 0;
   if (length > longest) return `got ${length} characters, must not be longer than ${longest}`;
   const tag = /:simulate-([\w.-]+)$/.exec(config.image)?.[1];
   const asked = [...(config.env?.["MACHINES_SIMULATE"]?.split(",") ?? []), ...(tag ? [tag.replace("-", ":")] : [])];
-  let behaviour: Behaviour = jobOf(config);
+  let behaviour: Behaviour = {};
   for (const text of asked.map((part) => part.trim()).filter((part) => part !== "")) {
     const sentinel = sentinels.find(({ pattern }) => pattern.test(text));
     if (!sentinel)

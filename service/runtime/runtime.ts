@@ -90,6 +90,8 @@ export interface Exit {
   readonly requested: boolean;
   /** Why it could not be started, as a sentence; undefined if it was. */
   readonly error?: string;
+  /** The last lines that it wrote since it was started, oldest first; undefined if they are not known. */
+  readonly lines?: readonly string[] | undefined;
 }
 
 /** An image that a runtime has found. */

@@ -13,11 +13,19 @@ export const wordsOf = (line: string): string[] =>
     ),
   );
 
+/** The name of a command, without its folder. */
+export const nameOf = (path: string): string => path.replace(/^\/(usr\/)?bin\//, "");
+
+/** The script of `sh -c`; undefined for any other command. */
+export const scriptIn = ([path = "", flag, script]: readonly string[]): string | undefined =>
+  ["sh", "bash"].includes(nameOf(path)) && (flag === "-c" || flag === "-lc") ? script : undefined;
+
 /** The name and the arguments of a command, without its folder; of `sh -c`, those of the command after it. */
-export function commandIn([path = "", ...args]: readonly string[]): readonly [name: string, ...args: string[]] {
-  const name = path.replace(/^\/(usr\/)?bin\//, "");
-  const isShell = (name === "sh" || name === "bash") && args[0] === "-c" && args[1] !== undefined;
-  return isShell ? commandIn(wordsOf(args[1] ?? "")) : [name, ...args];
+export function commandIn(words: readonly string[]): readonly [name: string, ...args: string[]] {
+  const script = scriptIn(words);
+  if (script !== undefined) return commandIn(wordsOf(script));
+  const [path = "", ...args] = words;
+  return [nameOf(path), ...args];
 }
 
 /** The code of `exit` with an argument; undefined if that is no number. */

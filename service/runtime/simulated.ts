@@ -4,7 +4,7 @@ import { sizeOf, type MachineConfig } from "../../api/machineConfig.ts";
 import { signalNumbers, type SignalName } from "../../api/signals.ts";
 import { behaviourOf, type Behaviour } from "./behaviour.ts";
 import { memoryLimit } from "./memory.ts";
-import { run } from "./simulatedCommands.ts";
+import { programEnd, run } from "./simulatedCommands.ts";
 import type { Command, Memory, Outcome, Process, Runtime, RuntimeHost, StopRequest, Subject } from "./runtime.ts";
 
 const mib = 2 ** 20;
@@ -130,10 +130,12 @@ export class SimulatedRuntime implements Runtime {
   }
 
   /** Sets the timers of a started process: the result of its checks, and its exit if it has one. */
-  #live({ id, config }: Subject): void {
+  #live(machine: Subject): void {
     const { timers, delays } = this.#host;
-    timers.after(delays.checks, "runtime.checks", id);
-    if (wellBehaved(config).exit) timers.after(delays.run, "runtime.exit", id);
+    timers.after(delays.checks, "runtime.checks", machine.id);
+    if (wellBehaved(machine.config).exit) return timers.after(delays.run, "runtime.exit", machine.id);
+    const end = programEnd(machine);
+    if (end) timers.after(end.ms || delays.run, "runtime.exit", machine.id);
   }
 
   #check(machine: Subject): void {
@@ -141,10 +143,13 @@ export class SimulatedRuntime implements Runtime {
   }
 
   #end(machine: Subject): void {
+    const program = programEnd(machine);
     const { exit } = wellBehaved(machine.config);
-    if (!exit) return;
+    const { code, signal, oom } = exit ?? { code: program?.code, signal: 0, oom: false };
+    if (code === undefined) return;
     this.#forget(machine.id);
-    this.#host.events.exited(machine, { ...exit, requested: false });
+    const lines = [...(program?.lines ?? []), ...(exit?.lines ?? [])];
+    this.#host.events.exited(machine, { code, signal, oom, requested: false, lines });
   }
 
   #step(id: string, ms: number): void {

@@ -39,10 +39,11 @@ export interface MachineRow {
   readonly cordoned: number;
   /** Whether it runs after it is created or updated. */
   readonly launch: number;
-  /** Number of restarts by its restart policy. */
+  /** Number of restarts by its restart policy in the period that begins with `retried_from`. */
   readonly restarts: number;
-  /** Time of the first of them. */
   readonly retried_from: number;
+  /** Number of restarts by its restart policy since it was last started on request. */
+  readonly restarted: number;
   readonly cpu_kind: string;
   /** Limit set through the balloon device; null while the configured one applies. */
   readonly memory_limit_mb: number | null;
@@ -72,7 +73,7 @@ export interface MachineExtras {
 }
 
 /** The columns of a {@link MachineRow}. */
-export const machineColumns = `id, app, name, region, state, version, private_ip, cordoned, launch, restarts, retried_from,
+export const machineColumns = `id, app, name, region, state, version, private_ip, cordoned, launch, restarts, retried_from, restarted,
   cpu_kind, memory_limit_mb, secret_set, checks, check_results, checked_at, created_at, updated_at, destroyed_at, image_ref, metadata`;
 
 /** A version of a Machine. */

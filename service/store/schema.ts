@@ -381,4 +381,9 @@ export const migrations: readonly string[] = [
   DROP INDEX volumes_updated;
   CREATE INDEX volumes_updated ON volumes (org, updated_at, id);
   `,
+  `
+  -- For exit events: restarts since the last start on request, also those that no longer count as recent.
+  ALTER TABLE machines ADD COLUMN restarted INTEGER NOT NULL DEFAULT 0;
+  UPDATE machines SET restarted = restarts;
+  `,
 ];

@@ -35,6 +35,7 @@ import {
 } from "./engine.ts";
 import { fetchImage, findImage } from "./images.ts";
 import { containerLogs } from "./logs.ts";
+import { lastLinesOf } from "../lastLines.ts";
 import { Networks } from "./networks.ts";
 import { outcomeOf } from "./outcome.ts";
 import { Checker, type Ports } from "../checker.ts";
@@ -97,6 +98,8 @@ export class DockerRuntime implements Runtime {
   readonly #stopping = new Map<string, Stopping>();
   readonly #draining = new Map<string, { isOver: boolean; readonly timer: NodeJS.Timeout }>();
   readonly #checkers = new Map<string, Checker>();
+  /** The time of the last line before a container was started again, by its id. */
+  readonly #writtenBefore = new Map<string, string>();
   /** The published ports of started Machines. */
   readonly #ports = new Map<string, Published>();
   readonly #closed = new AbortController();
@@ -448,19 +451,22 @@ export class DockerRuntime implements Runtime {
       return events.started(machine);
     }
     if (container?.State.Running) return events.started(machine);
-    const persist = machine.config.rootfs?.persist ?? machine.config.guest?.persist_rootfs ?? "never";
-    const canStart = container && (container.State.Status === "created" || persist !== "never");
+    const canStart = container && (container.State.Status === "created" || keepsFiles(machine.config));
     try {
       const fresh = canStart ? this.#docker.getContainer(container.Id) : await this.#create(machine, all);
       if (!fresh) return;
       // Here, because the service may have been killed after the container was created.
       const files = container?.State.Status === "created" || !canStart ? await filesOf(machine) : undefined;
       if (files) await fresh.putArchive(files, { path: "/" });
+      if (container && container.State.Status !== "created" && canStart) {
+        const last = (await this.#lastLines(machine.id, container.Id))?.at(-1);
+        if (last) this.#writtenBefore.set(container.Id, last.time);
+      }
       await allowing([304], fresh.start());
     } catch (error) {
       if (isUnreachable(error)) throw error;
       // Someone has removed its network or its image. The next step creates another container.
-      if (container && statusOf(error) === 404 && persist === "never") {
+      if (container && statusOf(error) === 404 && !keepsFiles(machine.config)) {
         await allowing([404, 409], this.#docker.getContainer(container.Id).remove({ force: true, v: true }));
         return this.#changed(machine.id);
       }
@@ -473,7 +479,7 @@ export class DockerRuntime implements Runtime {
   async #end(machine: Subject, container: Inspected | undefined): Promise<void> {
     if (!container?.State.Running) {
       this.#forgetStop(machine.id);
-      return this.#host.events.exited(machine, { ...exitOf(container), requested: true });
+      return this.#host.events.exited(machine, { ...(await this.#exitOf(machine, container)), requested: true });
     }
     await this.#halt(machine.id, container, this.#requests.get(machine.id) ?? stopRequest(machine.config.stop_config));
   }
@@ -525,17 +531,21 @@ export class DockerRuntime implements Runtime {
     this.#requests.delete(id);
   }
 
-  /** How the process of a container ended by itself. Why a program could not be started is only in the log. */
-  async #exitOf({ id }: Subject, container: Inspected | undefined): Promise<Exit> {
+  /** How the process of a container ended, and what it wrote. Why a program could not be started is only in the log. */
+  async #exitOf({ id, config }: Subject, container: Inspected | undefined): Promise<Exit> {
     const exit = exitOf(container);
-    if (!container || !notStarted.includes(exit.code)) return exit;
-    const { signal } = this.#closed;
-    const query: LogQuery = { since: undefined, lines: 1, follow: false, signal };
-    for await (const { text } of containerLogs(this.#docker.getContainer(container.Id), id, query)) {
-      const [, error] = initFailure.exec(text) ?? [];
-      if (error !== undefined) return { ...exit, error };
-    }
-    return exit;
+    if (!container) return exit;
+    const after = keepsFiles(config) ? (this.#writtenBefore.get(container.Id) ?? container.State.StartedAt) : "";
+    const written = await this.#lastLines(id, container.Id);
+    const lines = written?.filter(({ time }) => time > after).map(({ text }) => text);
+    const [, error] = (notStarted.includes(exit.code) && initFailure.exec(lines?.at(-1) ?? "")) || [];
+    return error === undefined ? { ...exit, lines } : { ...exit, error };
+  }
+
+  #lastLines(machine: string, container: string): Promise<readonly LogLine[] | undefined> {
+    const read = (query: LogQuery): AsyncIterable<LogLine> =>
+      containerLogs(this.#docker.getContainer(container), machine, query);
+    return lastLinesOf(read, this.#closed.signal);
   }
 
   async #limit(machine: Subject, { Id, HostConfig }: Inspected): Promise<void> {
@@ -595,8 +605,10 @@ export class DockerRuntime implements Runtime {
   /** Removes what belongs to a Machine. */
   async #remove(id: string): Promise<void> {
     this.#forgetStop(id);
-    for (const { Id } of await this.#docker.listContainers({ all: true, filters: this.#mine(id) }))
+    for (const { Id } of await this.#docker.listContainers({ all: true, filters: this.#mine(id) })) {
       await allowing([404, 409], this.#docker.getContainer(Id).remove({ force: true, v: true }));
+      this.#writtenBefore.delete(Id);
+    }
     await this.#networks.removeUnused();
   }
 
@@ -627,6 +639,10 @@ export class DockerRuntime implements Runtime {
     throw new Error(`Machine ${id} has no container`);
   }
 }
+
+/** Whether the files of a Machine outlive its stop, so that it keeps its container. */
+const keepsFiles = ({ rootfs, guest }: MachineConfig): boolean =>
+  (rootfs?.persist ?? guest?.persist_rootfs ?? "never") !== "never";
 
 /** The newest container of a version. */
 const ofVersion = (all: readonly Inspected[], version: string): Inspected | undefined =>

@@ -56,7 +56,11 @@ export async function* containerLogs(
   if (rest !== "") yield lineOf(machine, rest);
 }
 
+// Engines keep a longer line in parts of this size, each with its time.
+const partBytes = 2 ** 14;
+const timeOfPart = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z /g;
+
 function lineOf(machine: string, text: string): LogLine {
   const [, time = "", line = ""] = /^(\S+) ?(.*?)\r?$/s.exec(text) ?? [];
-  return { machine, time, text: line };
+  return { machine, time, text: line.length > partBytes / 4 ? line.replace(timeOfPart, "") : line };
 }

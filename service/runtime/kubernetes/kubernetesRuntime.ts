@@ -30,6 +30,7 @@ import { stopRequest } from "../stopRequest.ts";
 import { Changes } from "./changes.ts";
 import { allowing, clusterGone, isAnswered, isRefused, ofCluster, reasonOf, type Cluster } from "./cluster.ts";
 import { runCommand } from "./exec.ts";
+import { lastLinesOf } from "../lastLines.ts";
 import { podLogs } from "./logs.ts";
 import { annotations, labels, selectorOf } from "./names.ts";
 import { Namespaces } from "./namespaces.ts";
@@ -317,7 +318,7 @@ export class KubernetesRuntime implements Runtime {
       case "starting":
         return this.#launch(machine, pod);
       case "started":
-        if (!pod || hasEnded(pod) || !isOf(pod, machine)) return events.exited(machine, this.#exitOf(machine, pod));
+        if (!pod || hasEnded(pod) || !isOf(pod, machine)) return events.exited(machine, await this.#exitOf(machine, pod));
         this.#publish(machine, pod);
         await this.#limit(machine, pod);
         return this.#routes.offer(machine, pod, this.#isServing(machine));
@@ -326,7 +327,7 @@ export class KubernetesRuntime implements Runtime {
         if (pod && !hasEnded(pod))
           return this.#halt(pod, this.#requests.get(id) ?? stopRequest(machine.config.stop_config));
         this.#requests.delete(id);
-        return events.exited(machine, { ...this.#exitOf(machine, pod), requested: true });
+        return events.exited(machine, { ...(await this.#exitOf(machine, pod)), requested: true });
       case "suspending":
         // ASSUMED: a cluster cannot keep the memory of a Pod. A suspended Machine has none, and starts like a stopped one.
         if (pod && !hasEnded(pod)) return this.#halt(pod, stopRequest(machine.config.stop_config));
@@ -454,13 +455,16 @@ export class KubernetesRuntime implements Runtime {
     await this.#cluster.delete({ apiVersion: "v1", kind: "Pod", metadata: { name, namespace } }, uid, graceSeconds);
   }
 
-  /** How the process of a Machine ended. */
-  #exitOf({ id, version, start }: Subject, pod: V1Pod | undefined): Exit {
+  /** How the process of a Machine ended, and what it wrote. A Pod that is gone has taken that with it. */
+  async #exitOf({ id, version, start }: Subject, pod: V1Pod | undefined): Promise<Exit> {
     const last = pod ?? this.#last.get(id);
     this.#last.delete(id);
     const isSame =
       last?.metadata?.labels?.[labels.version] === version && last.metadata.annotations?.[annotations.start] === start;
-    return exitOf(isSame ? last : undefined);
+    const exit = exitOf(isSame ? last : undefined);
+    if (!isSame || !pod || !hasRun(pod)) return exit;
+    const lines = await lastLinesOf((query) => podLogs(this.#cluster, pod, id, query), this.#closed.signal);
+    return { ...exit, lines: lines?.map(({ text }) => text) };
   }
 
   /** Applies a new limit of memory to a running Pod. */
