@@ -307,7 +307,9 @@ export function resolved(context: Context, about: About, digest: string): void {
 }
 
 function exitRequest(context: Context, machine: MachineRow, exit: Exit, restarting: boolean): object {
-  const lines = lastLines(exit.lines ?? [], () => injectedSecrets(configOf(context, machine), secretsOf(context, machine)));
+  const lines = lastLines(exit.lines ?? [], () =>
+    injectedSecrets(configOf(context, machine), secretsOf(context, machine)),
+  );
   return {
     exit_event: {
       exit_code: exit.code,

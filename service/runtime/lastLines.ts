@@ -23,7 +23,10 @@ export async function lastLinesOf(
     }, longestMs);
   });
   try {
-    const found = await Promise.race([collected(logs({ since: undefined, lines: read, follow: false, signal })), tooLate]);
+    const found = await Promise.race([
+      collected(logs({ since: undefined, lines: read, follow: false, signal })),
+      tooLate,
+    ]);
     // The next run of the service reports the exit, with its lines.
     closed.throwIfAborted();
     return found;

@@ -33,8 +33,7 @@ type Commands = Readonly<Record<string, Run>>;
 
 /** Those that end wherever they run, and always in the same way. */
 const ending: Commands = {
-  echo: (_machine, [first, ...rest]) =>
-    outcome(0, first === "-n" ? rest.join(" ") : `${[first, ...rest].join(" ")}\n`),
+  echo: (_machine, [first, ...rest]) => outcome(0, first === "-n" ? rest.join(" ") : `${[first, ...rest].join(" ")}\n`),
   true: () => outcome(0),
   false: () => outcome(1),
   exit(_machine, [text]) {
@@ -179,4 +178,8 @@ export function programEnd(machine: Subject): ProgramEnd | undefined {
   return { code: done.exitCode, ms: done.ms, lines: linesOf(done.written) };
 }
 
-const linesOf = (text: string): string[] => text.replace(/\n$/, "").split("\n").slice(text === "" ? 1 : 0);
+const linesOf = (text: string): string[] =>
+  text
+    .replace(/\n$/, "")
+    .split("\n")
+    .slice(text === "" ? 1 : 0);

@@ -78,7 +78,9 @@ describe("F51: a program that ends is a failure", () => {
     inSimulation(async (program) => {
       const cmd = ["sh", "-c", "echo one; echo two; echo three; echo 'cannot read \u001b[31mconfig'; exit 3"];
       const { error } = await program.up({ web: { config: { image, init: { cmd } } } });
-      expect(error).toMatch(/exited \(code 3\).*\nIts program wrote last:\n {2}one\n {2}two\n {2}three\n {2}cannot read /s);
+      expect(error).toMatch(
+        /exited \(code 3\).*\nIts program wrote last:\n {2}one\n {2}two\n {2}three\n {2}cannot read /s,
+      );
       expect(error).toMatch(/cannot read \\u001b\[31mconfig$/);
     }));
 

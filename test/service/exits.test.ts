@@ -62,15 +62,24 @@ test("values of the App's secrets are masked in the last lines, and short ones a
   // It would be cut in the middle of the value.
   expect(await lines(`echo ${"x".repeat(450)} $LONG and more`)).toEqual([`${"x".repeat(450)} [secret] and more`]);
   // As a program writes it in JSON, and as the file has it.
-  expect(await lines(`echo '{"a":"say \\"please\\""}'; echo MIIEvQIBADANBgkq`)).toEqual(['{"a":"[secret]"}', "[secret]"]);
+  expect(await lines(`echo '{"a":"say \\"please\\""}'; echo MIIEvQIBADANBgkq`)).toEqual([
+    '{"a":"[secret]"}',
+    "[secret]",
+  ]);
   // A Machine without the App's secrets does not show what they are.
-  const { id } = await app.machine({ ...script("echo correct horse"), restart: { policy: "no" } }, { skip_secrets: true });
+  const { id } = await app.machine(
+    { ...script("echo correct horse"), restart: { policy: "no" } },
+    { skip_secrets: true },
+  );
   expect((await exitsOf(app, id))[0]?.request.exit_event.last_lines).toEqual(["correct horse"]);
 });
 
 test("each exit has the lines of its own run, also when the Machine restarts or destroys itself", async () => {
   const app = await withApp();
-  const failing = { ...script("echo at $FLY_MACHINE_VERSION; exit 1"), restart: { policy: "on-failure", max_retries: 2 } };
+  const failing = {
+    ...script("echo at $FLY_MACHINE_VERSION; exit 1"),
+    restart: { policy: "on-failure", max_retries: 2 },
+  };
   const { id, version } = await app.machine(failing);
   const { body: updated } = await app.call("POST", `${app.machines}/${id}`, { config: { image: "nginx", ...failing } });
   const runs = (await exitsOf(app, id)).map(({ request }) => request.exit_event.last_lines);
@@ -80,10 +89,13 @@ test("each exit has the lines of its own run, also when the Machine restarts or 
   expect((await exitsOf(app, other))[0]?.request.exit_event).toMatchObject({ exit_code: 4, last_lines: ["done"] });
 });
 
-test.each(["exit:3", "oom", "crash"])("MACHINES_SIMULATE=%s says in its last lines what is simulated", async (asked) => {
-  const found = await ended({ env: { MACHINES_SIMULATE: asked } });
-  expect(found?.lines?.at(-1)).toContain(`MACHINES_SIMULATE=${asked}`);
-});
+test.each(["exit:3", "oom", "crash"])(
+  "MACHINES_SIMULATE=%s says in its last lines what is simulated",
+  async (asked) => {
+    const found = await ended({ env: { MACHINES_SIMULATE: asked } });
+    expect(found?.lines?.at(-1)).toContain(`MACHINES_SIMULATE=${asked}`);
+  },
+);
 
 test("restart_count counts the restarts since the last start on request, however long they took", async () => {
   const app = await withStillClock();

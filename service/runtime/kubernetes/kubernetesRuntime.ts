@@ -318,7 +318,8 @@ export class KubernetesRuntime implements Runtime {
       case "starting":
         return this.#launch(machine, pod);
       case "started":
-        if (!pod || hasEnded(pod) || !isOf(pod, machine)) return events.exited(machine, await this.#exitOf(machine, pod));
+        if (!pod || hasEnded(pod) || !isOf(pod, machine))
+          return events.exited(machine, await this.#exitOf(machine, pod));
         this.#publish(machine, pod);
         await this.#limit(machine, pod);
         return this.#routes.offer(machine, pod, this.#isServing(machine));
