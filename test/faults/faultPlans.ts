@@ -3,14 +3,19 @@ import fc from "fast-check";
 import type { Fault } from "../../service/index.ts";
 import type { Death, Slow } from "../support/simulation.ts";
 
-/** What another client does before a run. */
+/**
+ * What another client does before a run, or what happens to a program: `kill` ends it before the run, `killLater` during it, and
+ * `fail` so often that its Machine is not started again. `stranger` creates a Machine with a name of a fleet's.
+ */
 export interface Interference {
-  readonly what: "lease" | "config" | "destroy" | "stop";
-  /** Selects the Machine of the state. */
+  readonly what: (typeof interferences)[number];
+  /** Selects the Machine, or the fleet, of the state. */
   readonly pick: number;
-  /** Seconds for which a lease is held. */
+  /** Seconds for which a lease is held, or tenths of a second after which a program ends. */
   readonly seconds: number;
 }
+
+const interferences = ["lease", "config", "destroy", "stop", "kill", "killLater", "fail", "stranger"] as const;
 
 /** The faults of one run. */
 export interface Trouble {
@@ -160,7 +165,7 @@ const death: fc.Arbitrary<Death> = fc.record({
 });
 
 const interference: fc.Arbitrary<Interference> = fc.record({
-  what: fc.constantFrom("lease", "config", "destroy", "stop"),
+  what: fc.constantFrom(...interferences),
   pick: fc.nat(3),
   seconds: fc.integer({ min: 1, max: 60 }),
 });

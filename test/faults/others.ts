@@ -23,10 +23,25 @@ const paths: Readonly<Record<string, (holder: string, name: string, more: string
   PostgresExtension: (cluster, database, name) => `/v1/postgres/${cluster}/databases/${database}/extensions/${name}`,
 };
 
+/** How often a program is killed until its Machine has failed: one more than the default number of restarts. */
+const killsUntilFailed = 11;
+
+/** Milliseconds until a killed program runs again. */
+const restartMs = 1000;
+
+/** A Machine of others, and the App that it is in. */
+interface Stranger {
+  readonly line: string;
+  readonly app: string;
+}
+
 /** A client with its own token. */
 export class OtherClient {
   readonly #simulation: Simulation;
   readonly #log: (line: string) => void;
+  /** The Machines that it has created for itself, and not deleted. */
+  #strangers: Stranger[] = [];
+  #cancelled: (() => void)[] = [];
 
   constructor(simulation: Simulation, log: (line: string) => void) {
     this.#simulation = simulation;
@@ -41,6 +56,30 @@ export class OtherClient {
     });
   }
 
+  /** Creates a Machine with a name that a fleet could give. */
+  async enterApp({ id }: Kept): Promise<void> {
+    const [app = "", fleet = ""] = id.split("/");
+    const name = `${fleet}-ams-${9 + this.#strangers.length}`;
+    const body = { name, region: "ams", config: { image: "registry.example.com/theirs:1" } };
+    const made = await this.#ask("POST", `/v1/apps/${app}/machines`, body);
+    if (made.statusCode === 200) this.#strangers.push({ line: `Machine ${made.json<{ id: string }>().id}`, app });
+  }
+
+  /** The lines of the Machines that it has created for itself, as long as their App exists. */
+  strangers(): readonly string[] {
+    const { context } = this.#simulation.service.service;
+    const isThere = ({ app }: Stranger): boolean =>
+      context.store.get("SELECT 1 FROM apps WHERE name = ? AND deleting = 0", app) !== undefined;
+    this.#strangers = this.#strangers.filter(isThere);
+    return this.#strangers.map(({ line }) => line);
+  }
+
+  /** Ends what was to happen during a run. */
+  runEnded(): void {
+    for (const cancel of this.#cancelled) cancel();
+    this.#cancelled = [];
+  }
+
   /** Interferes with a Machine. */
   async interfere({ what, seconds }: Interference, { id }: Kept): Promise<void> {
     const [app = "", machine = ""] = id.split("/");
@@ -48,6 +87,14 @@ export class OtherClient {
     if (what === "lease") await this.#ask("POST", `${path}/lease`, { ttl: seconds, description: "mine" });
     if (what === "stop") await this.#ask("POST", `${path}/stop`, {});
     if (what === "destroy") await this.#ask("DELETE", `${path}?force=true`);
+    const kill = () => this.#ask("POST", `${path}/signal`, { signal: "SIGKILL" });
+    if (what === "kill") await kill();
+    if (what === "killLater")
+      this.#cancelled.push(this.#simulation.time.after(seconds * 100, () => void kill().catch(() => undefined)));
+    for (let i = 0; what === "fail" && i < killsUntilFailed; i++) {
+      await kill();
+      await this.#simulation.wait(restartMs);
+    }
     if (what === "config") {
       const live = await this.#ask("GET", path);
       if (live.statusCode !== 200) return;
@@ -92,6 +139,7 @@ export class OtherClient {
               : undefined;
       if (path === undefined) continue;
       await this.#ask("DELETE", path);
+      this.#strangers = this.#strangers.filter((stranger) => stranger.line !== line);
       deleted.push(line);
     }
     return deleted;

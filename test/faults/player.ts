@@ -58,6 +58,9 @@ export async function play(scenario: Scenario): Promise<Played> {
 /** Milliseconds from one run to the next. */
 const betweenRuns = 1000;
 
+/** Milliseconds after which a restarted program counts as one that keeps running. */
+const settling = 10_000;
+
 /** Milliseconds after which an unrenewed lease has expired. */
 const longestLease = 60_000;
 
@@ -311,7 +314,10 @@ class Run {
     let report = await this.#upTo(this.#program);
     // If its parent is deleted first, the engine uses the inputs in the state, so the permission must already be there.
     if (report && failures(report).some(({ error }) => messageOf(error).includes("pulumi up --target"))) {
-      const held = this.#stack.resources.filter((kept) => kept.mark === undefined && isGuarded(kept));
+      const held = this.#stack.resources.filter(
+        // As the message asks, what is in a cluster without the cluster, which would be replaced in the same run.
+        (kept) => kept.mark === undefined && isGuarded(kept) && !holders.includes(kept.type),
+      );
       const isAsked = ({ name, aliases: olds = [] }: Declared) =>
         held.some((kept) => kept.name === name || olds.includes(kept.name));
       const removed = held.filter((kept) => !isDeclared(kept));
@@ -427,6 +433,8 @@ class Run {
     const process = start({ slow, settings, isLost, ...(death ? { death } : {}) });
     const report = await process.run(() => work(this.#host(process)));
     service.service.faults.clear();
+    this.#otherClient.runEnded();
+    this.#judgeStrangers();
     this.#note(process);
     this.#lastDied = report === "died";
     this.#ledger.close(this.#stack, service.service);
@@ -481,7 +489,8 @@ class Run {
       // An App with volumes, even removed ones, is not renamed unless it allows their loss.
       (program.some(({ type, inputs }) => type === "App" && inputs["forceDestroy"] !== true) &&
         this.#stack.resources.some(({ type }) => type === "Volume")) ||
-      // An App is not deleted with a retained volume in it.
+      // An App is not deleted with a Machine of others or a retained volume in it.
+      this.#otherClient.strangers().length > 0 ||
       this.#stack.orphans.length > 0 ||
       this.#stack.resources.some(({ options }) => options?.protect || options?.retainOnDelete)
     );
@@ -521,6 +530,7 @@ class Run {
   /** After all faults: one up succeeds, the next changes nothing, and destroy leaves nothing. */
   async #recover(): Promise<boolean> {
     const { service } = this.#simulation;
+    await this.#simulation.wait(settling);
     await this.#import(noTrouble);
     if (this.#lost.length > 0) throw new Broken("an existing object cannot be imported");
     const first = await this.#upAllowing();
@@ -589,10 +599,17 @@ class Run {
 
   /** I1: every object of the service is in the state or was reported. */
   #noneUnknown(): void {
-    const known = [...inState(this.#stack), ...this.#stack.orphans.flatMap(linesOf)];
+    const known = [...inState(this.#stack), ...this.#stack.orphans.flatMap(linesOf), ...this.#otherClient.strangers()];
     const there = onService(this.#simulation.service.service);
     const extra = there.filter((one) => !known.includes(one) && !this.#isSuspect(one));
     if (extra.length > 0) throw new Broken(`no state knows of ${extra.join(", ")}`);
+  }
+
+  /** I14: what others have created is never deleted. */
+  #judgeStrangers(): void {
+    const there = onService(this.#simulation.service.service);
+    const gone = this.#otherClient.strangers().filter((line) => !there.includes(line));
+    if (gone.length > 0) throw new Broken(`${gone.join(", ")} of others is gone`);
   }
 
   /** I1: every object of the state exists as well. */
@@ -633,6 +650,12 @@ class Run {
   /** Another client interferes with a Machine. */
   async #interfere(interference: Interference): Promise<void> {
     this.#calmSoFar = false;
+    if (interference.what === "stranger") {
+      const fleets = this.#stack.resources.filter(({ type, mark }) => type === "Fleet" && mark === undefined);
+      const fleet = fleets[interference.pick % Math.max(1, fleets.length)];
+      if (fleet) await this.#otherClient.enterApp(fleet);
+      return;
+    }
     const machines = this.#stack.resources.filter(({ type }) => type === "Machine");
     const chosen = machines[interference.pick % Math.max(1, machines.length)];
     if (!chosen) return;

@@ -53,7 +53,7 @@ describe("F18: a run of a Machine with a volume that is killed at a request", ()
     ["its deletion", [app, volume]],
   ];
   /** One more than the longest stage sends. */
-  const longest = 14;
+  const longest = 15;
   const requests = Array.from({ length: longest }, (_, i) => i + 1);
   const deaths = requests.flatMap((request) => (["before", "after"] as const).map((when) => ({ request, when })));
 

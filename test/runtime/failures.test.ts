@@ -16,10 +16,10 @@ const image = settings.require("image");
 const isBroken = settings.requireBoolean("broken");
 const app = new machines.App("web", { name: "web" });
 const checks = { alive: { type: "tcp", port: 8080, interval: "1s", timeout: "1s" } } as const;
-const machine = (name: string, broken: object, right: object = {}, create = "10m") =>
+const machine = (name: string, broken: object, right: object = {}, create = "10m", minHealthySeconds = 0) =>
   new machines.Machine(
     name,
-    { app: app.id, region: "ams", config: { image, ...(isBroken ? broken : right) } },
+    { app: app.id, region: "ams", config: { image, ...(isBroken ? broken : right) }, minHealthySeconds },
     { customTimeouts: { create } },
   );
 const behaving = (how: string) => ({ env: { MACHINES_SIMULATE: how } });
@@ -30,6 +30,9 @@ machine("large", { guest: { cpuKind: "performance", cpus: 16, memoryMb: 131072 }
 // It is killed before its check is asked for the first time.
 const late = { alive: { ...checks.alive, gracePeriod: "1m" } };
 machine("hungry", { ...behaving("oom"), checks: late, restart: { policy: "on-failure", maxRetries: 1 } }, { checks });
+// Without checks, and started again after each end: only its events show that it does not keep running (F51).
+const exec = ["sh", "-c", "echo cannot read config; exit 3"];
+machine("ending", { init: { exec }, restart: { policy: "always" } }, {}, "10m", 3);
 machine("missing", { init: { exec: ["no-such-program"] }, checks }, { checks });
 `;
 
@@ -52,13 +55,16 @@ describe.runIf(hasEngine)("Machines that cannot run", () => {
         /invalid config\.guest\.memory_mb, the docker runtime runs on a computer with \d+ MB of memory, and 131072 MB are asked for/,
       ),
       hungry: expect.stringMatching(/its main process exited \(code 137, out of memory\)/),
+      ending: expect.stringMatching(
+        /its main process exited \(code 3\).*\n\s*Its program wrote last:\s+cannot read config/s,
+      ),
       missing: expect.stringMatching(
         /its main process exited \(code 127, exec no-such-program failed: No such file or directory\)/,
       ),
     });
     await stack.set({ broken: "false" });
     // Only the one that was refused does not exist yet.
-    expect(counts(await stack.up())).toEqual({ created: 1, updated: 4, unchanged: 2 });
+    expect(counts(await stack.up())).toEqual({ created: 1, updated: 5, unchanged: 2 });
     await expectUnchanged(stack);
     await stack.destroy();
     await expectNothingRuns(real.dataId);
