@@ -268,6 +268,20 @@ describe.each(shapes)("of a stack with %s resources", (shape) => {
 describe("what is compared", () => {
   const shape = "plugin";
 
+  test("F52: a Machine whose program ended is drift, and the reason is shown", async () => {
+    const config = { image, restart: { policy: "no" }, init: { cmd: ["sleep", "infinity"] } };
+    const app = await made(shape, "App", "shop", { name: "shop" });
+    const web = await made(shape, "Machine", "web", { app: "shop", name: "web", region: "ams", config });
+    const path = `/v1/apps/shop/machines/${web.id?.split("/")[1] ?? ""}`;
+    await send(service, "POST", `${path}/signal`, { signal: "SIGKILL" });
+    await send(service, "GET", `${path}/wait?state=stopped,failed`);
+    const ran = await run({ shape, resources: [app, web] }, ["--json"]);
+    expect(ran.code).toBe(1);
+    expect(drifted(ran)).toMatchObject({
+      web: [{ path: "failure", live: expect.stringMatching(/^its main process exited \(code 137/) as string }],
+    });
+  });
+
   test("a property that the program ignores is no drift", async () => {
     const { resources, machine } = await world(shape);
     await reconfigure(machine, (config) => ({ ...config, image: "registry.example.com/shop:2" }));

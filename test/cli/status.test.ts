@@ -68,6 +68,17 @@ test("a Machine that is known to be stopped is not healthy", async () => {
   expect([stopped.code, cells(stopped).at(-1)]).toEqual([1, "not healthy"]);
 });
 
+test("F52: a Machine whose program ended is not healthy, and the reason is shown", async () => {
+  const id = await makeMachine(service, "shop", {
+    config: { image: "registry.example.com/shop:1", restart: { policy: "no" }, init: { cmd: ["sh", "-c", "exit 3"] } },
+  });
+  await send(service, "GET", `/v1/apps/shop/machines/${id}/wait?state=stopped,failed`);
+  ids = [id];
+  const failed = await run(["status"]);
+  expect([failed.code, cells(failed).at(-1)]).toEqual([1, "not healthy"]);
+  expect(failed.out).toMatch(/^dev: Machine shop\/\w+ is \w+: its main process exited \(code 3\)$/m);
+});
+
 const misspelt = "machines:organisation: there is no such configuration; did you mean machines:organization?";
 
 test("a misspelt key of the configuration is an error, and not replaced by the default", async () => {
