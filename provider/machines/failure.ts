@@ -4,8 +4,11 @@ import type { Machine } from "../client/wait.ts";
 import { isJob } from "./power.ts";
 import type { Config } from "./settings.ts";
 
-/** Milliseconds after a start by the restart policy for which a Machine counts as one that does not keep running. */
-const justRestarted = 10_000;
+/**
+ * Milliseconds after a start by the restart policy for which a Machine counts as one that does not keep running. No longer than an
+ * update watches it, or a refresh right after the update would contradict it.
+ */
+const justRestarted = 3000;
 
 /**
  * Why a Machine does not do what it should, as the end of a sentence; undefined if it does, and for one that someone stopped.
@@ -26,5 +29,6 @@ export function failureOf(
 /** The exit after which the restart policy has started the program again a moment ago. */
 function exitBeforeRestart(live: Machine, now: number): Exit | undefined {
   const started = live.events?.find(({ type, status }) => type === "start" && status === "started")?.timestamp;
-  return started !== undefined && now - started < justRestarted ? exitSince(live) : undefined;
+  // The clock of the service may be ahead.
+  return started !== undefined && Math.abs(now - started) < justRestarted ? exitSince(live) : undefined;
 }
