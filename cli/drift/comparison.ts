@@ -6,7 +6,7 @@ import { messageForUser } from "../../provider/client/errors.ts";
 import { diff, matches } from "../../provider/core/diff.ts";
 import { read, type Caller } from "../../provider/core/lifecycle.ts";
 import { ownerOf } from "../../provider/core/owner.ts";
-import { hide, leavesIn, withheld, type Leaf } from "../../provider/core/redaction.ts";
+import { hide, leavesIn, withheld, type SecretMarks, type Withheld } from "../../provider/core/redaction.ts";
 import { CONTEXT, contextOf, type Values } from "../../provider/core/resource.ts";
 import { fieldAt, pathText } from "../../provider/core/values.ts";
 import { resources } from "../../provider/registry.ts";
@@ -68,7 +68,8 @@ export async function checkResource(held: OpenResource, caller: Caller): Promise
       !changes.some(({ path }) => path[0] === "drift")
     )
       changes.push({ path: ["drift"], kind: "update", unknown: false, replaces: false });
-    const secrets = [inputs, outputs, live].flatMap((values) => secretLeaves(fields, held.secretPaths, values));
+    const marks = marksAt(held.secretPaths);
+    const secrets = [inputs, outputs, live].flatMap((values) => withheld(fields, values, marks));
     const differences = changes.map(({ path }) => {
       const isInput = Object.hasOwn(inputFields, String(path[0]));
       const values = [at(isInput ? inputs : outputs, path), at(live, path)] as const;
@@ -79,16 +80,14 @@ export async function checkResource(held: OpenResource, caller: Caller): Promise
   } catch (error) {
     if (!(error instanceof Error)) throw error;
     // A message may quote values that only may be secret, too.
+    const marks = marksAt(held.secretPaths);
     const quoted = [inputs, outputs].flatMap((values) => [
-      ...withheld(fields, values),
-      ...secretLeaves(fields, held.secretPaths, values),
+      ...withheld(fields, values, "unreported"),
+      ...withheld(fields, values, marks),
     ]);
-    return unchecked(held, hide(quoted, messageForUser(error), shortest));
+    return unchecked(held, hide(quoted, messageForUser(error)));
   }
 }
-
-/** Texts that are shorter are ordinary words too often. */
-const shortest = 6;
 
 /** The state in core's form. The plugin gets its owner from the engine, with every request. */
 function stateOf({ urn, name, outputs }: OpenResource): Values {
@@ -98,11 +97,16 @@ function stateOf({ urn, name, outputs }: OpenResource): Values {
 
 type Fields = Readonly<Record<string, Field>>;
 
-/** The texts and numbers that are secret in values. */
-const secretLeaves = (fields: Fields, secretPaths: readonly Path[], values: Values): readonly Leaf[] => [
-  ...secretPaths.flatMap((path) => leavesIn(at(values, path))),
-  ...Object.entries(values).flatMap(([name, value]) => (fields[name]?.meta.secret === true ? leavesIn(value) : [])),
-];
+/** The marks of values that are secret at these paths. */
+function marksAt(paths: readonly Path[]): SecretMarks {
+  const within = new Map<string | number, Path[]>();
+  for (const [first, ...rest] of paths)
+    if (first !== undefined) within.set(first, [...(within.get(first) ?? []), rest]);
+  return {
+    secret: paths.some(({ length }) => length === 0),
+    within: new Map([...within].map(([name, inner]) => [name, marksAt(inner)])),
+  };
+}
 
 /** The value at a path. */
 function at(values: Values, path: Path): unknown {
@@ -128,7 +132,12 @@ function isSecret(fields: Fields, secretPaths: readonly Path[], path: Path, valu
 
 const isWithheld = ({ meta }: Field): boolean => meta.secret === true || meta.sensitive === true;
 
-const holdsWithheld = (value: Field, values: unknown): boolean => withheld({ value }, { value: values }).length > 0;
+function holdsWithheld(field: Field | undefined, value: unknown): boolean {
+  if (field === undefined) return false;
+  if (isWithheld(field)) return leavesIn(value).length > 0;
+  if (Array.isArray(value)) return value.some((inner, i) => holdsWithheld(fieldAt(field, i), inner));
+  return isObject(value) && Object.entries(value).some(([name, inner]) => holdsWithheld(fieldAt(field, name), inner));
+}
 
 function looksSecret(name: string, value: unknown): boolean {
   if (typeof value === "string") return secretIn(name, value, { names: [], entropy: 4.2 }) !== undefined;
@@ -139,18 +148,18 @@ function looksSecret(name: string, value: unknown): boolean {
 function difference(
   path: Path,
   [state, live]: readonly [state: unknown, live: unknown],
-  { isSecret, secrets }: { readonly isSecret: boolean; readonly secrets: readonly Leaf[] },
+  { isSecret, secrets }: { readonly isSecret: boolean; readonly secrets: readonly Withheld[] },
 ): Difference {
   const shown = (value: unknown): unknown => (isSecret ? undefined : withoutLeaves(value, secrets));
-  return { path: hide(secrets, pathText(path), shortest), state: shown(state), live: shown(live), isSecret };
+  return { path: hide(secrets, pathText(path)), state: shown(state), live: shown(live), isSecret };
 }
 
 /** A value whose texts quote none of the secrets that other properties have. */
-function withoutLeaves(value: unknown, secrets: readonly Leaf[]): unknown {
-  if (typeof value === "string") return hide(secrets, value, shortest);
+function withoutLeaves(value: unknown, secrets: readonly Withheld[]): unknown {
+  if (typeof value === "string") return hide(secrets, value);
   if (Array.isArray(value)) return value.map((item) => withoutLeaves(item, secrets));
   if (!isObject(value)) return value;
   return Object.fromEntries(
-    Object.entries(value).map(([name, inner]) => [hide(secrets, name, shortest), withoutLeaves(inner, secrets)]),
+    Object.entries(value).map(([name, inner]) => [hide(secrets, name), withoutLeaves(inner, secrets)]),
   );
 }

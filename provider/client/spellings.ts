@@ -10,7 +10,7 @@ const shortestEncoded = 8;
 export function spellings(text: string): string[] {
   if (text === "") return [];
   const bytes = Buffer.from(text);
-  const encoded = [encodeURIComponent(text), bytes.toString("hex"), bytes.toString("hex").toUpperCase()];
+  const encoded = [...inUrl(text), bytes.toString("hex"), bytes.toString("hex").toUpperCase()];
   // Three bytes make four characters, so the position of the first byte decides them. Characters with bits of other
   // bytes are left out.
   for (const before of [0, 1, 2]) {
@@ -21,4 +21,12 @@ export function spellings(text: string): string[] {
     encoded.push(middle, middle.replaceAll("+", "-").replaceAll("/", "_"));
   }
   return [...new Set([text, ...encoded.filter(({ length }) => length >= shortestEncoded)])];
+}
+
+/** A text in a URL. Encoders differ: some escape more characters, write a space as `+`, or use small letters. */
+function inUrl(text: string): string[] {
+  // Half of a surrogate pair has no encoding.
+  if (/\p{Cs}/u.test(text)) return [];
+  const forms = [encodeURIComponent(text), encodeURI(text), new URLSearchParams([["", text]]).toString().slice(1)];
+  return forms.flatMap((form) => [form, form.replaceAll(/%[\dA-F]{2}/g, (escaped) => escaped.toLowerCase())]);
 }

@@ -6,6 +6,7 @@ import type { ErrorCode } from "../client/errors.ts";
 import type { IdFormat } from "./ids.ts";
 import type { Journal } from "./journal.ts";
 import type { Listing } from "./listing.ts";
+import type { Withheld } from "./redaction.ts";
 import { UNKNOWN } from "./values.ts";
 
 /** Property values in the engine's form: plain JSON, with {@link UNKNOWN} for unknown values. */
@@ -166,6 +167,8 @@ export interface RunInfo {
   isReplacedFirst(owner: string | undefined, id: string): boolean;
   /** What the handlers of a family remember during the run, by a key of theirs. */
   shared<T>(key: string, make: () => T): T;
+  /** The secrets that the run has met, so that no message quotes one that a program printed. */
+  secrets(): readonly Withheld[];
 }
 
 /** Arguments of every handler. */

@@ -28,7 +28,7 @@ import {
   type UsedAlone,
   type Values,
 } from "./resource.ts";
-import { leavesIn, type Leaf } from "./redaction.ts";
+import { withheld, type Leaf, type Withheld } from "./redaction.ts";
 import { hasInputs, UNKNOWN } from "./values.ts";
 import { writeOnlyIn } from "./writeOnly.ts";
 
@@ -105,6 +105,8 @@ export class Run implements RunInfo {
   readonly #replacedParents = new Set<string>();
   /** Ids of the state, as found in its resources. */
   readonly #seenStateIds = new Set<string>();
+  /** Secrets of its resources, and whether they certainly are. */
+  readonly #secrets = new Map<Leaf, boolean>();
   /** The id that this run generated for a state without an id. */
   #newStateId: string | undefined;
 
@@ -122,6 +124,7 @@ export class Run implements RunInfo {
     for (const known of [this.#deletions, this.createdKeys, this.creating, this.#shared, this.#reportedOnce])
       known.clear();
     for (const known of [this.#declared, this.#reported, this.#replacedParents, this.#seenStateIds]) known.clear();
+    this.#secrets.clear();
     this.#newStateId = undefined;
     this.connection = undefined;
   }
@@ -461,8 +464,20 @@ export class Run implements RunInfo {
   }
 
   /** Every text and number that the program gives and that is not stored, so that no message quotes one. */
-  writeOnlyLeaves(): readonly Leaf[] {
-    return [...this.#declared.values()].flatMap(({ resource, inputs }) => leavesIn(writeOnlyIn(resource, inputs)));
+  writeOnlySecrets(): readonly Withheld[] {
+    return [...this.#declared.values()].flatMap(({ resource, inputs }) =>
+      withheld(resource.inputFields, writeOnlyIn(resource, inputs), undefined),
+    );
+  }
+
+  /** Notes secrets of a resource: another resource of the run may use them, and its program may print them. */
+  noteSecrets(found: Iterable<Withheld>): void {
+    for (const { value, isCertain } of found) this.#secrets.set(value, this.#secrets.get(value) === true || isCertain);
+  }
+
+  secrets(): readonly Withheld[] {
+    const noted = [...this.#secrets].map(([value, isCertain]) => ({ value, isCertain }));
+    return [...noted, ...this.writeOnlySecrets()];
   }
 
   /** Counts a deletion in an App or a cluster as running. @returns a function that ends the count */

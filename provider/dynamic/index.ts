@@ -32,7 +32,7 @@ import {
 import { run, say } from "./run.ts";
 import { dynamicOwnerOf } from "../core/owner.ts";
 import { checkConnection, runPreviewCheck as askService } from "../core/previewChecks.ts";
-import { hide, withheld } from "../core/redaction.ts";
+import { hide, withheld, type Withheld } from "../core/redaction.ts";
 import { withStoredConfiguration } from "../core/storedConfiguration.ts";
 import { callFunction } from "../core/function.ts";
 import { functions, resources } from "../registry.ts";
@@ -50,12 +50,17 @@ const tokenOf = (name: string): string => `machines:index:${name}`;
 /** Removes secrets from a text. */
 type Clean = (text: string) => string;
 
+type Fields = Readonly<Record<string, Field>>;
+
 // The host does not report which values of `env` and the like are secret for the program, so messages quote none of
-// them. Very short values are not removed, because they would match ordinary words.
+// them.
+const secretsIn = (fields: Fields, known: readonly Values[]): Withheld[] =>
+  known.flatMap((values) => withheld(fields, values, "unreported"));
+
 const cleaner =
-  (fields: Readonly<Record<string, Field>>, ...known: readonly Values[]): Clean =>
+  (found: readonly Withheld[]): Clean =>
   (text) =>
-    hide([...known.flatMap((values) => withheld(fields, values)), ...run.writeOnlyLeaves()], text, 6);
+    hide([...found, ...run.writeOnlySecrets()], text);
 
 /** The dynamic provider of a resource type. The host calls it once per process and type. */
 export function provider(type: string): dynamic.ResourceProvider {
@@ -63,8 +68,13 @@ export function provider(type: string): dynamic.ResourceProvider {
   let configured: (config: Config | Error) => void;
   // The host calls methods before `configure` has finished: each of them waits for this promise.
   const config = new Promise<Config | Error>((resolve) => (configured = resolve));
-  const clean = (...known: readonly Values[]): Clean =>
-    cleaner({ ...resource.outputFields, ...resource.inputFields }, ...known);
+  const fields = { ...resource.outputFields, ...resource.inputFields };
+  /** Notes the secrets of a resource, which another one may use. */
+  const note = (...known: readonly Values[]): Withheld[] => {
+    const found = secretsIn(fields, known);
+    run.noteSecrets(found);
+    return found;
+  };
   const caller = async (cleaned: Clean): Promise<Caller> => {
     const found = await config;
     if (found instanceof Error) throw found;
@@ -81,7 +91,7 @@ export function provider(type: string): dynamic.ResourceProvider {
     known: readonly Values[],
     work: (caller: () => Promise<Caller>) => Promise<T>,
   ): Promise<T> => {
-    const cleaned = clean(...known);
+    const cleaned = cleaner(note(...known));
     const asker = run.urnInProgram(contextOf(known.at(-1) ?? {}).owner) ?? `${tokenOf(type)}::${id}`;
     return onBehalfOf(asker, () => withoutNoise(cleaned, () => work(() => caller(cleaned))));
   };
@@ -99,6 +109,7 @@ export function provider(type: string): dynamic.ResourceProvider {
       // The program's process has already shown the warning.
       if (!(found instanceof Error)) warnOfExposure(found, () => {});
       run.declare(resource, olds, news);
+      note(news);
       const { inputs, problems } = check(resource, olds, news, {
         randomHex,
         run,
@@ -128,6 +139,7 @@ export function provider(type: string): dynamic.ResourceProvider {
     create: (inputs: Values) =>
       quietly("", [inputs], async (caller) => {
         const { id, state } = await withProvider(inputs, async () => create(resource, inputs, await caller()));
+        note(state);
         return { id, outs: state };
       }),
     read: (id, props: Values) =>
@@ -141,14 +153,17 @@ export function provider(type: string): dynamic.ResourceProvider {
         const found = await withStoredConfiguration(run, `${resource.name} ${id}`, async () =>
           read(resource, id, state, await caller()),
         );
+        if (found) note(found.state);
         if (found) return { id, props: found.state, inputs: found.inputs };
         if (state) return {};
         throw new Error(`there is no ${resource.name} ${JSON.stringify(id)}; its id has the form ${resource.id.form}`);
       }),
     update: (id, olds: Values, news: Values) =>
-      quietly(id, [olds, news], async (caller) => ({
-        outs: await withProvider(news, async () => update(resource, id, olds, news, await caller())),
-      })),
+      quietly(id, [olds, news], async (caller) => {
+        const outs = await withProvider(news, async () => update(resource, id, olds, news, await caller()));
+        note(outs);
+        return { outs };
+      }),
     delete: (id, props: Values) =>
       quietly(id, [props], (caller) =>
         withStoredConfiguration(run, `${resource.name} ${id}`, async () => remove(resource, id, props, await caller())),
@@ -285,7 +300,7 @@ export async function invoke(
 ): Promise<Called> {
   const called = Object.hasOwn(functions, name) ? functions[name] : undefined;
   if (!called) throw new Error(`pulumi-machines has no function ${JSON.stringify(name)}`);
-  const cleaned = cleaner(called.inputFields, args);
+  const cleaned = cleaner(secretsIn(called.inputFields, [args]));
   const print = (message: string): void => say(cleaned(message));
   const answer = await withoutNoise(cleaned, async () => {
     const api = clientFor(readConfig(get, process.env), print);

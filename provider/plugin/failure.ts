@@ -7,7 +7,6 @@ import status from "@pulumi/pulumi/proto/status_pb.js";
 import type { InitializationFailed } from "../core/lifecycle.ts";
 import { messageForUser } from "../client/errors.ts";
 import { printable } from "../../api/printable.ts";
-import { withoutSecrets } from "./redaction.ts";
 
 /** An error in gRPC's form. */
 export interface Failure extends Partial<grpc.ServiceError> {
@@ -32,9 +31,7 @@ export function initializationFailed(
   worded: (text: string) => string,
 ): PartialFailure {
   const { id } = failed;
-  const [message = "", ...reasons] = [failed.message, ...failed.reasons].map((text) =>
-    worded(withoutSecrets([state], text)),
-  );
+  const [message = "", ...reasons] = [failed.message, ...failed.reasons].map(worded);
   const detail = new proto.ErrorResourceInitFailed();
   detail.setId(id);
   detail.setProperties(state);

@@ -57,7 +57,8 @@ import {
 } from "./marshal.ts";
 import { listPage } from "./list.ts";
 import { parsePath } from "./propertyPath.ts";
-import type { Telling } from "./redaction.ts";
+import { withheld } from "../core/redaction.ts";
+import { withoutSecrets, type Telling } from "./redaction.ts";
 import type { Subject } from "./spelling.ts";
 
 /** The process's services for the provider. */
@@ -155,6 +156,10 @@ export function createProvider({ engine, schema, wording, run }: Host): Provider
   const isRefreshedFirst = ({ refreshBeforeUpdate }: Resource): boolean =>
     refreshBeforeUpdate && canRefreshFirst && isDefault;
   const failingWith = partlyFailing(wording, isRefreshedFirst);
+  /** Notes the secrets of a resource, which another one may use. */
+  const noteSecrets = (resource: Resource, ...all: readonly Decoded[]): void => {
+    for (const { values, marks } of all) run.noteSecrets(withheld(fieldsIn(resource), values, marks));
+  };
   const caller = (request: Telling & { getUrn(): string }, timeoutSeconds: number): Caller => {
     const urn = request.getUrn();
     const warn = (message: string) => engine.warn(urn, wording(request, message));
@@ -294,6 +299,7 @@ export function createProvider({ engine, schema, wording, run }: Host): Provider
       const wanted = owned(news.values, urn, name);
       isDeclaring = true;
       run.declare(resource, before, wanted);
+      noteSecrets(resource, olds, news);
       const state = stateIn(request);
       run.noteState(state ?? {});
       const { inputs, problems, refusedChanges } = check(resource, before, wanted, {
@@ -341,6 +347,7 @@ export function createProvider({ engine, schema, wording, run }: Host): Provider
     async create(request) {
       const { resource, urn, name } = about(request);
       const { values, marks } = decode(request.getProperties());
+      noteSecrets(resource, { values, marks });
       const inputs = owned(values, urn, name);
       const response = new proto.CreateResponse();
       if (request.getPreview()) {
@@ -357,6 +364,7 @@ export function createProvider({ engine, schema, wording, run }: Host): Provider
       const created = await failingWith(resource, marks, request, () =>
         create(resource, inputs, caller(request, request.getTimeout())),
       );
+      noteSecrets(resource, { values: created.state, marks });
       response.setId(created.id);
       response.setProperties(encoded(resource, created.state, marks));
       response.setRefreshBeforeUpdate(isRefreshedFirst(resource));
@@ -366,6 +374,7 @@ export function createProvider({ engine, schema, wording, run }: Host): Provider
     async read(request) {
       const { resource, urn, name } = about(request);
       const [properties, asked] = [decode(request.getProperties()), decode(request.getInputs())];
+      noteSecrets(resource, properties, asked);
       // A refresh passes the state; an import and a get pass only the id.
       const known = Object.keys(properties.values).some((key) => properties.values[key] !== undefined);
       const state = known ? ownedState(properties.values, urn, name) : undefined;
@@ -382,6 +391,7 @@ export function createProvider({ engine, schema, wording, run }: Host): Provider
         );
       }
       const marks = mergedMarks(properties.marks, asked.marks);
+      noteSecrets(resource, { values: found.state, marks });
       // A refresh adds no owner to a state without one: it would show as a change of a resource that a program only
       // reads.
       const encodedState = contextOf(properties.values).owner === undefined ? encodedInputs : encoded;
@@ -396,6 +406,7 @@ export function createProvider({ engine, schema, wording, run }: Host): Provider
     async update(request) {
       const { resource, urn, name } = about(request);
       const [olds, news] = [decode(request.getOlds()), decode(request.getNews())];
+      noteSecrets(resource, olds, news);
       const [old, inputs] = [ownedState(olds.values, urn, name), owned(news.values, urn, name)];
       const marks = marksOver(olds, news);
       const response = new proto.UpdateResponse();
@@ -410,6 +421,7 @@ export function createProvider({ engine, schema, wording, run }: Host): Provider
       const state = await failingWith(resource, partly, request, () =>
         update(resource, request.getId(), old, inputs, caller(request, request.getTimeout())),
       );
+      noteSecrets(resource, { values: state, marks });
       response.setProperties(encoded(resource, state, marks));
       response.setRefreshBeforeUpdate(isRefreshedFirst(resource));
       return response;
@@ -559,6 +571,9 @@ function encoded(resource: Resource, values: Values, marks: Marks | undefined): 
   );
 }
 
+/** The properties of a resource. */
+const fieldsIn = ({ inputFields, outputFields }: Resource) => ({ ...outputFields, ...inputFields });
+
 /** The marks of the program's values, and of the values that it leaves unchanged. */
 function marksOver(olds: Decoded, news: Decoded): Marks | undefined {
   if (!olds.marks) return news.marks;
@@ -635,6 +650,7 @@ const partlyFailing =
     } catch (error) {
       if (!(error instanceof InitializationFailed)) throw error;
       const state = encoded(resource, error.properties, marks);
-      throw initializationFailed(error, state, isRefreshedFirst(resource), (text) => wording(request, text));
+      const worded = (text: string) => wording(request, withoutSecrets([state], fieldsIn(resource), text));
+      throw initializationFailed(error, state, isRefreshedFirst(resource), worded);
     }
   };

@@ -1,7 +1,11 @@
 // Removes the program's secrets from all messages, including those of other parties.
 import type { Struct } from "google-protobuf/google/protobuf/struct_pb.js";
-import { hide, leavesIn, type Leaf } from "../core/redaction.ts";
-import { decode, type Marks } from "./marshal.ts";
+import type { Field } from "../../api/schema.ts";
+import { hide, withheld, type Withheld } from "../core/redaction.ts";
+import { decode } from "./marshal.ts";
+
+/** The properties that a request may have. */
+type Fields = Readonly<Record<string, Field>>;
 
 /** A request that may contain secrets. */
 export interface Telling {
@@ -13,9 +17,15 @@ export interface Telling {
 }
 
 /** Removes all secrets of a request from a text, and `others` that no request repeats. */
-export const withoutSecretsOf = (request: Telling, text: string, others: readonly Leaf[] = []): string =>
+export const withoutSecretsOf = (
+  request: Telling,
+  fields: Fields,
+  text: string,
+  others: readonly Withheld[] = [],
+): string =>
   withoutSecrets(
     [request.getArgs?.(), request.getInputs?.(), request.getNews?.(), request.getOlds?.(), request.getProperties?.()],
+    fields,
     text,
     others,
   );
@@ -23,21 +33,13 @@ export const withoutSecretsOf = (request: Telling, text: string, others: readonl
 /** Removes all secrets in property structs, and others, from a text. */
 export function withoutSecrets(
   structs: readonly (Struct | undefined)[],
+  fields: Fields,
   text: string,
-  others: readonly Leaf[] = [],
+  others: readonly Withheld[] = [],
 ): string {
-  const leaves = structs.flatMap((message) => {
+  const found = structs.flatMap((message) => {
     const { values, marks } = decode(message);
-    return secretLeaves(values, marks);
+    return withheld(fields, values, marks);
   });
-  // Like the engine: a secret of one or two letters would remove every such letter.
-  return hide([...leaves, ...others], text, 3);
-}
-
-function secretLeaves(value: unknown, marks: Marks | undefined): Leaf[] {
-  if (!marks) return [];
-  if (marks.secret) return leavesIn(value);
-  return [...marks.within].flatMap(([name, inner]) =>
-    secretLeaves((value as Readonly<Record<string | number, unknown>>)[name], inner),
-  );
+  return hide([...found, ...others], text);
 }

@@ -41,8 +41,10 @@ export async function serve(args: readonly string[], folder: string): Promise<vo
   const tracing = startTracing(() => versionIn(schema()));
   const known = Promise.all([runtimeOf(process.cwd()).then((found) => (runtime = found)), tracing]);
   const run = new Run(() => processJournal((message) => engine.warn("", message)));
-  const wording: Wording = (request, message) =>
-    spelled(runtime, fieldsOf(request), withoutSecretsOf(request, message, run.writeOnlyLeaves()));
+  const wording: Wording = (request, message) => {
+    const fields = fieldsOf(request);
+    return spelled(runtime, fields, withoutSecretsOf(request, fields, message, run.writeOnlySecrets()));
+  };
   const provider = createProvider({ engine, wording, schema, run });
 
   const working = new Set<Promise<unknown>>();

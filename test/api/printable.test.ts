@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { MachinesError } from "../../provider/client/errors.ts";
 import { mostQuoted, oneLine, printable, quotable } from "../../api/printable.ts";
-import { hide } from "../../provider/core/redaction.ts";
+import { hide, shortest } from "../../provider/core/redaction.ts";
 
 const harmful = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u;
 const text = fc.oneof(
@@ -59,16 +59,16 @@ describe("a secret in it", () => {
     fc.assert(
       fc.property(secret, (value) => {
         for (const shown of [value, oneLine(value), printable(value)])
-          expect(hide([value], `before <${shown}> after`, 3)).toBe("before <[secret]> after");
+          expect(hide([{ value, isCertain: true }], `before <${shown}> after`)).toBe("before <[secret]> after");
       }),
     );
   });
 
   test("is found even if it was truncated", () => {
     fc.assert(
-      fc.property(secret, fc.integer({ min: 4, max: 10 }), (value, kept) => {
+      fc.property(secret, fc.integer({ min: shortest, max: 10 }), (value, kept) => {
         const foreign = `${"-".repeat(mostQuoted - kept)}${value}${"-".repeat(mostQuoted)}`;
-        expect(hide([value], `it said: ${quotable(foreign)}.`, 3)).toContain(`-[secret]… (`);
+        expect(hide([{ value, isCertain: true }], `it said: ${quotable(foreign)}.`)).toContain(`-[secret]… (`);
       }),
     );
   });

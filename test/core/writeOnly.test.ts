@@ -27,7 +27,7 @@ describe("a value that is never stored", () => {
     const found = checked({}, { valueWo: "c4n4ry-wo" });
     expect(found.stored).toEqual(stored({ valueVersion: 0 }));
     expect(found.run.writeOnlyOf("owner-token")).toEqual({ valueWo: "c4n4ry-wo" });
-    expect(found.run.writeOnlyLeaves()).toEqual(["c4n4ry-wo"]);
+    expect(found.run.writeOnlySecrets()).toEqual([{ value: "c4n4ry-wo", isCertain: true }]);
     found.run.begin();
     expect(found.run.writeOnlyOf("owner-token")).toEqual({});
   });

@@ -251,5 +251,9 @@ export const faults = {
     wrong: "A Machine fails after its deployment.",
     promised: "It is never reported as unchanged. The next `up` repairs it in place, and fails if it fails again.",
     decisive: true,
+  F56: {
+    wrong: "A secret object contains common words.",
+    promised:
+      "Messages keep the words, and still hide every value at a place for secrets and every value marked itself.",
   },
 } as const satisfies Record<string, Fault>;

@@ -247,6 +247,24 @@ describe("secrets", () => {
       expect(error).not.toMatch(canary);
     });
 
+    test("F56: in a configuration that an SDK has marked as a whole, whose words stay", async () => {
+      const machine = fresh();
+      const config = secret({
+        image: "registry.example.com/web:1",
+        env: { PASSWORD: "canary", MODE: "started" },
+        services: [{ protocol: "tcp", internalPort: 80, ports: [{ port: 443, handlers: ["tls", "http"] }] }],
+      });
+      const inputs = await machine.checked({ app: "app", region: "ams", config });
+      const body = { error: "registry.example.com/web:1 is not started with PASSWORD=canary: no http at tcp port 80" };
+      service.fail({ operation: "machines.create", when: "before", status: 400, body });
+      const error = await errorOf(machine.create(inputs));
+      expect(error).toContain(
+        "registry.example.com/web:1 is not started with PASSWORD=[secret]: no http at tcp port 80",
+      );
+      expect(error).toContain("(https://github.com/pulumi-machines/pulumi-machines/blob/main/docs/");
+      expect(error.match(/\[secret\]/g)).toHaveLength(1);
+    });
+
     test("in the refusal of a taken name", async () => {
       await makeApp(service, "canary-taken");
       const app = drive(plugin.client, urnOf("App", "taken"));
