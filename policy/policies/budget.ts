@@ -1,6 +1,7 @@
 import type { ResourceValidationPolicy } from "@pulumi/policy";
 import { z } from "zod";
 import { addressCost, clusterCost, fleetCost, machineCost, volumeCost } from "../cost.ts";
+import type { ExemptArgs } from "../core/exceptions.ts";
 import { defineSettings } from "../core/settings.ts";
 import { resourceName, type CheckArgs } from "../core/validate.ts";
 import { prices as defaults, type Prices } from "../../api/prices.ts";
@@ -55,6 +56,12 @@ export function budget(): ResourceValidationPolicy {
     if (monthly === undefined) return;
     const prices = pricesOf(given);
     const own = cost(prices);
+    // A resource with an exception is left out of the sum. Otherwise the exception would only help if the resource is the
+    // one that exceeds the limit, which depends on the order of the resources.
+    if (own > 0 && (args as CheckArgs & Partial<ExemptArgs>).isExempt?.()) {
+      costs.delete(args.urn);
+      return;
+    }
     costs.set(args.urn, own);
     const total = [...costs.values()].reduce((sum, each) => sum + each, 0);
     const money = (amount: number): string => `${amount.toFixed(2)} ${prices.currency}`;

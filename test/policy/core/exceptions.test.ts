@@ -126,6 +126,59 @@ describe("an exception", () => {
     ]);
   });
 
+  describe("by a name that resources of several types have", () => {
+    const both = async (policies: ReturnType<typeof pack>, ...types: ("Machine" | "Volume")[]) => {
+      const said: Record<string, readonly string[]> = {};
+      for (const type of types) {
+        const how = { name: "web", config: config(...exceptions) };
+        const inputs = type === "Machine" ? machine() : { app: "shop" };
+        said[type] = (await check(policies.resource("foreign"), type, inputs as never, how)).violations;
+      }
+      return said;
+    };
+    let exceptions: Exception[];
+
+    test.each([
+      ["Machine", "Volume"],
+      ["Volume", "Machine"],
+    ] as const)("applies to one type if it names that: %s first", async (...order) => {
+      exceptions = [{ ...exception("web"), type: "Volume" }];
+      const policies = pack();
+      expect(await both(policies, ...order)).toEqual({
+        Volume: [],
+        Machine: [
+          "web: wrong: 1\nAn exception has its name, but is for the type Volume; this is a Machine.",
+        ],
+      });
+      expect(await policies.used()).toEqual(["web: foreign does not hold for it until 2026-06-30: TICKET-1"]);
+    });
+
+    test.each([
+      ["Machine", "Volume"],
+      ["Volume", "Machine"],
+    ] as const)("applies to all without a type, and each report says so: %s first", async (...order) => {
+      exceptions = [exception("web")];
+      const policies = pack();
+      expect(await both(policies, ...order)).toEqual({ Machine: [], Volume: [] });
+      expect((await policies.used()).toSorted()).toEqual([
+        'web: foreign does not hold for it until 2026-06-30: TICKET-1\nThe exception has no type, so it also applies to the Machine of this name. If it is for one of them, give it "type": "Volume" or "Machine".',
+        'web: foreign does not hold for it until 2026-06-30: TICKET-1\nThe exception has no type, so it also applies to the Volume of this name. If it is for one of them, give it "type": "Machine" or "Volume".',
+      ]);
+    });
+
+    test("may be a pattern, which is meant for several", async () => {
+      exceptions = [exception("w*")];
+      const policies = pack();
+      await both(policies, "Machine", "Volume");
+      expect((await policies.used()).join("\n")).not.toContain("type");
+    });
+
+    test("may have the token of a type, of another provider for instance", async () => {
+      exceptions = [{ ...exception("web"), type: typeOf("Volume") }];
+      expect(await both(pack(), "Volume")).toEqual({ Volume: [] });
+    });
+  });
+
   test("is reported only if it is needed", async () => {
     const policies = pack();
     const fine = { app: "shop", config: { image: "shop" } };

@@ -1,8 +1,13 @@
+import type { ResourceValidationPolicy, StackValidationPolicy } from "@pulumi/policy";
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { withExceptions } from "../../../policy/core/exceptions.ts";
 import { budget } from "../../../policy/policies/budget.ts";
 import { prices } from "../../../api/prices.ts";
 import type { MachineGuest } from "../../../policy/resources.ts";
-import { check, unknownText } from "../../support/policies.ts";
+import { check, checkStack, unknownText } from "../../support/policies.ts";
+
+fc.configureGlobal({ seed: 1 });
 
 const machine = (guest: MachineGuest = {}, more: object = {}) => ({
   app: "shop",
@@ -135,6 +140,40 @@ describe("budget", () => {
     });
     expect(await volume("b", 5)).toEqual({ violations: [] });
     expect(await machine("a", { cpus: 1 })).toEqual({ violations: costs(2, 7, 5) });
+  });
+
+  test("leaves out a resource with an exception, whatever the order of the resources is", async () => {
+    const sizes = fc.array(fc.integer({ min: 1, max: 6 }), { minLength: 2, maxLength: 6 });
+    const cases = sizes.chain((all) =>
+      fc.record({
+        volumes: fc.constant(all.map((size, i) => ({ name: `v${i}`, size }))),
+        order: fc.shuffledSubarray([...all.keys()], { minLength: all.length }),
+        exempt: fc.nat({ max: all.length - 1 }).map((i) => `v${i}`),
+        monthly: fc.integer({ min: 1, max: 20 }),
+      }),
+    );
+    await fc.assert(
+      fc.asyncProperty(cases, async ({ volumes, order, exempt, monthly }) => {
+        const config = {
+          ...{ monthly, prices: round },
+          exceptions: [{ resource: exempt, type: "Volume", reason: "it is paid by others", until: "9999-12-31" }],
+        };
+        const [policy, report] = withExceptions([budget()]) as [ResourceValidationPolicy, StackValidationPolicy];
+        const violations: string[] = [];
+        // A preview, and then an update.
+        for (const i of [...order, ...order]) {
+          const { name = "", size = 0 } = volumes[i] ?? {};
+          const inputs = { app: "shop", sizeGb: size };
+          violations.push(...(await check(policy, "Volume", inputs, { name, config })).violations);
+        }
+        const counted = volumes.filter(({ name }) => name !== exempt).reduce((sum, { size }) => sum + size, 0);
+        expect(violations.length > 0).toBe(counted > monthly);
+        expect(violations.join("\n")).not.toContain(`${exempt}: `);
+        expect((await checkStack(report, [])).violations).toEqual([
+          `${exempt}: budget does not hold for it until 9999-12-31: it is paid by others`,
+        ]);
+      }),
+    );
   });
 
   test("refuses unknown settings", async () => {
