@@ -5,6 +5,7 @@ import { define, formProblem, isObject, type Field } from "../../api/schema.ts";
 import { firstIssue, isOtherOption, meantText, unknownName, validated } from "../../api/validated.ts";
 import { inputChangeRefusal, mayLoseData } from "./dataLoss.ts";
 import type { Journal } from "./journal.ts";
+import { oncePerInput } from "./oncePerInput.ts";
 import type { Run } from "./run.ts";
 import {
   CONTEXT,
@@ -14,6 +15,7 @@ import {
   usedAlone,
   type UsedAlone,
   type Context,
+  type Finding,
   type Problem,
   type Resource,
   type Values,
@@ -74,7 +76,7 @@ export function check(resource: Resource, olds: Values, news: Values, around: Su
         ({ path, about }) => !hasUnknown(about ? about.map((name) => inputs[name]) : holderOf(inputs, path)),
       ),
     );
-  const asked = findings(resource, olds, inputs, given, around);
+  const asked = findings(resource, olds, inputs, given, around, problems);
   // The refusal of a change to a region that does not exist would explain how to move there.
   const refused =
     problems.length === 0 && isMade
@@ -87,7 +89,10 @@ export function check(resource: Resource, olds: Values, news: Values, around: Su
     ...asked,
     ...refused,
     ...alreadyUsed(resource, olds, withContext, given, around),
-    ...disagreements(resource, withContext, around),
+    // A region that does not exist differs from that of the volume, too.
+    ...disagreements(resource, withContext, around).filter(
+      ({ path: [name] }) => ![...problems, ...asked].some(({ path }) => path[0] === name),
+    ),
   );
 
   const context: Context = withoutUndefined({
@@ -379,21 +384,39 @@ function disagreements(resource: Resource, inputs: Values, { run }: Surroundings
 const textOf = ({ kind, id, source }: UsedAlone): string =>
   `${kind} ${source === undefined ? id : JSON.stringify(source.name)}`;
 
-/** Findings of the service at preview: about the service as a whole, and about inputs that are new or changed. */
-function findings(resource: Resource, olds: Values, inputs: Values, given: Context, around: Surroundings): Problem[] {
-  return (Array.isArray(given.findings) ? given.findings : []).flatMap((finding: unknown) => {
-    if (!isObject(finding)) return [];
-    const [name, message] = [String(finding["property"]), String(finding["message"])];
+/**
+ * Findings of the service at preview: about the service as a whole, and about inputs that are new or changed. An input with
+ * a problem gets no further one.
+ */
+function findings(
+  resource: Resource,
+  olds: Values,
+  inputs: Values,
+  given: Context,
+  around: Surroundings,
+  problems: readonly Problem[],
+): Problem[] {
+  const all = (Array.isArray(given.findings) ? given.findings : []).filter(isObject).map(
+    (finding): Finding => ({
+      path: finding["property"] === "" ? [] : [String(finding["property"])],
+      message: String(finding["message"]),
+      isWarning: finding["isWarning"] === true,
+    }),
+  );
+  const about = all.filter(({ path: [name], message }) => {
     // Without a property it is about the whole service, and every resource has it.
-    if (name === "") return around.run.isFirstReport(message) ? [{ path: [], message }] : [];
+    if (name === undefined) return around.run.isFirstReport(message);
+    if (problems.some(({ path }) => path[0] === name)) return false;
     // A replacement is checked without the original, and the original itself still has the name.
     const before = hasInputs(olds) ? olds : around.run.inputsInState(given.owner);
     const field = resource.inputFields[name];
     const isChanged = field !== undefined && !same(field, before[name], inputs[name]);
     const ownName = name === resource.autoname?.property && around.run.nameInState(given.owner) === inputs[name];
-    if (field === undefined || ownName || (hasInputs(before) && !isChanged)) return [];
-    if (finding["isWarning"] !== true) return [{ path: [name], message }];
-    around.warn?.(`${resource.name} ${name}: ${message}`);
+    return field !== undefined && !ownName && (!hasInputs(before) || isChanged);
+  });
+  return oncePerInput(about).flatMap(({ path, message, isWarning }) => {
+    if (!isWarning || path.length === 0) return [{ path, message }];
+    around.warn?.(`${resource.name} ${pathText(path)}: ${message}`);
     return [];
   });
 }

@@ -7,6 +7,7 @@ import { contextOf, type Finding, type PreviewCheck, type Resource, type Values 
 import { configuredOrganizationProblem } from "./organization.ts";
 import type { Run } from "./run.ts";
 import { hasInputs, hasUnknown, same, valueAt } from "./values.ts";
+import { oncePerInput } from "./oncePerInput.ts";
 
 /** Milliseconds that a preview waits for an answer. */
 const patience = 10_000;
@@ -128,7 +129,7 @@ export async function runPreviewChecks(
     return question.isAboutAll || !hasInputs(olds) || !same(field, olds[about], inputs[about]);
   });
   const answers = await Promise.all(open.map((question) => runPreviewCheck(resource, question, inputs, owner, asker)));
-  return answers.filter((answer) => answer !== undefined);
+  return oncePerInput(answers.filter((answer) => answer !== undefined));
 }
 
 /** Why the new values of some inputs cannot be used, whatever else is wrong with them. */

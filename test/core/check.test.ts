@@ -42,6 +42,33 @@ describe("check", () => {
     expect(moved({ property: "region", message: "there is none" })).toEqual(["region: there is none"]);
   });
 
+  test("an input gets one error, although the service and the program have several about it", () => {
+    const wrong = { property: "region", message: "there is none" };
+    const elsewhere = { property: "region", message: "its volume is in ams" };
+    const room = { property: "region", message: "there is no room", isWarning: true };
+    const sources = { "config.mounts.0.volume": { owner: "data", name: "data" } };
+    const problemsOf = (region: string, findings: readonly Values[], more: Values = {}) =>
+      machine(
+        { mounts: [{ volume: UNKNOWN, path: "/data" }] },
+        { region, ...more, __context: { name: "web", sources, findings } },
+      );
+    // The program alone knows the region of a new volume.
+    expect(problemsOf("xyz", [])).toEqual([expect.stringContaining('must be "ams"')]);
+    expect(problemsOf("xyz", [wrong, elsewhere, room])).toEqual(["region: there is none"]);
+    // Nothing has to be asked about a text that is no region.
+    expect(problemsOf("XYZ", [wrong])).toEqual([expect.stringMatching(/^region: got "XYZ"; must be a region code/)]);
+    // The same problem of another input is the same problem.
+    const fallback = { property: "fallbackRegions", message: "there is none" };
+    const given = { app: "a", region: "xyz", fallbackRegions: ["xyz"], config: { image: "x" } };
+    expect(run("Machine", { ...given, __context: { findings: [wrong, fallback] } }).problems).toEqual([
+      "region: there is none",
+    ]);
+    expect(
+      run("Machine", { ...given, __context: { findings: [{ ...fallback, message: "there is no xya" }, wrong] } })
+        .problems,
+    ).toHaveLength(2);
+  });
+
   test("the value of an imported secret may be left out, because the import could not read it", () => {
     const imported = { app: "a", name: "KEY" };
     expect(run("Secret", imported, imported).problems).toEqual([]);

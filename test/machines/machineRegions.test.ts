@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vit
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import { ask, contextKey, questionsOf } from "../../provider/dynamic/index.ts";
 import type { Values } from "../../provider/core/resource.ts";
-import { makeApp } from "../support/around.ts";
+import { makeApp, makeVolume } from "../support/around.ts";
 import { bind, bindings, type Bound } from "../support/binding.ts";
 import { drive, urnOf } from "../support/driver.ts";
 import { startEngine, startPlugin, type FakeEngine, type Plugin } from "../support/plugin.ts";
@@ -106,6 +106,11 @@ describe("warnings", () => {
 
   /** What the dynamic binding says in its own preview: requested in the program, decided by check. */
   const dynamicWarnings = async (inputs: Properties, olds: Values = {}): Promise<string[]> => {
+    const { said, failures } = await dynamicCheck(inputs, olds);
+    expect(failures).toEqual([]);
+    return said;
+  };
+  const dynamicCheck = async (inputs: Properties, olds: Values = {}) => {
     const settings: Record<string, string> = { endpoint: service.url, token: service.token };
     const get = (key: string) => settings[key];
     const said: string[] = [];
@@ -121,11 +126,10 @@ describe("warnings", () => {
         ...inputs,
         [contextKey]: { findings: findings.filter((one) => one !== null) },
       });
-      expect(checked.failures).toEqual([]);
+      return { said, failures: checked.failures };
     } finally {
       spy.mockRestore();
     }
-    return said;
   };
 
   test.each<[string, Properties, RegExp | undefined]>([
@@ -191,6 +195,20 @@ describe("warnings", () => {
     await expect(machine.previewCreate(inputs)).rejects.toThrow(
       /fallbackRegions: there is no region "lhrr"; did you mean "lhr"/,
     );
+  });
+
+  test("a wrong region is one error in both bindings, also for a Machine that mounts a volume", async () => {
+    const volume = await makeVolume(service, "app", "ams");
+    const news = { app: "app", region: "xyz", config: { ...config, mounts: [{ volume, path: "/data" }] } };
+    const machine = drive(plugin.client, urnOf("Machine", "nowhere"));
+    const error = String(await machine.previewCreate(await machine.checked(news)).catch((thrown: unknown) => thrown));
+    expect(error.match(/region: /g)).toEqual(["region: "]);
+    expect(error).toContain('region: there is no region "xyz"; did you mean "yyz"?');
+    const { failures } = await dynamicCheck(news);
+    expect(failures).toEqual([expect.stringMatching(/^region: there is no region "xyz"/)]);
+    expect((await dynamicCheck({ ...news, region: "fra" })).failures).toEqual([
+      expect.stringMatching(/^region: got "fra", but the volume .* is in "ams"/),
+    ]);
   });
 
   test("removing the region it runs in from the list, in preview and update", async () => {
