@@ -1,5 +1,6 @@
 // `pulumi-machines status`: shows the releases of a project's stacks side by side.
 import { MachinesError, messageOf } from "../../provider/client/errors.ts";
+import { docsUrl } from "../../api/docsUrl.ts";
 import { bareId } from "../../api/names.ts";
 import type { Streams } from "../orphans/orphans.ts";
 import { SetupError } from "../pulumi.ts";
@@ -41,6 +42,8 @@ interface StackReport {
   readonly updatedAt?: string | undefined;
   /** Whether a promotion to it was interrupted. */
   readonly pending?: boolean;
+  /** Why it has no release: it was never deployed, it was destroyed, or its program reports none. */
+  readonly withoutRelease?: "undeployed" | "destroyed" | "unreported";
   readonly machines?: number;
   /** Why its Machines are not healthy; empty if they are. */
   readonly problems?: readonly string[];
@@ -120,7 +123,11 @@ async function lookAt(
   const failedUpdate = last?.hasFailed ? last : undefined;
   const drifted = drift ? { drifted: await driftOf(stack) } : {};
   const common = { stack: stack.name, pending: isUnderWay, updatedAt, failedUpdate, ...drifted };
-  if (release === undefined) return common;
+  if (release === undefined) {
+    // The backend also gives a time to a stack that was only created.
+    if (last === undefined) return { ...common, updatedAt: undefined, withoutRelease: "undeployed" };
+    return { ...common, withoutRelease: last.kind === "destroy" && !last.hasFailed ? "destroyed" : "unreported" };
+  }
   const { problems, unseen, otherVersion } = await healthIfReadable(stack, release);
   return {
     ...common,
@@ -178,7 +185,8 @@ function textOf(reports: readonly StackReport[], environments: readonly Environm
     machinesCell(one),
     ...(hasDrift ? [one.drifted === 0 ? "none" : `${one.drifted ?? ""}`] : []),
   ]);
-  const notes = reports.flatMap(({ stack, problems = [], unseen = [], pending, failedUpdate, rolledBack = [] }) => [
+  const notes = reports.flatMap(({ stack, withoutRelease, problems = [], unseen = [], pending, failedUpdate, rolledBack = [] }) => [
+    ...(withoutRelease && !pending ? [`${stack}: ${withoutReleaseText(withoutRelease, stack)}`] : []),
     ...problems.map((problem) => `${stack}: ${problem}`),
     // The others have mostly the same reason.
     ...unseen.slice(0, 1).map((reason) => `${stack}: ${reason}`),
@@ -187,10 +195,22 @@ function textOf(reports: readonly StackReport[], environments: readonly Environm
     ...(failedUpdate ? [failureText(stack, failedUpdate, rolledBack, now)] : []),
   ]);
   return [
-    reports.length === 0 ? "The project has no stacks but environments." : tableOf(heads, rows),
+    reports.length > 0
+      ? tableOf(heads, rows)
+      : environments.length > 0
+        ? "The project has no stacks but environments."
+        : `The project has no stacks. \`pulumi stack init <name>\` creates the first one; ${docsUrl("promotion.md#from-one-stack-to-three")} has the next steps.`,
     ...notes,
     ...environmentsText(environments, now),
   ].join("\n");
+}
+
+/** Why a stack has no release, and what to do. */
+function withoutReleaseText(reason: NonNullable<StackReport["withoutRelease"]>, stack: string): string {
+  const start = `\`npx pulumi-machines promote <other stack> ${stack}\` deploys the release of another stack to it; \`pulumi up --stack ${stack}\` deploys it if its releases begin there`;
+  if (reason === "undeployed") return `it was never deployed. ${start}`;
+  if (reason === "destroyed") return `it was destroyed. ${start}`;
+  return `it is deployed, and reports no release: its program has no output "release" (${docsUrl("promotion.md#a-release")})`;
 }
 
 function machinesCell({ problems, unseen = [], machines }: StackReport): Cell {

@@ -9,6 +9,6 @@ const name = args.includes("--stack") ? args[args.indexOf("--stack") + 1] : unde
 const words = args.filter((word) => !word.startsWith("-") && word !== name && word !== "1" && word !== "never").join(" ");
 appendFileSync(join(__dirname, "asked"), words + "\\n");
 if (words === "version") console.log("v3.259.0");
-else if (words === "stack ls") console.log(JSON.stringify(Object.keys(stacks).map((name) => ({ name, current: false }))));
+else if (words === "stack ls") console.log(JSON.stringify(Object.keys(stacks).map((name) => ({ name, current: false, lastUpdate: "2026-01-01T00:00:00.000Z" }))));
 else console.log(JSON.stringify(stacks[name][words] ?? {}));
 `;

@@ -79,6 +79,33 @@ test("F52: a Machine whose program ended is not healthy, and the reason is shown
   expect(failed.out).toMatch(/^dev: Machine shop\/\w+ is \w+: its main process exited \(code 3\)$/m);
 });
 
+test("a stack without a release says why, and what to do", async () => {
+  const none = (...history: object[]) => ({ "stack output": {}, "stack history": history, config: {} });
+  const up = { kind: "update", result: "succeeded", endTime: "2026-01-01T00:00:00.000Z" };
+  const stacks = { new: none(), plain: none(up), gone: none({ ...up, kind: "destroy" }) };
+  const env = { PATH: `${folder}${delimiter}${process.env["PATH"] ?? ""}` };
+  const ask = (...args: string[]) => commandHere(service, ["status", ...args], { cwd: folder, env });
+
+  writeFileSync(join(folder, "stacks.json"), JSON.stringify(stacks));
+  const { code, out } = await ask();
+  expect(code).toBe(0);
+  const [, fresh, , , ...notes] = out.trim().split("\n");
+  // The backend has a time for it, although nothing was deployed.
+  expect(fresh?.trim().split(/ {2,}/)).toEqual(["new", "none"]);
+  expect(notes).toEqual([
+    "new: it was never deployed. `npx pulumi-machines promote <other stack> new` deploys the release of another stack to it; `pulumi up --stack new` deploys it if its releases begin there",
+    expect.stringMatching(/^plain: it is deployed, and reports no release: its program has no output "release" \(https:.*promotion\.md#a-release\)$/),
+    expect.stringMatching(/^gone: it was destroyed\. `npx pulumi-machines promote <other stack> gone` /),
+  ]);
+  expect(JSON.parse((await ask("new", "--json")).out)).toEqual({
+    stacks: [{ stack: "new", pending: false, withoutRelease: "undeployed" }],
+    environments: [],
+  });
+
+  writeFileSync(join(folder, "stacks.json"), "{}");
+  expect((await ask()).out).toMatch(/^The project has no stacks\. `pulumi stack init <name>` creates the first one; https:/);
+});
+
 const misspelt = "machines:organisation: there is no such configuration; did you mean machines:organization?";
 
 test("a misspelt key of the configuration is an error, and not replaced by the default", async () => {

@@ -251,6 +251,7 @@ export const faults = {
     wrong: "A Machine fails after its deployment.",
     promised: "It is never reported as unchanged. The next `up` repairs it in place, and fails if it fails again.",
     decisive: true,
+  },
   F56: {
     wrong: "A secret object contains common words.",
     promised:
