@@ -185,15 +185,17 @@ function textOf(reports: readonly StackReport[], environments: readonly Environm
     machinesCell(one),
     ...(hasDrift ? [one.drifted === 0 ? "none" : `${one.drifted ?? ""}`] : []),
   ]);
-  const notes = reports.flatMap(({ stack, withoutRelease, problems = [], unseen = [], pending, failedUpdate, rolledBack = [] }) => [
-    ...(withoutRelease && !pending ? [`${stack}: ${withoutReleaseText(withoutRelease, stack)}`] : []),
-    ...problems.map((problem) => `${stack}: ${problem}`),
-    // The others have mostly the same reason.
-    ...unseen.slice(0, 1).map((reason) => `${stack}: ${reason}`),
-    ...(unseen.length > 1 ? [`${stack}: ${unseen.length - 1} more cannot be looked at`] : []),
-    ...(pending ? [`${stack}: a promotion to it was interrupted; the same command again goes on`] : []),
-    ...(failedUpdate ? [failureText(stack, failedUpdate, rolledBack, now)] : []),
-  ]);
+  const notes = reports.flatMap(
+    ({ stack, withoutRelease, problems = [], unseen = [], pending, failedUpdate, rolledBack = [] }) => [
+      ...(withoutRelease && !pending ? [`${stack}: ${withoutReleaseText(withoutRelease, stack)}`] : []),
+      ...problems.map((problem) => `${stack}: ${problem}`),
+      // The others have mostly the same reason.
+      ...unseen.slice(0, 1).map((reason) => `${stack}: ${reason}`),
+      ...(unseen.length > 1 ? [`${stack}: ${unseen.length - 1} more cannot be looked at`] : []),
+      ...(pending ? [`${stack}: a promotion to it was interrupted; the same command again goes on`] : []),
+      ...(failedUpdate ? [failureText(stack, failedUpdate, rolledBack, now)] : []),
+    ],
+  );
   return [
     reports.length > 0
       ? tableOf(heads, rows)

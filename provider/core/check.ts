@@ -396,13 +396,11 @@ function findings(
   around: Surroundings,
   problems: readonly Problem[],
 ): Problem[] {
-  const all = (Array.isArray(given.findings) ? given.findings : []).filter(isObject).map(
-    (finding): Finding => ({
-      path: finding["property"] === "" ? [] : [String(finding["property"])],
-      message: String(finding["message"]),
-      isWarning: finding["isWarning"] === true,
-    }),
-  );
+  const all = (Array.isArray(given.findings) ? given.findings : []).filter(isObject).map((finding): Finding => ({
+    path: finding["property"] === "" ? [] : [String(finding["property"])],
+    message: String(finding["message"]),
+    isWarning: finding["isWarning"] === true,
+  }));
   const about = all.filter(({ path: [name], message }) => {
     // Without a property it is about the whole service, and every resource has it.
     if (name === undefined) return around.run.isFirstReport(message);

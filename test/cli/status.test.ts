@@ -94,7 +94,9 @@ test("a stack without a release says why, and what to do", async () => {
   expect(fresh?.trim().split(/ {2,}/)).toEqual(["new", "none"]);
   expect(notes).toEqual([
     "new: it was never deployed. `npx pulumi-machines promote <other stack> new` deploys the release of another stack to it; `pulumi up --stack new` deploys it if its releases begin there",
-    expect.stringMatching(/^plain: it is deployed, and reports no release: its program has no output "release" \(https:.*promotion\.md#a-release\)$/),
+    expect.stringMatching(
+      /^plain: it is deployed, and reports no release: its program has no output "release" \(https:.*promotion\.md#a-release\)$/,
+    ),
     expect.stringMatching(/^gone: it was destroyed\. `npx pulumi-machines promote <other stack> gone` /),
   ]);
   expect(JSON.parse((await ask("new", "--json")).out)).toEqual({
@@ -103,7 +105,9 @@ test("a stack without a release says why, and what to do", async () => {
   });
 
   writeFileSync(join(folder, "stacks.json"), "{}");
-  expect((await ask()).out).toMatch(/^The project has no stacks\. `pulumi stack init <name>` creates the first one; https:/);
+  expect((await ask()).out).toMatch(
+    /^The project has no stacks\. `pulumi stack init <name>` creates the first one; https:/,
+  );
 });
 
 const misspelt = "machines:organisation: there is no such configuration; did you mean machines:organization?";

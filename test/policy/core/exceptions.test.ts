@@ -146,9 +146,7 @@ describe("an exception", () => {
       const policies = pack();
       expect(await both(policies, ...order)).toEqual({
         Volume: [],
-        Machine: [
-          "web: wrong: 1\nAn exception has its name, but is for the type Volume; this is a Machine.",
-        ],
+        Machine: ["web: wrong: 1\nAn exception has its name, but is for the type Volume; this is a Machine."],
       });
       expect(await policies.used()).toEqual(["web: foreign does not hold for it until 2026-06-30: TICKET-1"]);
     });
