@@ -172,6 +172,8 @@ export function releaseConfig(fleet: FleetKey, template: Template, region: strin
     ...{ services: undefined, checks: undefined, standbys: undefined },
     init: withoutUndefined({ ...init, exec: undefined, cmd: [...command] }),
     restart: { policy: "no" as const },
+    // It ends, and leaves nothing behind when the run that waits for it does not.
+    autoDestroy: true,
   });
 }
 

@@ -1,16 +1,15 @@
 // The release command of a fleet, which runs in a Machine of its own before a new configuration reaches the first member.
 import { MachinesError, messageOf } from "../client/errors.ts";
-import { hasCrashed, latestExit } from "../client/events.ts";
-import { versionOf } from "../client/wait.ts";
+import { hasCrashed, latestExit, notReached } from "../client/events.ts";
+import { isDestroyed, versionOf, waitForMachine, type Machine, type MachineKey } from "../client/wait.ts";
 import { createOnce, discard } from "../machines/create.ts";
-import { waitForTarget } from "../machines/power.ts";
 import { sameVersion, toService } from "../machines/settings.ts";
 import { fleetMachines, keyOf, ownConfig, releaseConfig, type Rollout } from "./members.ts";
 import { regionsOf } from "./planner.ts";
 
 /**
- * Runs the release command in a Machine of its own. That of an interrupted run is waited for; one that has failed is
- * replaced.
+ * Runs the release command in a Machine of its own, which destroys itself. That of an interrupted run is waited for if it still
+ * runs; one that was left after a failure is replaced.
  */
 export async function runRelease(rollout: Rollout, name: string): Promise<void> {
   const { call, fleet, template, wanted } = rollout;
@@ -30,22 +29,29 @@ export async function runRelease(rollout: Rollout, name: string): Promise<void> 
   const machine = isUsable ? existing : await createOnce(call, undefined, fleet.app, body, { config, fallbackRegions });
   const key = keyOf(rollout, machine);
   progress(`${name} runs ${JSON.stringify(command)}`);
-  const ended = await waitForTarget(
-    call,
-    key,
-    { config },
-    { target: "started", version: versionOf(machine), fresh: true },
-  ).catch((error: unknown) => {
+  const ended = await end(rollout, key, machine).catch((error: unknown) => {
     throw new MachinesError(
       error instanceof MachinesError ? error.code : "machine-failed",
-      `the release command ${JSON.stringify(command)} did not succeed: ${messageOf(error)} Its Machine ${name} is kept until the next rollout.`,
+      `the release command ${JSON.stringify(command)} did not succeed: ${messageOf(error)}`,
       { cause: error },
     );
   });
-  if (latestExit(ended)?.requested === true)
-    throw new MachinesError(
-      "machine-failed",
-      `the Machine ${name} was stopped before the release command ${JSON.stringify(command)} had ended.`,
-    );
-  await discard(call, key);
+  if (isDestroyed(ended)) await waitForMachine(api, key, ["destroyed"], { progress });
+  else await discard(call, key);
+}
+
+/**
+ * Waits until the command has ended.
+ * @throws MachinesError if it did not end by itself with code 0, or if that is not known.
+ */
+async function end({ call }: Rollout, key: MachineKey, machine: Machine): Promise<Machine> {
+  const { api, progress } = call;
+  // Not `settled`, which a Machine is as soon as it runs.
+  const states = ["stopped", "failed", "destroyed"] as const;
+  await waitForMachine(api, key, states, { version: versionOf(machine), progress, fresh: true });
+  const live = await api.machines.get(key);
+  const exit = latestExit(live);
+  if (exit?.exitCode === 0 && !exit.requested) return live;
+  // Someone else may have stopped or destroyed it.
+  throw notReached(key, live, "done");
 }
