@@ -6,6 +6,29 @@ import { operations } from "./operation.ts";
 import { duration, optional, required } from "./schema.ts";
 import { signalName, stopSignal } from "./signals.ts";
 
+// The details of an event, as far as they are known. Programs get them as a map, with the names of the wire.
+const eventDetails = z.object({
+  exit_event: optional(
+    z.object({
+      exit_code: optional(z.int(), "Exit code of the main process."),
+      guest_exit_code: optional(z.int(), "The same, as seen inside the Machine."),
+      guest_signal: optional(z.int(), "Number of the signal that ended the process; -1 without one."),
+      signal: optional(z.int(), "Number of the signal that ended the Machine; -1 without one."),
+      oom_killed: optional(z.boolean(), "Whether it was killed because the Machine was out of memory."),
+      requested_stop: optional(z.boolean(), "Whether someone asked for the stop."),
+      restarting: optional(z.boolean(), "Whether the Machine starts again without another request."),
+      exited_at: optional(z.string(), "RFC 3339 time of the exit."),
+      error: optional(z.string(), "Why the process could not be started; empty if it was."),
+      last_lines: optional(
+        z.array(z.string()),
+        "The last lines that the process wrote since its start, at most five, oldest first, with values of the App's secrets masked; absent if there are none or they are not known.",
+      ),
+    }),
+    "How the main process exited.",
+  ),
+  restart_count: optional(z.int(), "Restarts by the restart policy since the Machine was last started on request."),
+});
+
 /** An event of a Machine (docs/interface.md#events). */
 export const machineEvent = z.object({
   id: optional(z.string(), "Identifier of 26 characters."),
@@ -18,7 +41,8 @@ export const machineEvent = z.object({
   timestamp: optional(z.int(), "Milliseconds since 1970."),
   request: optional(
     z.record(z.string(), z.unknown()).nullable(),
-    "Details; for an exit, `exit_event` with `exit_code` and more.",
+    "Details; for an exit, `restart_count`, and `exit_event` with `exit_code`, `oom_killed`, `requested_stop`, `restarting`, `error`, `last_lines` (the last lines that the program wrote) and more.",
+    { members: eventDetails },
   ),
 });
 

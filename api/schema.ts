@@ -27,6 +27,8 @@ export interface FieldMeta {
   readonly longest?: number;
   /** The object is meaningful even if empty: `{}` differs from an omitted value. */
   readonly presence?: boolean;
+  /** The members of a map that are known: they describe its form on the wire, and programs get a map. */
+  readonly members?: z.ZodObject;
   /** Name of the type of the object, or of the list's items, in schema and SDKs, if it occurs in several places. */
   readonly typeName?: string;
   /** Why the field should no longer be used. */

@@ -123,8 +123,10 @@ function ofShape(field: Field, side: Side, components: Components, open: boolean
   }
   if (shape.kind === "record") {
     const value = jsonSchema(shape.value, side, components, open);
+    const known = field.meta.members && fieldOf(field.meta.members).shape;
     return {
       ...plain(shape.schema),
+      ...(known?.kind === "object" ? { properties: object(known, side, true, components)["properties"] } : {}),
       ...(side === "request" ? { maxProperties: limits.properties } : {}),
       additionalProperties: side === "request" && !shape.value.nullable ? orNull(value) : value,
     };

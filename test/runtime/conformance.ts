@@ -91,6 +91,39 @@ export const describeRuntime = (name: string, start: () => Promise<AppOnRuntime>
       expect(await app.exit(id)).toMatchObject({ exit_code: 0 });
     });
 
+    test("each exit has the last lines of its own run, with secrets masked", async () => {
+      const app = await start();
+      await app.call("POST", "/apps/web/secrets/TOKEN", { value: "canary-of-the-app" });
+      const script = "echo first; echo begun; echo token $TOKEN; echo ''; echo 'cannot read config'; echo last; exit 3";
+      const lines = ["begun", "token [secret]", "", "cannot read config", "last"];
+      const exec = ["/bin/sh", "-c", script];
+      const restart = { policy: "on-failure", max_retries: 1 };
+      const fresh = await app.create({ init: { exec }, restart });
+      // Its container, if it has one, is started again.
+      const keeping = await app.create({
+        ...{ init: { exec: ["/bin/sh", "-c", "echo token $TOKEN; exit 3"] }, restart },
+        rootfs: { persist: "always" },
+      });
+      const leaving = await app.create({ init: { exec }, auto_destroy: true });
+      const exits = async (id: string) => {
+        const { body } = await app.call("GET", `${app.machines}/${id}/events?limit=50`);
+        return body.flatMap(({ request }: { request: { exit_event?: object; restart_count?: number } | null }) =>
+          request?.exit_event ? [{ ...request.exit_event, count: request.restart_count }] : [],
+        );
+      };
+      const said = { exit_code: 3, requested_stop: false, oom_killed: false };
+      await app.reaches(fresh, "failed");
+      const twice = (last_lines: readonly string[]) => [
+        { ...said, last_lines, restarting: false, count: 1 },
+        { ...said, last_lines, restarting: true, count: 0 },
+      ];
+      expect(await exits(fresh)).toMatchObject(twice(lines));
+      await app.reaches(leaving, "destroyed");
+      expect(await exits(leaving)).toMatchObject([{ ...said, last_lines: lines, restarting: false }]);
+      await app.reaches(keeping, "failed");
+      expect(await exits(keeping)).toMatchObject(twice(["token [secret]"]));
+    });
+
     test("a process without memory is killed, and the exit says so", async () => {
       const app = await start();
       const id = await app.create({ env: { MACHINES_SIMULATE: "oom" }, restart: { policy: "no" } });

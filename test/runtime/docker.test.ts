@@ -141,6 +141,17 @@ describe.runIf(hasEngine)("the docker runtime", () => {
     expect(await exitOf({ exec: ["exit", "127"] })).toMatchObject({ exit_code: 127, error: "" });
   });
 
+  test("a secret in a line that the engine keeps in parts is masked as a whole", async () => {
+    const app = await withRuntime("docker");
+    await app.call("POST", "/apps/web/secrets/LONG", { value: "s3cret ".repeat(7000).trim() });
+    for (const tty of [false, true]) {
+      const exec = ["/bin/sh", "-c", 'echo "$LONG and more"; exit 1'];
+      const id = await app.create({ init: { exec, tty }, restart: { policy: "no" } });
+      await app.reaches(id, "stopped");
+      expect(await app.exit(id)).toMatchObject({ exit_code: 1, last_lines: ["[secret] and more"] });
+    }
+  });
+
   test("Machines find each other by name inside a network, and not in another one", async () => {
     const app = await withRuntime("docker");
     await app.call("POST", "/apps", { name: "other", org_slug: "personal", network: "apart" });
