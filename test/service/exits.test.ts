@@ -1,6 +1,6 @@
 // What an exit event says of the program that has ended: its code, its restarts and its last lines.
 import { expect, test } from "vitest";
-import { ManualClock } from "../../service/index.ts";
+import type { ManualClock } from "../../service/index.ts";
 import { withApp, withStillClock } from "./client.ts";
 
 interface Exit {

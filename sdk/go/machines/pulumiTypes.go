@@ -5163,7 +5163,7 @@ func (o MachineDnsOptionArrayOutput) Index(i pulumi.IntInput) MachineDnsOptionOu
 type MachineEventDetails struct {
 	// Identifier of 26 characters.
 	Id *string `pulumi:"id"`
-	// Details; for an exit, `exit_event` with `exit_code` and more.
+	// Details; for an exit, `restart_count`, and `exit_event` with `exit_code`, `oom_killed`, `requested_stop`, `restarting`, `error`, `last_lines` (the last lines that the program wrote) and more.
 	Request map[string]interface{} `pulumi:"request"`
 	// `user` (asked for through the API) or `flyd` (the host).
 	Source *string `pulumi:"source"`
@@ -5195,7 +5195,7 @@ func (o MachineEventDetailsOutput) Id() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v MachineEventDetails) *string { return v.Id }).(pulumi.StringPtrOutput)
 }
 
-// Details; for an exit, `exit_event` with `exit_code` and more.
+// Details; for an exit, `restart_count`, and `exit_event` with `exit_code`, `oom_killed`, `requested_stop`, `restarting`, `error`, `last_lines` (the last lines that the program wrote) and more.
 func (o MachineEventDetailsOutput) Request() pulumi.MapOutput {
 	return o.ApplyT(func(v MachineEventDetails) map[string]interface{} { return v.Request }).(pulumi.MapOutput)
 }

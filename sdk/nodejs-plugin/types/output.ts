@@ -1127,7 +1127,7 @@ export interface MachineEventDetails {
      */
     id?: string;
     /**
-     * Details; for an exit, `exit_event` with `exit_code` and more.
+     * Details; for an exit, `restart_count`, and `exit_event` with `exit_code`, `oom_killed`, `requested_stop`, `restarting`, `error`, `last_lines` (the last lines that the program wrote) and more.
      */
     request?: {[key: string]: any};
     /**

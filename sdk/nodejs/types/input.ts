@@ -609,7 +609,7 @@ export interface MachineEventDetails {
   source?: pulumi.Input<string> | undefined;
   /** Milliseconds since 1970. */
   timestamp?: pulumi.Input<number> | undefined;
-  /** Details; for an exit, `exit_event` with `exit_code` and more. */
+  /** Details; for an exit, `restart_count`, and `exit_event` with `exit_code`, `oom_killed`, `requested_stop`, `restarting`, `error`, `last_lines` (the last lines that the program wrote) and more. */
   request?: pulumi.Input<{ [key: string]: unknown }> | undefined;
 }
 

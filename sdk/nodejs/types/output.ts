@@ -608,7 +608,7 @@ export interface MachineEventDetails {
   source?: string | undefined;
   /** Milliseconds since 1970. */
   timestamp?: number | undefined;
-  /** Details; for an exit, `exit_event` with `exit_code` and more. */
+  /** Details; for an exit, `restart_count`, and `exit_event` with `exit_code`, `oom_killed`, `requested_stop`, `restarting`, `error`, `last_lines` (the last lines that the program wrote) and more. */
   request?: { [key: string]: unknown } | undefined;
 }
 

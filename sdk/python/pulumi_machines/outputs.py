@@ -3423,7 +3423,7 @@ class MachineEventDetails(dict):
         One of `getMachineEvents.events`. The events, newest first.
 
         :param _builtins.str id: Identifier of 26 characters.
-        :param Mapping[str, Any] request: Details; for an exit, `exit_event` with `exit_code` and more.
+        :param Mapping[str, Any] request: Details; for an exit, `restart_count`, and `exit_event` with `exit_code`, `oom_killed`, `requested_stop`, `restarting`, `error`, `last_lines` (the last lines that the program wrote) and more.
         :param _builtins.str source: `user` (asked for through the API) or `flyd` (the host).
         :param _builtins.str status: State of the Machine after the event.
         :param _builtins.int timestamp: Milliseconds since 1970.
@@ -3454,7 +3454,7 @@ class MachineEventDetails(dict):
     @pulumi.getter
     def request(self) -> Optional[Mapping[str, Any]]:
         """
-        Details; for an exit, `exit_event` with `exit_code` and more.
+        Details; for an exit, `restart_count`, and `exit_event` with `exit_code`, `oom_killed`, `requested_stop`, `restarting`, `error`, `last_lines` (the last lines that the program wrote) and more.
         """
         return pulumi.get(self, "request")
 

@@ -20,7 +20,7 @@ public final class MachineEventDetails {
      */
     private @Nullable String id;
     /**
-     * @return Details; for an exit, `exit_event` with `exit_code` and more.
+     * @return Details; for an exit, `restart_count`, and `exit_event` with `exit_code`, `oom_killed`, `requested_stop`, `restarting`, `error`, `last_lines` (the last lines that the program wrote) and more.
      * 
      */
     private @Nullable Map<String,Object> request;
@@ -54,7 +54,7 @@ public final class MachineEventDetails {
         return Optional.ofNullable(this.id);
     }
     /**
-     * @return Details; for an exit, `exit_event` with `exit_code` and more.
+     * @return Details; for an exit, `restart_count`, and `exit_event` with `exit_code`, `oom_killed`, `requested_stop`, `restarting`, `error`, `last_lines` (the last lines that the program wrote) and more.
      * 
      */
     public Map<String,Object> request() {
