@@ -7,9 +7,10 @@ import { listIn, type Fault, type needsCapacity } from "./faults.ts";
 import { rfc3339 } from "../time/clock.ts";
 import { findMachine } from "../lifecycle/machines.ts";
 import { refuse, type Refusal } from "../refusal.ts";
-import { noHost, noCapacityOnHost } from "../rules/placement.ts";
+import { noHost, noCapacityOnHost, noVolumeHost } from "../rules/placement.ts";
 import { listedImageRef, withMetadata } from "../rules/machineAnswer.ts";
 import type { EventRow, VersionRow } from "../store/rows.ts";
+import { refusalOf, seenWithoutHost, volumeIn } from "./unreachableHost.ts";
 import { touch, type Context } from "../context.ts";
 
 /** A request into which a fault is injected. */
@@ -17,6 +18,7 @@ export interface FaultedRequest {
   readonly context: Context;
   readonly row: Operation;
   readonly params: Readonly<Record<string, unknown>>;
+  readonly query: unknown;
   readonly body: unknown;
   readonly reply: FastifyReply;
   /** Called when the connection is closed, for which the server has no hook. */
@@ -39,12 +41,14 @@ async function delayAnswer({ delayMs, until }: Fault): Promise<void> {
 /** Injects a fault before the operation runs: true when the request is over. Throws when the fault is a refusal. */
 export async function injectBefore(fault: Fault, faulted: FaultedRequest): Promise<boolean> {
   const { context, row, params, body } = faulted;
-  const { status, capacity, stealLease, clockJumpMs, hiddenForMs } = fault;
+  const { status, capacity, stealLease, clockJumpMs, hiddenForMs, unreachableHost } = fault;
   await delayAnswer(fault);
   const machine = String(params["machine_id"]);
   if (capacity) throw capacityRefusals[row.id as (typeof needsCapacity)[number]](body);
   if (hiddenForMs !== undefined && isHidden(context, machine, hiddenForMs))
     throw refuse(404, "not_found: machine not found");
+  const refusal = unreachableHost && refusalOf(faulted);
+  if (refusal) throw refusal;
   if (stealLease) await context.store.write(() => steal(context, machine, stealLease.ttl));
   if (clockJumpMs !== undefined) context.clock.advance(clockJumpMs);
   if (status === undefined) return false;
@@ -69,21 +73,13 @@ export async function injectAfter(fault: Fault, faulted: FaultedRequest, outgoin
 
 type NeedsCapacity = (typeof needsCapacity)[number];
 
-/** The first volume a body mounts. */
-function volumeIn(body: unknown): string | undefined {
-  const config = isObject(body) ? body["config"] : undefined;
-  const mounts = isObject(config) ? config["mounts"] : undefined;
-  const [mount] = Array.isArray(mounts) ? (mounts as unknown[]) : [];
-  return isObject(mount) && typeof mount["volume"] === "string" ? mount["volume"] : undefined;
-}
-
 // The refusal of each operation when no host has capacity (docs/interface.md#refusals). ASSUMED: a cluster that no host has
 // room for is 400.
 const capacityRefusals: Readonly<Record<NeedsCapacity, (body: unknown) => Refusal>> = {
   "machines.create": (body) => noHost(volumeIn(body)),
   "machines.update": noCapacityOnHost,
   "machines.start": noCapacityOnHost,
-  "volumes.create": () => refuse(409, "aborted: no capacity"),
+  "volumes.create": noVolumeHost,
   "postgres.create": () => refuse(400, "The cluster could not be created: no capacity"),
 };
 
@@ -114,7 +110,7 @@ function steal(context: Context, id: string, ttl: number): void {
 
 function change(fault: Fault, faulted: FaultedRequest, outgoing: Outgoing): Outgoing {
   const { context, row } = faulted;
-  const { stale, list, merge, hiddenForMs, rewrite } = fault;
+  const { stale, list, merge, hiddenForMs, unreachableHost, rewrite } = fault;
   const body: unknown = outgoing.text === undefined ? undefined : JSON.parse(outgoing.text);
   const withBody = (changed: unknown): Outgoing => ({ ...outgoing, text: JSON.stringify(changed) });
   if (rewrite) return withBody(rewrite(body));
@@ -124,6 +120,10 @@ function change(fault: Fault, faulted: FaultedRequest, outgoing: Outgoing): Outg
   if (hiddenForMs !== undefined) {
     const seen = (one: unknown): boolean => !isObject(one) || !isHidden(context, String(one["id"]), hiddenForMs);
     return withBody(withList(row, body, (all) => all.filter(seen)));
+  }
+  if (unreachableHost) {
+    const seen = (one: unknown): unknown => seenWithoutHost(context, unreachableHost, row, one);
+    return withBody(listIn(row) === undefined ? seen(body) : withList(row, body, (all) => all.map(seen)));
   }
   if (!list) return outgoing;
   const { keep, repeat = 0, reverse, next } = list;

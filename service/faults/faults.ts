@@ -4,6 +4,7 @@ import { z } from "zod";
 import { contract } from "../../api/index.ts";
 import type { Operation } from "../../api/operation.ts";
 import { fieldOf } from "../../api/schema.ts";
+import { mayConcernHost, unreachableHost, worksWithoutHost, type Host } from "./unreachableHost.ts";
 
 /** Every operation by its id. */
 export const operationsById: ReadonlyMap<string, Operation> = new Map(
@@ -53,6 +54,7 @@ const kinds = {
     moment: "either",
     concerns: (row) => listsMachines(row) || row.id === "machines.get" || row.id === "machines.wait",
   },
+  unreachableHost: { moment: "either", concerns: mayConcernHost },
   stale: { moment: "after", concerns: ({ id }) => id === "machines.get" || id === "machines.list" },
   list: { moment: "after", concerns: (row) => listIn(row) !== undefined },
   merge: { moment: "after", concerns: ({ answer }) => answer !== undefined },
@@ -100,6 +102,7 @@ const fields = z.strictObject({
     .optional(),
   merge: z.record(z.string(), z.json()).optional(),
   hiddenForMs: period.optional(),
+  unreachableHost: unreachableHost.optional(),
   stealLease: z.strictObject({ ttl: z.int().min(1).max(3600) }).optional(),
   clockJumpMs: z
     .int()
@@ -110,6 +113,9 @@ const fields = z.strictObject({
 
 const kindsOf = (fault: Fault): KindName[] =>
   (Object.keys(kinds) as KindName[]).filter((kind) => fault[kind] !== undefined);
+
+/** Kinds that last, and that act on some operations before them and on others after them. */
+const choosesMoment = (kind: KindName): boolean => kind === "hiddenForMs" || kind === "unreachableHost";
 
 /** A contradiction in a fault: the field and a sentence about it. */
 function contradiction(fault: z.infer<typeof fields>): [field: string, message: string] | undefined {
@@ -130,7 +136,7 @@ function contradiction(fault: z.infer<typeof fields>): [field: string, message: 
     return [truncate === undefined ? "drip" : "truncate", `needs an answer, which ${kind} does not give`];
   if (sent && kind === undefined && when === "before") return ["when", "must be after: the answer is not there before"];
   const { moment } = kind ? kinds[kind] : { moment: "either" };
-  if (when !== undefined && kind === "hiddenForMs") return ["when", "must be left out with hiddenForMs"];
+  if (when !== undefined && kind !== undefined && choosesMoment(kind)) return ["when", `must be left out with ${kind}`];
   if (when !== undefined && moment !== "either" && when !== moment) return ["when", `must be ${moment} with ${kind}`];
   const row = operation === undefined ? undefined : operationsById.get(operation);
   if (row && kind && !kinds[kind].concerns(row)) return ["operation", `must be one that ${kind} applies to`];
@@ -174,29 +180,34 @@ export interface Met {
   /** Slug of the caller's organization. */
   readonly org: string;
   readonly path: string;
+  /** Whether the request is for something on this host. */
+  readonly isForHost: (host: Host) => boolean;
 }
 
 /** The moment at which a fault acts on an operation. */
 export function momentOf(fault: Fault, row: Operation): Moment {
   const [kind] = kindsOf(fault);
   if (kind === "hiddenForMs") return listsMachines(row) ? "after" : "before";
+  if (kind === "unreachableHost") return worksWithoutHost(row) ? "after" : "before";
   const moment = kind ? kinds[kind].moment : "either";
   if (moment !== "either") return moment;
   const sent = kind === undefined && (fault.truncate !== undefined || fault.drip !== undefined);
   return fault.when ?? (sent ? "after" : "before");
 }
 
-/** The last request that a fault applies to. Faults that hide new Machines apply until they are removed. */
-function lastOf({ nth = 1, times, hiddenForMs }: Fault): number {
-  const many = times ?? (hiddenForMs === undefined ? 1 : "always");
+/** The last request that a fault applies to. New Machines are hidden, and a host is unreachable, until the fault is removed. */
+function lastOf(fault: Fault): number {
+  const { nth = 1, times } = fault;
+  const many = times ?? (kindsOf(fault).some(choosesMoment) ? "always" : 1);
   return many === "always" ? Infinity : nth + many - 1;
 }
 
-const concerns = (fault: Fault, { row, org, path }: Met): boolean =>
+const concerns = (fault: Fault, { row, org, path, isForHost }: Met): boolean =>
   (fault.operation === undefined || fault.operation === row.id) &&
   (fault.org === undefined || fault.org === org) &&
   (fault.path === undefined || path.includes(fault.path)) &&
-  kindsOf(fault).every((kind) => kinds[kind].concerns(row));
+  kindsOf(fault).every((kind) => kinds[kind].concerns(row)) &&
+  (fault.unreachableHost === undefined || isForHost(fault.unreachableHost));
 
 /** The planned faults. */
 export class Faults {

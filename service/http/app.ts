@@ -16,6 +16,7 @@ import { urnIn, type Audit } from "./audit.ts";
 import { connectionLimits, endWith, inSlices, limitedServer, type ConnectionLimits, type Tls } from "./connections.ts";
 import type { Fault, Faults, Moment } from "../faults/faults.ts";
 import { authenticate, mayRead, type Session, type SessionFinder } from "./authenticate.ts";
+import { concernsHost, type Host } from "../faults/unreachableHost.ts";
 import { injectAfter, injectBefore, type Outgoing, type FaultedRequest } from "../faults/faultInjection.ts";
 import { namesOf, readBody } from "../validation/bodyLimits.ts";
 import type { Metrics } from "./metrics.ts";
@@ -30,7 +31,7 @@ import { LookupNeeded, nothingFound, type Found } from "../runtime/lookup.ts";
 import { badStatus } from "../validation/validationMessages.ts";
 import { sqliteCode } from "../store/database.ts";
 import type { Tokens } from "../store/tokens.ts";
-import { checkAnswer, validate } from "../validation/validate.ts";
+import { checkAnswer, validate, type Valid } from "../validation/validate.ts";
 import type { Context } from "../context.ts";
 
 declare module "fastify" {
@@ -255,9 +256,18 @@ function spanOf({ id, method, routeOptions, headers }: FastifyRequest): Span | n
 }
 
 /** The fault to inject into a request now, if any. */
-function met({ faults }: AppOptions, row: Operation, request: FastifyRequest, moment: Moment): Fault | undefined {
+function met(
+  { faults, context }: AppOptions,
+  row: Operation,
+  request: FastifyRequest,
+  { params, query, body }: Valid,
+  moment: Moment,
+): Fault | undefined {
   if (faults.none) return undefined;
-  const planned = faults.take({ row, org: request.caller.slug, path: pathOf(request) }, moment);
+  const { slug: org, org: caller } = request.caller;
+  const about = { row, caller, params: params as FaultedRequest["params"], query, body };
+  const isForHost = (host: Host): boolean => concernsHost(context, host, about);
+  const planned = faults.take({ row, org, path: pathOf(request), isForHost }, moment);
   if (planned) request.faults = [...(request.faults ?? []), planned.id];
   return planned?.fault;
 }
@@ -278,11 +288,12 @@ async function handle(
     context,
     row,
     params: valid.params as FaultedRequest["params"],
+    query: valid.query,
     body: valid.body,
     reply,
     onDisconnect: () => note(options, request, pathOf(request), null, reply.elapsedTime),
   });
-  const early = met(options, row, request, "before");
+  const early = met(options, row, request, valid, "before");
   if (early && (await injectBefore(early, faulted()))) return reply;
   const found = nothingFound();
   const input = {
@@ -320,7 +331,7 @@ async function handle(
     answer = await inSpan("hold", {}, find);
   }
   const { status = row.status, headers, body } = answer instanceof Reply ? answer : { headers: {}, body: answer };
-  const late = met(options, row, request, "after");
+  const late = met(options, row, request, valid, "after");
   if (body instanceof Pieces && !late && !options.strict) {
     reply.status(status).headers(headers).header("content-type", json);
     return reply.send(Readable.from(inPieces(context, body), { objectMode: false }));

@@ -12,7 +12,7 @@ import { inSpan } from "../../api/tracing.ts";
 import { LookupNeeded, type Found } from "../runtime/lookup.ts";
 import type { Chunk } from "./rule.ts";
 
-// ASSUMED: Machines have no host here: `host_status` is always `ok`, and `lsvd` has no effect.
+// ASSUMED: Machines have no host here: `host_status` is `ok` unless a planned fault says otherwise, and `lsvd` has no effect.
 // ASSUMED: a Machine shows its latest ten events; …/events has all kept ones.
 const eventsShown = 10;
 

@@ -112,6 +112,9 @@ export const noHost = (volume: string | undefined): Refusal =>
         "volume_placement_capacity",
       );
 
+/** No host has capacity for a new volume. */
+export const noVolumeHost = (): Refusal => refuse(409, "aborted: no capacity");
+
 /** The host of a Machine has no capacity for its new size. */
 export const noCapacityOnHost = (): Refusal =>
   refuse(

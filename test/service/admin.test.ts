@@ -189,6 +189,13 @@ const seen: Readonly<Record<string, (scene: Scene, plan: Plan) => Promise<void>>
     scene.clock.advance(1);
     expect(await look()).toEqual([200, 200, 1, 1]);
   },
+  async "unreachable host"(scene, plan) {
+    const { id } = await scene.machine({}, { region: "ams" });
+    await plan();
+    const { body } = await scene.call("GET", `${scene.machines}/${id}`);
+    expect([body.host_status, "config" in body]).toEqual(["unreachable", false]);
+    expect((await scene.call("POST", `${scene.machines}/${id}/stop`)).status).toBe(503);
+  },
   async "stolen lease"(scene, plan) {
     const { id } = (await create(scene)).body;
     const path = `${scene.machines}/${id}`;

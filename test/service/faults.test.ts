@@ -1,9 +1,9 @@
 // Planned faults (F01–F05, F13–F15, F24), which other tests rely on.
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { ManualClock } from "../../service/index.ts";
 import { MovableClock } from "../../service/time/clock.ts";
 import { gate } from "../support/gate.ts";
-import { withApp } from "./client.ts";
+import { callerWith, withApp } from "./client.ts";
 
 test("a fault before the change leaves nothing behind, one after it leaves the whole change", async () => {
   const { call, fail, machines } = await withApp();
@@ -132,4 +132,91 @@ test("an advanced clock runs everything due in order, and continues with the rea
   ]);
   clock.advance(1);
   expect(happened.at(-1)).toEqual(["d", 1900]);
+});
+
+type Values = Readonly<Record<string, unknown>>;
+
+describe("an unreachable host", () => {
+  test("its Machines are listed without configuration, and only force destroys one", async () => {
+    const { call, machines, machine, service } = await withApp();
+    const [{ id }, other] = [await machine({}, { region: "ams" }), await machine({}, { region: "ams" })];
+    const at = `${machines}/${id}`;
+    expect((await call("GET", `${at}/wait?state=started`)).status).toBe(200);
+    const lost = (await call("GET", at)).body;
+    const [fault = ""] = service.faults.add({ unreachableHost: { machines: [lost.id] } });
+    const { config: _, ...known } = lost;
+    expect((await call("GET", at)).body).toEqual({ ...known, host_status: "unreachable" });
+    for (const path of [machines, `${machines}?include_leases=true`]) {
+      const listed: Values[] = (await call("GET", path)).body;
+      const shown = Object.fromEntries(listed.map((one) => [one["id"], [one["host_status"], "config" in one]]));
+      expect(shown).toEqual({ [lost.id]: ["unreachable", false], [other.id]: ["ok", true] });
+    }
+    const inOrg: Values[] = (await call("GET", "/orgs/personal/machines")).body.machines;
+    expect(inOrg.filter((one) => !("config" in one)).map(({ id }) => id)).toEqual([lost.id]);
+    const requests: [string, string, unknown?][] = [
+      ["POST", "", { config: { image: "nginx:2" } }],
+      ["POST", "/stop"],
+      ["POST", "/start"],
+      ["POST", "/restart"],
+      ["POST", "/exec", { command: ["true"] }],
+      ["POST", "/lease"],
+      ["POST", "/metadata/key", { value: "1" }],
+      ["GET", "/metadata"],
+      ["GET", "/events"],
+      ["GET", "/wait?state=stopped"],
+      ["DELETE", ""],
+    ];
+    const error = `unavailable: the host of machine ${lost.id} cannot be reached; nothing was changed`;
+    for (const [method, path, body] of requests)
+      expect(await call(method, `${at}${path}`, body), path).toMatchObject({ status: 503, body: { error } });
+    expect((await call("POST", `${machines}/${other.id}/stop`)).status).toBe(200);
+    service.faults.remove(fault);
+    expect((await call("GET", at)).body).toEqual(lost);
+    service.faults.add({ unreachableHost: { machines: [lost.id] } });
+    expect((await call("DELETE", `${at}?force=true`)).status).toBe(200);
+    expect((await call("GET", `${at}/wait?state=destroyed`)).status).toBe(200);
+    expect((await call("GET", machines)).body.map(({ id }: Values) => id)).toEqual([other.id]);
+  });
+
+  test("it is chosen by App and region, and no other organization learns of it", async () => {
+    const scene = await withApp();
+    const { call, machines, machine, service } = scene;
+    const [ams, fra] = [await machine({}, { region: "ams" }), await machine({}, { region: "fra" })];
+    service.faults.add({ unreachableHost: { app: "web", region: "ams" } });
+    const statusesOf = async (path: string) =>
+      Object.fromEntries((await call("GET", path)).body.map((one: Values) => [one["id"], one["host_status"]]));
+    expect(await statusesOf(machines)).toEqual({ [ams.id]: "unreachable", [fra.id]: "ok" });
+    await call("POST", "/apps", { name: "elsewhere", org_slug: "personal" });
+    const elsewhere = await call("POST", "/apps/elsewhere/machines", { config: { image: "nginx" }, region: "ams" });
+    expect(await statusesOf("/apps/elsewhere/machines")).toEqual({ [elsewhere.body.id]: "ok" });
+    const create = { config: { image: "nginx" }, region: "ams" };
+    expect((await call("POST", machines, create)).status).toBe(422);
+    expect((await call("POST", "/apps/web/volumes", { name: "data", region: "ams" })).status).toBe(409);
+    expect((await call("POST", machines, { ...create, region: "fra" })).status).toBe(200);
+    const stranger = callerWith(scene, "token-of-others", { slug: "others" });
+    expect((await stranger("POST", `${machines}/${ams.id}/stop`)).status).toBe(403);
+  });
+
+  test("its volumes stay on it after their Machine, and no Machine can mount them", async () => {
+    const { call, machines, machine, service } = await withApp();
+    const volumes = "/apps/web/volumes";
+    const [data, free] = [
+      (await call("POST", volumes, { name: "data", region: "ams" })).body,
+      (await call("POST", volumes, { name: "free", region: "ams" })).body,
+    ];
+    const mounts = [{ volume: data.id, path: "/data" }];
+    const { id } = await machine({ mounts }, { region: "ams" });
+    service.faults.add({ unreachableHost: { machines: [id] } });
+    const statuses = async () =>
+      Object.fromEntries((await call("GET", volumes)).body.map((one: Values) => [one["id"], one["host_status"]]));
+    expect(await statuses()).toEqual({ [data.id]: "unreachable", [free.id]: "ok" });
+    expect((await call("PUT", `${volumes}/${data.id}/extend`, { size_gb: 9 })).status).toBe(503);
+    expect((await call("DELETE", `${machines}/${id}?force=true`)).status).toBe(200);
+    expect(await statuses()).toEqual({ [data.id]: "unreachable", [free.id]: "ok" });
+    expect((await call("DELETE", `${volumes}/${data.id}`)).status).toBe(503);
+    expect(await call("POST", machines, { config: { image: "nginx", mounts }, region: "ams" })).toMatchObject({
+      status: 412,
+      body: { status: "volume_placement_capacity" },
+    });
+  });
 });
