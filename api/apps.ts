@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { appName, appNameParam } from "./names.ts";
 import { operations } from "./operation.ts";
-import { duration, optional, required } from "./schema.ts";
+import { duration, needed, optional, required } from "./schema.ts";
 
 const organization = z.object({
   name: optional(z.string(), "Display name of the organization."),
@@ -27,9 +27,9 @@ export const app = z.object({
 
 /** Body of a request that creates an App. The platform's text names the first field `app_name`; both are accepted. */
 export const createApp = z.object({
-  name: optional(appName, "Name of the App. Required; `app_name` is accepted in its place."),
+  name: needed(appName, "Name of the App. Required; `app_name` is accepted in its place."),
   app_name: optional(appName, "Another spelling of `name`."),
-  org_slug: optional(z.string(), "Slug of the organization; `personal` is the caller's own. Required."),
+  org_slug: needed(z.string(), "Slug of the organization; `personal` is the caller's own. Required."),
   network: optional(z.string(), "IPv6 private network to put the App on; the default network when left out."),
   enable_subdomains: optional(z.boolean(), "Reserved by the platform."),
   app_role_id: optional(z.string(), "Role of the App."),

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { appNameParam, ipParam, regionCode } from "./names.ts";
 import { operations } from "./operation.ts";
-import { optional, required } from "./schema.ts";
+import { needed, optional, required } from "./schema.ts";
 
 /** Kinds of addresses. */
 export const ipType = z.enum(["v4", "v6", "shared_v4", "private_v6", "egress_v4", "egress_v6", "egress_pair"]);
@@ -35,7 +35,7 @@ export const ipAssignment = z.object({
 
 /** Body of a request that assigns an address. */
 export const assignIp = z.object({
-  type: optional(ipType, "Kind of address. Required in practice."),
+  type: needed(ipType, "Kind of address. Required in practice."),
   region: optional(regionCode.or(z.literal("global")), "Region the address leads to; all when left out."),
   network: optional(z.string(), "For `private_v6`: the private network; the App's own when left out."),
   org_slug: optional(z.string(), "For `private_v6`: the organization that owns the network."),

@@ -224,7 +224,7 @@ const file = named(
     raw_value: optional(
       text,
       "Contents in base64, marked secret in the program where they are; one of this, `secretName` and `imageConfig`.",
-      { sensitive: true, long: true },
+      { sensitive: true, long: true, presence: true },
     ),
     secret_name: optional(text, "App secret that holds the contents in base64."),
     image_config: optional(text, "Image whose configuration is the contents.", { format: "image" }),

@@ -10,7 +10,7 @@ import {
   userParam,
 } from "./names.ts";
 import { operations } from "./operation.ts";
-import { duration, optional, required } from "./schema.ts";
+import { duration, needed, optional, required } from "./schema.ts";
 
 const plans = ["basic", "starter", "launch", "scale", "Performance"] as const;
 /** Sizes on offer; matched without case. */
@@ -81,9 +81,9 @@ const poolMode = z.enum(["session", "transaction"]);
 
 /** Body of a request that creates a cluster. */
 export const createPostgresCluster = z.object({
-  org_slug: optional(z.string(), "Slug of the organization; `personal` is the caller's own. Required."),
-  region: optional(z.string(), "Region; it must offer Postgres. Required."),
-  plan: optional(z.string(), "Size: `basic`, `starter`, `launch`, `scale` or `Performance`, in any case. Required."),
+  org_slug: needed(z.string(), "Slug of the organization; `personal` is the caller's own. Required."),
+  region: needed(z.string(), "Region; it must offer Postgres. Required."),
+  plan: needed(z.string(), "Size: `basic`, `starter`, `launch`, `scale` or `Performance`, in any case. Required."),
   name: optional(z.string(), "Name, unique in the organization; generated when left out."),
   disk_size_gb: optional(z.int().min(10).max(1000), "Disk in GB, 10 to 1000.", { wireDefault: 10 }),
   pg_major_version: optional(z.enum(["16", "17"]), "Major version of Postgres: 16 or 17.", { wireDefault: "16" }),
@@ -223,7 +223,7 @@ export const postgres = operations("postgres", {
     source: "docs/interface.md#attachments",
     summary: "Attaches a cluster to an App. It only records this and sets nothing on the App.",
     params: clusterParams,
-    body: z.object({ app_name: optional(z.string(), "App to attach to. Required.") }),
+    body: z.object({ app_name: needed(z.string(), "App to attach to. Required.") }),
     status: 201,
     otherSuccesses: { 200: "it is attached already" },
     answer: data(attachment),
@@ -257,7 +257,7 @@ export const postgres = operations("postgres", {
     source: "docs/interface.md#databases",
     summary: "Creates a database.",
     params: clusterParams,
-    body: z.object({ name: optional(databaseName, "Name, up to 63 letters, digits, `-` and `_`. Required.") }),
+    body: z.object({ name: needed(databaseName, "Name, up to 63 letters, digits, `-` and `_`. Required.") }),
     status: 201,
     answer: data(database),
     failures: {
@@ -299,7 +299,7 @@ export const postgres = operations("postgres", {
     summary: "Installs an extension in a database.",
     params: databaseParams,
     body: z.object({
-      name: optional(z.string(), "Name of the extension. Required."),
+      name: needed(z.string(), "Name of the extension. Required."),
       schema: optional(databaseName, "Schema to install it in.", { wireDefault: "public" }),
       create_schema: optional(z.boolean(), "Make that schema when there is none."),
     }),
@@ -348,8 +348,8 @@ export const postgres = operations("postgres", {
     summary: "Creates a user with a generated password.",
     params: clusterParams,
     body: z.object({
-      username: optional(userName, "Name, up to 63 lowercase letters, digits, `-` and `_`. Required."),
-      role: optional(postgresRole, "`schema_admin`, `writer` or `reader`. Required."),
+      username: needed(userName, "Name, up to 63 lowercase letters, digits, `-` and `_`. Required."),
+      role: needed(postgresRole, "`schema_admin`, `writer` or `reader`. Required."),
     }),
     status: 201,
     answer: data(user),
@@ -369,7 +369,7 @@ export const postgres = operations("postgres", {
     source: "docs/interface.md#users-and-credentials",
     summary: "Changes the role of a user.",
     params: userParams,
-    body: z.object({ role: optional(postgresRole, "`schema_admin`, `writer` or `reader`. Required.") }),
+    body: z.object({ role: needed(postgresRole, "`schema_admin`, `writer` or `reader`. Required.") }),
     status: 204,
     failures: {
       400: "the user is the platform's",
@@ -457,7 +457,7 @@ export const postgres = operations("postgres", {
     source: "docs/interface.md#backups",
     summary: "Starts a backup.",
     params: clusterParams,
-    body: z.object({ type: optional(postgresBackupType, "`full`, `incr` or `diff`. Required.") }),
+    body: z.object({ type: needed(postgresBackupType, "`full`, `incr` or `diff`. Required.") }),
     status: 202,
     answer: data(backup),
     failures: { 404: missing, 409: "one is running", 410: gone, 422: "no such type", 503: notReady },

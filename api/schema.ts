@@ -25,7 +25,7 @@ export interface FieldMeta {
   readonly long?: boolean;
   /** The maximum length of the text, if it is shorter than for other texts. */
   readonly longest?: number;
-  /** The object is meaningful even if empty: `{}` differs from an omitted value. */
+  /** The object or text is meaningful even if empty: `{}` or `""` differs from an omitted value. */
   readonly presence?: boolean;
   /** The members of a map that are known: they describe its form on the wire, and programs get a map. */
   readonly members?: z.ZodObject;
@@ -63,6 +63,10 @@ export function optional<S extends z.ZodType>(
   z.globalRegistry.add(made, { ...meta, description });
   return made;
 }
+
+/** A field that the interface lists as optional and the service requires: the empty text is a wrong value, not a missing one. */
+export const needed = <S extends z.ZodType>(schema: S, description: string): z.ZodOptional<S> =>
+  optional(schema, description, { presence: true });
 
 /** Names the type of an object, or of the items of a list, that occurs in several places. */
 export const named = <S extends z.ZodType>(typeName: string, schema: S): S => schema.meta({ typeName });
@@ -120,6 +124,13 @@ const isByte = (value: unknown): boolean =>
 export const formProblem = ({ meta }: Pick<Field, "meta">, value: unknown): string | undefined =>
   meta.format === "image" && typeof value === "string" ? imageProblem(value) : undefined;
 
+/**
+ * Whether a value of a request stands for an omitted field (docs/interface.md#values-on-the-wire). ASSUMED: an empty text for an
+ * optional field counts as absent, in queries and bodies, except for the contents of a file; a required field may not be empty.
+ */
+export const standsForNothing = ({ shape, optional: isOptional, meta }: Field, value: unknown): boolean =>
+  value === "" && isOptional && meta.presence !== true && shape.kind === "leaf" && textual.has(shape.type);
+
 // --- shapes: the one way this code looks inside a zod schema ---------------------------------------------------
 
 /** A zod schema reduced to what is needed to walk a value. */
@@ -131,6 +142,9 @@ export type Shape =
 
 /** A type without nested types. `any` is JSON that is not inspected. */
 export type LeafType = "string" | "integer" | "number" | "boolean" | "stringOrBoolean" | "any";
+
+/** Types whose values may be texts. */
+const textual: ReadonlySet<LeafType> = new Set(["string", "stringOrBoolean"]);
 
 /** A position in a shape: the allowed values and their metadata. */
 export interface Field {
@@ -198,11 +212,11 @@ export interface Tidied {
 }
 
 /**
- * Normalizes a received value before validation: a null that stands for an omitted field is removed
- * (docs/interface.md#values-on-the-wire), a duration in nanoseconds and bytes as numbers are rewritten, unknown fields are
- * kept and listed.
+ * Normalizes a received value before validation: a null that stands for an omitted field is removed, and so is an empty text
+ * of a request (docs/interface.md#values-on-the-wire); a duration in nanoseconds and bytes as numbers are rewritten, unknown
+ * fields are kept and listed.
  */
-export function tidy(schema: z.ZodType, value: unknown): Tidied {
+export function tidy(schema: z.ZodType, value: unknown, side: "request" | "answer"): Tidied {
   const unknown: string[] = [];
   const walk = (field: Field, at: unknown, path: string): unknown => {
     const { shape } = field;
@@ -222,7 +236,8 @@ export function tidy(schema: z.ZodType, value: unknown): Tidied {
       if (!known) {
         unknown.push(innerPath);
         define(out, name, inner);
-      } else if (inner !== null || known.nullable) define(out, name, walk(known, inner, innerPath));
+      } else if (side === "request" && standsForNothing(known, inner)) continue;
+      else if (inner !== null || known.nullable) define(out, name, walk(known, inner, innerPath));
     }
     return out;
   };

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { machineConfig } from "./machineConfig.ts";
 import { appNameParam, regionCode, volumeIdParam, volumeName } from "./names.ts";
 import { operations } from "./operation.ts";
-import { optional, required } from "./schema.ts";
+import { needed, optional, required } from "./schema.ts";
 
 const sizeGb = z.int().min(1).max(500);
 const retention = z.int().min(1).max(60);
@@ -41,7 +41,7 @@ export const volume = z.object({
 
 /** Body of a request that creates a volume (docs/interface.md#volumes). */
 export const createVolume = z.object({
-  name: optional(volumeName, "Name, 1 to 30 of `a-z`, `0-9`, `_`. Required in practice."),
+  name: needed(volumeName, "Name, 1 to 30 of `a-z`, `0-9`, `_`. Required in practice."),
   region: optional(regionCode, "Region; the service picks one when left out."),
   size_gb: optional(sizeGb, "Size in GB, 1 to 500.", { wireDefault: 3 }),
   encrypted: optional(z.boolean(), "Whether the volume is encrypted.", { wireDefault: true }),

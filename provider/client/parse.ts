@@ -33,7 +33,7 @@ function parse(config: Config, { operation, url, token }: Request, answer: Answe
     if (operation.answer instanceof z.ZodOptional && !/^\s*</.test(answer.text)) return undefined;
     throw problem(notJson);
   }
-  const { value } = tidy(operation.answer, json ?? undefined);
+  const { value } = tidy(operation.answer, json ?? undefined, "answer");
   // Zod would first compile a function for every object in an answer. That costs a short run more than it saves.
   const valid = validated(operation.answer, value ?? undefined, { jitless: true });
   // Only a wrong type makes an answer unusable. The service may send values that our requests may not have.

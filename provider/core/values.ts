@@ -1,7 +1,7 @@
 // Values of programs and of the service: when two are the same, and how to write one in the other's spelling. Pure;
 // everything here walks a value along its field (api/schema.ts).
 import { bareId } from "../../api/names.ts";
-import { define, isObject, parseDuration, type Field } from "../../api/schema.ts";
+import { define, isObject, parseDuration, standsForNothing, type Field } from "../../api/schema.ts";
 
 /** An input that is unknown at preview; the engine's own sentinel (all types use this one). */
 export const UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9";
@@ -30,6 +30,7 @@ export function greatestOf(list: readonly unknown[]): unknown {
 
 /** The canonical form of a value: undefined for the documented default, and one spelling for each meaning (R2). */
 export function canonical(field: Field, value: unknown): unknown {
+  if (standsForNothing(field, value)) return undefined;
   const found = canonicalAt(field, value);
   const standard = field.default ?? field.meta.wireDefault;
   return standard !== undefined && equal(found, canonicalAt(field, standard)) ? undefined : found;

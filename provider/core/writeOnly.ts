@@ -29,12 +29,12 @@ export function secretInput<const N extends string, S extends z.ZodType>(
     [name]: optional(
       schema,
       `${description} Kept in the state, encrypted.${isRequired ? ` Required, unless there is a \`${name}Wo\`.` : ""}`,
-      { secret: true },
+      { secret: true, presence: true },
     ),
     [`${name}Wo`]: optional(
       schema,
       `Write-only form of \`${name}\`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise \`${version}\` to write it.`,
-      { secret: true, writeOnly },
+      { secret: true, presence: true, writeOnly },
     ),
     [version]: optional(
       z.int().min(0),

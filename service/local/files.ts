@@ -39,7 +39,7 @@ export function readJson<S extends z.ZodType>(what: string, file: string, schema
     const place = /\(line \d+ column \d+\)/.exec(String(error))?.[0];
     throw new Problem(`${what}: ${file} is not JSON${place === undefined ? "" : ` ${place}`}`);
   }
-  const { value, unknown } = tidy(schema, json);
+  const { value, unknown } = tidy(schema, json, "request");
   const [first] = unknown;
   if (first !== undefined) throw new Problem(`${what}: ${file}: unknown ${first}${knownNames(schema, first)}`);
   const result = validated(schema, value);

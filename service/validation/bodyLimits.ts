@@ -2,7 +2,7 @@
 // serves all clients from one thread.
 import { isUtf8 } from "node:buffer";
 import type { Operation } from "../../api/operation.ts";
-import { fieldOf, formProblem, isObject, type Field } from "../../api/schema.ts";
+import { fieldOf, formProblem, isObject, standsForNothing, type Field } from "../../api/schema.ts";
 import { refuse, type Refusal } from "../refusal.ts";
 import { badStatus } from "./validationMessages.ts";
 
@@ -141,7 +141,7 @@ export function requireBodyRules({ id }: Operation, schema: Parameters<typeof fi
       const characters = value.length > longest ? charactersIn(value) : 0;
       if (characters > longest)
         throw invalid(path, `${characters} characters`, `must not be longer than ${longest} characters`);
-      const problem = field && formProblem(field, value);
+      const problem = field && !standsForNothing(field, value) ? formProblem(field, value) : undefined;
       if (problem !== undefined) throw invalid(path, JSON.stringify(shortName(value)), problem);
       return;
     }

@@ -102,7 +102,7 @@ export function validate(row: Operation, params: unknown, query: unknown, body: 
   const present = body === undefined && row.bodyOptional === true ? {} : body;
   if (present === undefined) throw refuse(400, "invalid body, got nothing, must be a JSON object");
   const hasProto = requireBodyRules(row, row.body, present);
-  const tidied = tidy(row.body, present);
+  const tidied = tidy(row.body, present, "request");
   unknown.push(...tidied.unknown);
   return { params, query: queried, body: check(row, row.body, tidied.value, hasProto), unknown };
 }
@@ -131,7 +131,7 @@ function readQuery(row: Operation, schema: z.ZodObject, query: unknown, unknown:
 const fieldAt = (shape: Shape, name: string): Field | undefined =>
   shape.kind === "object" && Object.hasOwn(shape.fields, name) ? shape.fields[name] : undefined;
 
-// ASSUMED: an empty value in the query counts as absent; booleans are `true`, `false`, `1` and `0`.
+// ASSUMED: numbers, flags and lists of the query may be empty, too, and count as absent then; flags are `true`, `false`, `1` and `0`.
 const truths: Readonly<Record<string, boolean>> = { true: true, "1": true, false: false, "0": false };
 
 /** The list of clusters accepts only `true` and `false` (docs/interface.md#managed-postgres). */
@@ -170,7 +170,9 @@ export function checkAnswer(row: Operation, status: number, text: string | undef
   if (!row.answer) return;
   const value: unknown = text === undefined ? undefined : JSON.parse(text);
   const issue = firstIssue(row.answer, value);
-  const unknown = tidy(row.answer, value).unknown.filter((path) => !/(^|\.)config\.|user_config\./.test(path));
+  const unknown = tidy(row.answer, value, "answer").unknown.filter(
+    (path) => !/(^|\.)config\.|user_config\./.test(path),
+  );
   const mistake = issue
     ? problemText(row.answer, issue, value)
     : unknown.length > 0

@@ -63,27 +63,43 @@ describe("case conversion", () => {
 
 describe("tidy", () => {
   test("a null that stands for an omitted field is dropped", () => {
-    expect(tidy(machineConfig, { image: "x", env: null, init: { exec: null, tty: true } }).value).toEqual({
+    expect(tidy(machineConfig, { image: "x", env: null, init: { exec: null, tty: true } }, "answer").value).toEqual({
       image: "x",
       init: { tty: true },
     });
   });
 
+  test("an empty text is dropped from a request where it stands for an omitted field, and from no answer", () => {
+    const config = {
+      image: "",
+      size: "",
+      guest: { cpu_kind: "" },
+      env: { EMPTY: "" },
+      init: { cmd: [""] },
+      files: [{ guest_path: "/empty", raw_value: "", secret_name: "" }],
+    };
+    expect(tidy(machineConfig, config, "answer").value).toEqual(config);
+    expect(tidy(machineConfig, config, "request").value).toEqual({
+      image: "",
+      guest: {},
+      env: { EMPTY: "" },
+      init: { cmd: [""] },
+      files: [{ guest_path: "/empty", raw_value: "" }],
+    });
+  });
+
   test("a duration sent as nanoseconds is spelled out", () => {
-    expect(tidy(machineConfig, { image: "x", stop_config: { timeout: 90e9 } }).value).toEqual({
+    expect(tidy(machineConfig, { image: "x", stop_config: { timeout: 90e9 } }, "answer").value).toEqual({
       image: "x",
       stop_config: { timeout: "1m30s" },
     });
   });
 
   test("unknown fields are kept and listed", () => {
-    const { value, unknown } = tidy(machineConfig, {
-      image: "x",
-      new_field: 1,
-      services: [{ protocol: "tcp", internal_port: 1, odd: true }],
-    });
+    const config = { image: "x", new_field: 1, services: [{ protocol: "tcp", internal_port: 1, odd: true }] };
+    const { value, unknown } = tidy(machineConfig, config, "answer");
     expect(unknown).toEqual(["new_field", "services[0].odd"]);
-    expect(value).toEqual({ image: "x", new_field: 1, services: [{ protocol: "tcp", internal_port: 1, odd: true }] });
+    expect(value).toEqual(config);
   });
 });
 

@@ -218,4 +218,14 @@ describe("live values in the program's spelling", () => {
       services: [{ protocol: "tcp", internalPort: 80, autostop: "off" }],
     });
   });
+
+  test("an empty text, which the service leaves out, stays as the program wrote it", () => {
+    const written = { image: "x", guest: { gpuKind: "" }, env: { EMPTY: "" } };
+    const live = { image: "x", env: { EMPTY: "" } };
+    expect(inSpellingOf(config, written, live)).toEqual(written);
+    expect(same(config, written, { image: "x", env: {} })).toBe(false);
+    const empty = { files: [{ guestPath: "/empty", rawValue: "" }] };
+    expect(same(config, empty, { files: [{ guestPath: "/empty" }] })).toBe(false);
+    expect(paths({ app: "a", name: "A" }, { app: "a", name: "A", value: "" }, resource("Secret"))).toEqual(["value"]);
+  });
 });
