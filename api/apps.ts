@@ -36,8 +36,8 @@ export const createApp = z.object({
   idempotency_key: optional(z.string(), "A second request with the same key and name answers the App of the first."),
 });
 
-const createdApp = z.object({
-  id: optional(z.string(), "Opaque identifier of the App."),
+/** The answer to a create: the new App. The specification promises none of its fields. */
+export const createdApp = app.partial().extend({
   created_at: optional(z.int(), "Milliseconds since 1970."),
 });
 

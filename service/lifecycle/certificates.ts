@@ -39,6 +39,9 @@ export interface Requirements {
 const appsDomain = "machines.test";
 const challengeDomain = "acme.machines.test";
 
+/** The host name that a CNAME record for an App points at. */
+export const cnameOf = (app: string): string => `${app}.${appsDomain}`;
+
 /** The records that a hostname needs. Those of a wildcard belong to the name without `*.`. */
 export function requirementsOf(context: Context, row: HostnameRow): Requirements {
   const bare = row.hostname.replace(/^\*\./, "");
@@ -48,7 +51,7 @@ export function requirementsOf(context: Context, row: HostnameRow): Requirements
   return {
     a: of(["v4", "shared_v4"]),
     aaaa: of(["v6"]),
-    cname: `${app?.name ?? ""}.${appsDomain}`,
+    cname: cnameOf(app?.name ?? ""),
     acme_challenge: { name: `_acme-challenge.${bare}`, target: `${bare}.${row.owner_code}.${challengeDomain}` },
     ownership: {
       name: `_machines-ownership.${bare}`,

@@ -111,18 +111,19 @@ const certificate = {
   issued: [issued],
 };
 
+const shownApp = {
+  id: "z4k69dxd8r31p5mx",
+  internal_numeric_id: 1,
+  name: app,
+  network: "default",
+  organization: { name: "Personal", slug: "personal", internal_numeric_id: 1 },
+  cname_target: `${app}.machines.test`,
+};
+
 /** Values of named schemas. */
 export const componentExamples: Readonly<Record<string, unknown>> = {
-  App: {
-    id: "z4k69dxd8r31p5mx",
-    internal_numeric_id: 1,
-    name: app,
-    status: "deployed",
-    network: "default",
-    machine_count: 1,
-    volume_count: 1,
-    organization: { name: "Personal", slug: "personal" },
-  },
+  App: { ...shownApp, status: "deployed", machine_count: 1, volume_count: 1 },
+  CreatedApp: { ...shownApp, status: "pending", machine_count: 0, volume_count: 0, created_at: 1769860800000 },
   Machine: {
     id: machine,
     name: "web-1",

@@ -1,6 +1,6 @@
 // The machine-readable description of the service: OpenAPI 3.1, built from the rows of the contract.
 import type { z } from "zod";
-import { app, createApp } from "../../api/apps.ts";
+import { app, createApp, createdApp } from "../../api/apps.ts";
 import {
   certificateDetail,
   certificateEntry,
@@ -32,6 +32,7 @@ import type { Described, DescribedOperation, Link, Media, OpenApi, Parameter } f
 
 const named: Readonly<Record<string, z.ZodType>> = {
   App: app,
+  CreatedApp: createdApp,
   CreateAppRequest: createApp,
   IpAssignment: ipAssignment,
   AssignIpRequest: assignIp,

@@ -4,13 +4,12 @@ import { parseDuration } from "../../api/schema.ts";
 import { refuse } from "../refusal.ts";
 import type { AppRow, OrgRow } from "../store/rows.ts";
 import { touch, type Context } from "../context.ts";
+import { cnameOf } from "../lifecycle/certificates.ts";
 import { addToken, longestExpiryMs } from "../store/tokens.ts";
 import { count } from "./counts.ts";
 import { appOf, openAppOf, orgOf, callerOrg } from "./find.ts";
 import { pageOf } from "./pages.ts";
 import type { Rules } from "./rule.ts";
-
-const created = ({ id, created_at }: AppRow) => ({ id, created_at });
 
 function shown(context: Context, app: AppRow, org: OrgRow) {
   const machine_count = count(
@@ -32,9 +31,17 @@ function shown(context: Context, app: AppRow, org: OrgRow) {
       app.id,
     ),
     organization: { name: org.name, slug: org.slug, internal_numeric_id: org.id },
+    // ASSUMED: the CNAME target of an App is what its hostnames' CNAME records must have as their value.
+    cname_target: cnameOf(app.name),
     ...(app.role === null ? {} : { app_role: app.role }),
   };
 }
+
+/** The answer to a create: the App, and its time. */
+const created = (context: Context, app: AppRow, org: OrgRow) => ({
+  ...shown(context, app, org),
+  created_at: app.created_at,
+});
 
 /** The rules of the App operations. */
 export const apps: Rules<typeof contract.apps> = {
@@ -58,12 +65,12 @@ export const apps: Rules<typeof contract.apps> = {
       throw refuse(400, "authorization: request doesn't contain org_slug");
     const org = orgOf({ context, caller }, body.org_slug);
     const name = body.name ?? body.app_name;
-    const key = body.idempotency_key || null;
+    const key = body.idempotency_key ?? null;
     const first =
       key === null
         ? undefined
         : context.store.get<AppRow>("SELECT * FROM apps WHERE org = ? AND idempotency_key = ?", org.id, key);
-    if (first && (name === undefined || name === first.name)) return created(first);
+    if (first && (name === undefined || name === first.name)) return created(context, first, org);
     // ASSUMED: an idempotency key that was used with another name is 422.
     if (first) throw refuse(422, `idempotency_key was used for the app ${JSON.stringify(first.name)}`);
     // A name is required (docs/interface.md#apps), but not with the key of an existing App. ASSUMED: an
@@ -72,19 +79,18 @@ export const apps: Rules<typeof contract.apps> = {
     if (context.store.get("SELECT 1 FROM apps WHERE name = ?", name)) {
       throw refuse(422, "Validation failed: Name has already been taken", "name_taken");
     }
-    const now = context.clock.now();
-    const app = {
-      id: context.ids.app(),
+    const id = context.ids.app();
+    context.store.insert("apps", {
+      id,
       org: org.id,
       name,
       role: body.app_role_id ?? null,
-      network: body.network || "default",
+      network: body.network ?? "default",
       idempotency_key: key,
-      created_at: now,
-    };
-    context.store.insert("apps", app);
-    context.store.touch(app.id);
-    return { id: app.id, created_at: now };
+      created_at: context.clock.now(),
+    });
+    context.store.touch(id);
+    return created(context, appOf({ context, caller, params: { app_name: name } }), org);
   },
 
   get(input) {

@@ -96,8 +96,8 @@ function assign(input: Input<Group["assign"]>) {
   const asked: Asked = {
     type,
     region,
-    service_name: body.service_name || null,
-    network: ofNetwork ? body.network || app.network : null,
+    service_name: body.service_name ?? null,
+    network: ofNetwork ? (body.network ?? app.network) : null,
     network_org,
   };
   if (type !== "egress_pair") return shown(give(context, app, asked));

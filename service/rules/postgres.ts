@@ -44,7 +44,7 @@ function create(input: Input<Group["create"]>) {
       `invalid plan, got ${JSON.stringify(body.plan?.slice(0, 40)) ?? "nothing"}, allowed are ${postgresPlan.options.join(", ")}${meantAmong(body.plan, postgresPlan.options)}`,
     );
   const row = newCluster(context, org.id, {
-    name: body.name || undefined,
+    name: body.name,
     region: body.region,
     plan,
     disk_size_gb: body.disk_size_gb ?? 10,

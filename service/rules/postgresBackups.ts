@@ -135,7 +135,7 @@ export const backups: BackupRules = {
         : all.find(({ finished_at }) => (finished_at ?? Number.POSITIVE_INFINITY) <= time);
     if (!backup && time === undefined) throw refuse(404, "Backup not found");
     if (!backup) throw refuse(422, "invalid pitr_time, there is no backup before it");
-    const row = like(context, source, body.name || undefined, {
+    const row = like(context, source, body.name, {
       cluster: source.id,
       backup: backup.id,
       ...(time === undefined ? {} : { time }),
@@ -152,7 +152,7 @@ export const backups: BackupRules = {
     const source = liveClusterOf(input);
     requireBackups(context);
     if (source.status !== "ready") throw refuse(409, `The cluster is not ready, its status is ${source.status}`);
-    const row = like(context, source, body.name || forkOf(source.name), { cluster: source.id });
+    const row = like(context, source, body.name ?? forkOf(source.name), { cluster: source.id });
     fill(context, row, source.id, snapshotOf(context, source.id));
     context.postgres.create(clusterOf(row));
     return { data: clusterAnswer(context, row, callerOrg(input)) };

@@ -7,12 +7,27 @@ import { caller, callerWith, pages, withApp, withStillClock } from "../client.ts
 
 const failed = (text: string) => ({ error: text });
 
-test("creating an App answers 201 with its id and milliseconds", async () => {
+test("creating an App answers 201 with the App and milliseconds", async () => {
   const { call } = await withApp();
   const made = await call("POST", "/apps", { app_name: "other", org_slug: "personal" });
   expect(made.status).toBe(201);
-  expect(made.body).toEqual({ id: expect.stringMatching(/^[a-z0-9]{16}$/), created_at: expect.any(Number) });
-  expect(made.body.created_at).toBeGreaterThan(1.6e12);
+  const { created_at, ...app } = made.body;
+  expect(created_at).toBeGreaterThan(1.6e12);
+  expect(app).toMatchObject({
+    id: expect.stringMatching(/^[a-z0-9]{16}$/),
+    name: "other",
+    status: "pending",
+    organization: { name: expect.any(String), slug: "personal", internal_numeric_id: expect.any(Number) },
+  });
+  expect((await call("GET", "/apps/other")).body).toEqual(app);
+});
+
+test("an App shows the host name that CNAME records of its hostnames point at", async () => {
+  const { call } = await withApp();
+  const { cname_target } = (await call("GET", "/apps/web")).body;
+  expect(cname_target).toMatch(/^web\./);
+  const hostname = await call("POST", "/apps/web/certificates/acme", { hostname: "www.example.com" });
+  expect(hostname.body.dns_requirements.cname).toBe(cname_target);
 });
 
 test("an App shows its organization, its counts and whether it has Machines", async () => {
