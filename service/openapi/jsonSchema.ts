@@ -1,7 +1,7 @@
 // JSON Schemas of the rows of the contract: exactly the requests that the service accepts and the answers that it sends.
 import { z } from "zod";
 import { imagePattern } from "../../api/image.ts";
-import { fieldOf, type Field, type Shape } from "../../api/schema.ts";
+import { fieldOf, standsForNothing, type Field, type Shape } from "../../api/schema.ts";
 import { limitsOf } from "../validation/bodyLimits.ts";
 
 /** A JSON Schema. */
@@ -18,6 +18,8 @@ export interface Components {
   readonly schemas: Record<string, JsonSchema>;
   /** Whether requests with unknown fields are refused. */
   readonly strict: boolean;
+  /** Whether values are described that the service takes only for the sake of some clients; generators would choke on them. */
+  readonly lenient: boolean;
 }
 
 const noMetadata = z.registry<Record<string, unknown>>();
@@ -31,6 +33,12 @@ const orNull = (schema: JsonSchema): JsonSchema =>
   typeof schema["type"] === "string" && !("enum" in schema)
     ? { ...schema, type: [schema["type"], "null"] }
     : { anyOf: [schema, { type: "null" }] };
+
+/** A schema that the empty text is valid for, too. */
+export const orEmpty = (schema: JsonSchema): JsonSchema =>
+  schema["type"] === "string" && !("pattern" in schema) && !("enum" in schema)
+    ? schema
+    : { anyOf: [schema, { const: "" }] };
 
 // All integers have this limit; in answers it is noise.
 const { MAX_SAFE_INTEGER: largest, MIN_SAFE_INTEGER: smallest } = Number;
@@ -76,7 +84,9 @@ function object(
   const entries = Object.entries(shape.fields);
   const required = entries.filter(([, field]) => !field.optional).map(([name]) => name);
   const inner = (field: Field): JsonSchema => {
-    const json = jsonSchema(field, side, components, open);
+    const described = jsonSchema(field, side, components, open);
+    const json =
+      components.lenient && side === "request" && standsForNothing(field, "") ? orEmpty(described) : described;
     // Null means that the field is absent.
     return side === "request" && field.optional && !field.nullable ? orNull(json) : json;
   };

@@ -25,7 +25,7 @@ import { tokenInfo } from "../../api/tokens.ts";
 import { createVolume, volume, volumeSnapshot } from "../../api/volumes.ts";
 import { bodyLimits, queryLimits } from "../validation/bodyLimits.ts";
 import { isStrict } from "../validation/validate.ts";
-import { bodySchema, jsonSchema, type Components, type JsonSchema } from "./jsonSchema.ts";
+import { bodySchema, jsonSchema, orEmpty, type Components, type JsonSchema } from "./jsonSchema.ts";
 import { componentExamples, parameterExamples, requestExamples } from "./examples.ts";
 import { metaOperations } from "./metaPaths.ts";
 import type { Described, DescribedOperation, Link, Media, OpenApi, Parameter } from "./types.ts";
@@ -160,18 +160,18 @@ const nonceTexts: Readonly<Record<string, string>> = {
   "machines.releaseLease": "Nonce of the lease to release.",
 };
 
-/** In the query, an empty value counts as absent, and true and false may be 1 and 0; strict operations refuse both. */
-function asQueried(row: Operation, schema: JsonSchema): JsonSchema {
-  // An empty list parses as a list of one empty value.
-  if (schema["type"] === "array")
-    return {
-      ...schema,
-      items: { anyOf: [schema["items"] as JsonSchema, { const: "" }] },
-      maxItems: queryLimits.items,
-    };
-  if (isStrict(row) || (schema["type"] === "string" && !("pattern" in schema) && !("enum" in schema))) return schema;
-  const others = schema["type"] === "boolean" ? { enum: ["", 0, 1] } : { const: "" };
-  return { anyOf: [schema, others] };
+/**
+ * The schema of a parameter of the query. Generators give up on a flag that may also be a text or a number, so it is described
+ * as a boolean, and an empty value, which counts as absent, is not described. `lenient` describes all that is accepted.
+ */
+function asQueried(row: Operation, schema: JsonSchema, { lenient }: Components): JsonSchema {
+  if (schema["type"] === "array") {
+    const items = schema["items"] as JsonSchema;
+    // An empty list parses as a list of one empty value.
+    return { ...schema, items: lenient ? orEmpty(items) : items, maxItems: queryLimits.items };
+  }
+  if (!lenient || isStrict(row)) return schema;
+  return schema["type"] === "boolean" ? { anyOf: [schema, { enum: ["", 0, 1] }] } : orEmpty(schema);
 }
 
 /** One parameter of the path or the query. */
@@ -185,7 +185,7 @@ function parameter(
   const { description = "", deprecationMessage, wireDefault } = field.meta;
   const isMap = field.shape.kind === "record";
   const described = isMap ? text : jsonSchema(field, "answer", components);
-  const schema = isMap || place === "path" ? described : asQueried(row, described);
+  const schema = isMap || place === "path" ? described : asQueried(row, described, components);
   const example = parameterExamples[name];
   return {
     // Each entry of a map is a separate parameter, whose name cannot be described.
@@ -300,10 +300,19 @@ function described(row: Operation, components: Components): DescribedOperation {
   };
 }
 
-/** The description of the service. A `strict` one refuses unknown fields. */
-export function openapi({ strict }: { readonly strict: boolean }): OpenApi {
+/**
+ * The description of the service. A `strict` one refuses unknown fields. A `lenient` one also describes the other spellings of
+ * values in the query and of absent texts, for tests that look for what should have been refused.
+ */
+export function openapi({
+  strict,
+  lenient = false,
+}: {
+  readonly strict: boolean;
+  readonly lenient?: boolean;
+}): OpenApi {
   const names = new Map(Object.entries(named).map(([name, schema]) => [schema.def as unknown, name]));
-  const components: Components = { names, schemas: { ...errors }, strict };
+  const components: Components = { names, schemas: { ...errors }, strict, lenient };
   const paths: Record<string, Record<string, DescribedOperation>> = {};
   for (const row of rows) (paths[row.path] ??= {})[row.method.toLowerCase()] = described(row, components);
   const schemas = Object.entries(components.schemas)
