@@ -60,8 +60,8 @@ async function packPlugin(target, platform, env) {
     return file;
   }
   const from = inRoot("sdk/nodejs-plugin/plugin");
-  // With a PulumiPlugin.yaml the installation would download npm packages, which the executable does not need.
-  const contents = fs.readdirSync(from).filter((name) => !["PulumiPlugin.yaml", "package.json"].includes(name));
+  // With a PulumiPlugin.yaml the installation would need npm, which the executable does not.
+  const contents = fs.readdirSync(from).filter((name) => !["PulumiPlugin.yaml", "package.json", "run"].includes(name));
   const { code, output } = await quiet("tar", ["-czf", file, "-C", from, ...contents], { env });
   if (code !== 0) throw new Stop(`${output.trim()}\ntar failed.`);
   return file;

@@ -1,7 +1,7 @@
 // Features of the plugin only, with the real CLI: import, several endpoints in one program, switching to the plugin, and
 // running from Pulumi's plugin folder.
 import { spawn } from "node:child_process";
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
@@ -316,7 +316,8 @@ describe("a plugin folder outside of every project", () => {
         ...process.env,
         PULUMI_HOME: join(outside, "home"),
         PULUMI_SKIP_UPDATE_CHECK: "true",
-        npm_config_prefer_offline: "true",
+        // No registry answers there: all that the folder needs is in it.
+        npm_config_registry: "http://127.0.0.1:9",
       },
       stdio: ["ignore", "pipe", "pipe"],
     });
@@ -334,6 +335,7 @@ describe("a plugin folder outside of every project", () => {
     const { code, stdout, output } = await schemaOf(folder);
     if (code === 0) expect(JSON.parse(stdout)).toMatchObject({ name: "machines" });
     else expect(output).toMatch(/could not read plugin .*: not supported/);
+    expect(output).not.toMatch(/npm error|ECONNREFUSED/);
     rmSync(join(folder, "pulumi-resource-machines"));
     const runner = join(folder, "node_modules/@pulumi/pulumi/cmd/run-plugin");
     const run = await startPlugin({ command: [process.execPath, runner, folder] });
@@ -382,4 +384,36 @@ test("pulumi do, without a state and with one URN per type, creates a second obj
   } finally {
     await service.close();
   }
+});
+
+thoroughDescribe("pulumi do with a stack", () => {
+  test("keeps what it creates in the stack, refuses a second one, and up leaves it as it is", async () => {
+    const service = await startService();
+    try {
+      const stack = new Stack(inject("installed"), "do-stack", plugin);
+      stack.program("export {};");
+      await stack.init({});
+      // It starts only an installed plugin; a folder with a PulumiPlugin.yaml would be installed by npm.
+      const from = join(inject("installed"), "node_modules", plugin, "plugin");
+      const { version } = JSON.parse(readFileSync(join(from, "package.json"), "utf8")) as { version: string };
+      const home = join(stack.dir, `.pulumi-home/plugins/resource-machines-v${version}`);
+      for (const file of ["pulumi-resource-machines", "provider"])
+        cpSync(join(from, file), join(home, file), { recursive: true });
+      const env = { MACHINES_ENDPOINT: service.url, MACHINES_TOKEN: service.token };
+      const todo = (...words: string[]) =>
+        stack.run(["do", "--package", `machines@${version}`, "machines:index:App", ...words, "--yes"], { env });
+      const apps = async () =>
+        (await send<{ total_apps: number }>(service, "GET", "/v1/apps?org_slug=personal")).total_apps;
+      const made = await todo("create", "shop", "--name", "do-stack-app");
+      expect(made.code, made.output).toBe(0);
+      const again = await todo("create", "shop", "--name", "do-stack-app");
+      expect([again.code === 0, again.output]).toEqual([false, expect.stringContaining("already exists in stack")]);
+      const up = await stack.run(["up", "--yes", "--skip-preview"], { env });
+      expect([up.code, await apps()], up.output).toEqual([0, 1]);
+      const deleted = await todo("delete", "shop");
+      expect([deleted.code, await apps()], deleted.output).toEqual([0, 0]);
+    } finally {
+      await service.close();
+    }
+  });
 });

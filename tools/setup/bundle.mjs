@@ -78,14 +78,17 @@ const { version, license } = JSON.parse(fs.readFileSync(inRoot("sdk/nodejs/packa
 fs.rmSync(plugin, { recursive: true, force: true });
 for (const file of ["pulumi-resource-machines", "PulumiPlugin.yaml", "LICENSE", "provider/dist"])
   fs.cpSync(inRoot(file), path.join(plugin, file), { recursive: true }); // with its mode
-// The bundle needs no package. But Pulumi runs a plugin folder with the folder's @pulumi/pulumi, which it installs first.
-const { dependencies } = JSON.parse(fs.readFileSync(inRoot("sdk/nodejs-plugin/package.json"), "utf8"));
-const manifest = {
-  name: "pulumi-resource-machines",
-  version,
-  private: true,
-  license,
-  main: "provider/dist/main.js",
-  dependencies,
-};
-fs.writeFileSync(path.join(plugin, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
+// The bundle needs no package. But Pulumi runs `npm install` in a plugin folder, and starts it by the folder's @pulumi/pulumi. Only
+// one file of that is needed, so the folder has it: an installation from a registry fails where there is none.
+const runner = path.join(plugin, "run");
+const writeManifest = (folder, manifest) =>
+  fs.writeFileSync(
+    path.join(folder, "package.json"),
+    `${JSON.stringify({ ...manifest, private: true, license }, null, 2)}\n`,
+  );
+fs.cpSync(inRoot("tools/setup/runPlugin.cjs"), path.join(runner, "cmd/run-plugin/index.js"));
+writeManifest(runner, { name: "@pulumi/pulumi", version });
+writeManifest(plugin, {
+  ...{ name: "pulumi-resource-machines", version, main: "provider/dist/main.js" },
+  dependencies: { "@pulumi/pulumi": "file:run" },
+});
