@@ -26,7 +26,9 @@ export const typeToken = (type: string): string => `pulumi-nodejs:dynamic/machin
 const providerText = (type: string): string =>
   `exports.handler=()=>require("pulumi-machines/dynamic").provider(${JSON.stringify(type)});`;
 
-let resolvable: boolean | undefined;
+// A program of the Automation API runs in any process and folder. Its host starts elsewhere, so nothing is known of that here.
+const isStartedByHost = /[\\/]cmd[\\/]run(?:[\\/]|$)/.test(process.argv[1] ?? "");
+let resolvable: boolean | undefined = isStartedByHost ? undefined : true;
 
 /** The engine's host resolves the provider from the project: a wrapper package that hides this one would fail at its first call. */
 function requireResolvable(): void {
