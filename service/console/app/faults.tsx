@@ -14,7 +14,7 @@ const presets: readonly (readonly [name: string, fault: Readonly<Record<string, 
   ["No capacity", { capacity: true }],
   ["Too many requests", { status: 429, headers: { "retry-after": "1" } }],
   ["Another client takes the lease", { stealLease: { ttl: 30 } }],
-  ["A host cannot be reached", { unreachableHost: { region: "ams" } }],
+  ["Hosts cannot be reached", { unreachableHost: {} }],
 ];
 
 /** The view of the faults. */
