@@ -126,7 +126,7 @@ export const formProblem = ({ meta }: Pick<Field, "meta">, value: unknown): stri
 
 /**
  * Whether a value of a request stands for an omitted field (docs/interface.md#values-on-the-wire). ASSUMED: an empty text for an
- * optional field counts as absent, in queries and bodies, except for the contents of a file; a required field may not be empty.
+ * optional field counts as absent, in queries and bodies, except for the contents of a file; where a field is required, it is a value.
  */
 export const standsForNothing = ({ shape, optional: isOptional, meta }: Field, value: unknown): boolean =>
   value === "" && isOptional && meta.presence !== true && shape.kind === "leaf" && textual.has(shape.type);
