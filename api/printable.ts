@@ -1,7 +1,7 @@
 // Makes text from others safe for a terminal: it must not move the cursor, change colours, or imitate our own lines.
 
-/** Control and format characters, line separators, and lone surrogates. */
-const unprintable = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
+/** Control and format characters, line separators, lone surrogates, and what is no character. */
+export const unprintable = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Noncharacter_Code_Point}]/gu;
 
 const named: Readonly<Record<string, string>> = { "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t" };
 

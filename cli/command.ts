@@ -124,6 +124,11 @@ function addConvert(program: Command, { streams }: Surroundings): void {
     .option("--language <name>", "typescript, python, go or yaml (default: that of the project, else typescript)")
     .option("--binding <name>", "plugin, or dynamic for a program in TypeScript (default: plugin)")
     .option("--regions <list>", "regions and counts, for example ams:2,fra (default: primary_region of the file)")
+    .option(
+      "--allow-file <path>",
+      "put this file into the program although it is in another folder; as in the file",
+      collect,
+    )
     .option("--force", "overwrite files that exist")
     .action((file: string, options: ConvertOptions & Anywhere) => convertFile(file, enter(options), streams));
 }

@@ -1,13 +1,15 @@
 // `pulumi-machines convert`: writes a program for a deployment file.
 import { existsSync, readFileSync } from "node:fs";
-import { dirname, resolve } from "node:path";
+import { oneLine } from "../../api/printable.ts";
 import { MachinesError, messageOf } from "../../provider/client/errors.ts";
 import { quoted } from "../orphans/importFile.ts";
 import type { Streams } from "../orphans/orphans.ts";
 import { writeFiles, type ToWrite } from "../organization/files.ts";
 import { choiceOf, enterFolder, languageFor, languageOf, projectName } from "../organization/folder.ts";
 import { languages } from "../organization/languages.ts";
-import { convert, sentenceOf } from "./conversion.ts";
+import { withinLimits } from "../organization/limits.ts";
+import { convert } from "./conversion.ts";
+import { filesBeside } from "./localFiles.ts";
 
 /** Options of the command. */
 export interface ConvertOptions {
@@ -15,27 +17,29 @@ export interface ConvertOptions {
   readonly language?: string;
   readonly binding?: string;
   readonly regions?: string;
+  /** Files outside of the deployment file's folder, as that names them. */
+  readonly allowFile?: readonly string[];
   readonly force?: true;
 }
 
 /** @throws MachinesError `invalid-input` for a file or an argument that cannot be used */
 export function convertFile(file: string, options: ConvertOptions, { out }: Streams): void {
   const choice = choiceOf(options);
-  const conversion = convert({
-    ...{ name: file, text: textIn(file), regions: options.regions },
-    read: contentsBeside(resolve(file)),
-  });
+  const beside = filesBeside(file, options.allowFile);
+  const conversion = convert({ name: file, text: textIn(file), regions: options.regions, read: beside.read });
+  beside.finish();
   enterFolder(options.out ?? ".");
   const exists = existsSync("Pulumi.yaml");
   const present = exists ? languageOf(readFileSync("Pulumi.yaml", "utf8")) : undefined;
   const { binding } = choice;
   const language = languageFor(choice, present);
-  const { main, program, install, project } = languages[language];
-  const files: ToWrite[] = [{ name: main, text: program(conversion.program, binding) }];
+  const { main, program, limits, install, project } = languages[language];
+  const fitting = withinLimits(conversion.program, limits, { exists: false });
+  const files: ToWrite[] = [{ name: main, text: program(fitting, binding) }];
   // Pulumi.yaml comes last: a folder with it has a project, whose other files are the user's.
   if (!exists) files.push(...project(projectName(), binding).toReversed());
   const written = writeFiles(files, options.force === true);
-  const { remarks, secrets, needsImage } = conversion;
+  const { secrets, needsImage } = conversion;
   const steps = [
     ...(exists ? [] : [...(install === undefined ? [] : [install]), "pulumi stack init dev"]),
     ...(needsImage ? [`pulumi config set image ${quoted("registry.example.com/app:1")}`] : []),
@@ -43,7 +47,7 @@ export function convertFile(file: string, options: ConvertOptions, { out }: Stre
     "pulumi preview",
   ];
   const list = (title: string, lines: readonly string[]): string =>
-    lines.length === 0 ? "" : `\n${title}\n${lines.map((line) => `  ${line}\n`).join("")}`;
+    lines.length === 0 ? "" : `\n${title}\n${lines.map((line) => `  ${oneLine(line)}\n`).join("")}`;
   out(
     `${written.length > 0 ? `Written: ${written.join(", ")}` : "Every file is as it would be written."}\n` +
       list("Next:", steps) +
@@ -51,7 +55,7 @@ export function convertFile(file: string, options: ConvertOptions, { out }: Stre
         "Looks like a secret, and is read from the configuration:",
         [...secrets].map(([key, source]) => `${source}, as ${key}`),
       ) +
-      list("Not in the program, or not as in the file:", remarks.map(sentenceOf)) +
+      list("Not in the program, or not as in the file:", fitting.remarks) +
       `\n${reminder.join(": ")}.\n`,
   );
 }
@@ -68,19 +72,9 @@ export const reminder = [
  */
 export function textIn(file: string): string {
   try {
-    return readFileSync(file, "utf8");
+    // Bytes that are no text would become other characters without a word.
+    return new TextDecoder("utf-8", { fatal: true }).decode(readFileSync(file));
   } catch (error) {
     throw new MachinesError("invalid-input", `${file}: ${messageOf(error)}`, { cause: error });
   }
 }
-
-/** Reads files that a deployment file names, from its own folder. */
-export const contentsBeside =
-  (file: string) =>
-  (path: string): Buffer | undefined => {
-    try {
-      return readFileSync(resolve(dirname(file), path));
-    } catch {
-      return undefined;
-    }
-  };

@@ -6,6 +6,7 @@ import { literal, type Declaration, type Program, type Setting } from "../organi
 import { Deployment, type Remark } from "./deployment.ts";
 import { configOf, groupsOf, rolloutOf, volumeOf, type Group } from "./fleets.ts";
 import { entriesOf, Placed } from "./placed.ts";
+import type { ReadFile } from "./localFiles.ts";
 import type { Inputs } from "./services.ts";
 
 /** What to convert. */
@@ -16,7 +17,7 @@ export interface Source {
   /** Regions with their counts, in the place of the file's own: `ams:2,fra`. */
   readonly regions: string | undefined;
   /** Contents of the files that it names. */
-  readonly read: (path: string) => Buffer | undefined;
+  readonly read: ReadFile;
 }
 
 /** The program, and what is not in it. */

@@ -10,10 +10,12 @@ import converterGrpc from "@pulumi/pulumi/proto/converter_grpc_pb.js";
 import hcl from "@pulumi/pulumi/proto/codegen/hcl_pb.js";
 import { MachinesError, messageOf } from "../../provider/client/errors.ts";
 import { pcl } from "../organization/languages/pcl.ts";
+import { limitsOf, withinLimits } from "../organization/limits.ts";
 import { convertState } from "../organization/stateConverter.ts";
-import { contentsBeside, reminder, textIn } from "./command.ts";
+import { reminder, textIn } from "./command.ts";
 import { convert } from "./conversion.ts";
 import { diagnostic } from "./diagnostic.ts";
+import { filesBeside } from "./localFiles.ts";
 
 /** Names of the converter: one executable converts files and lists organizations, each under a name of its own. */
 export type ConverterName = "machines" | "machines-toml";
@@ -87,11 +89,15 @@ export function convertProgram(request: rpc.ConvertProgramRequest): rpc.ConvertP
     const given = argumentsIn(request.getArgsList());
     ({ name } = given);
     const file = resolve(request.getSourceDirectory(), name);
-    const source = { name, text: textIn(file), regions: given.regions, read: contentsBeside(file) };
-    const { program, remarks } = convert(source);
-    writeFileSync(join(request.getTargetDirectory(), "main.pp"), pcl(program));
+    const beside = filesBeside(file, given.allowed);
+    const { program, remarks } = convert({ name, text: textIn(file), regions: given.regions, read: beside.read });
+    beside.finish();
+    const fitting = withinLimits(program, limitsOf.pcl, { exists: false });
+    writeFileSync(join(request.getTargetDirectory(), "main.pp"), pcl(fitting));
+    const leftOut = fitting.remarks.slice(program.remarks.length);
     return answer.setDiagnosticsList([
       ...remarks.map(({ line, key, text }) => diagnostic(DIAG_WARNING, [name, line], key, text)),
+      ...leftOut.map((text) => diagnostic(DIAG_WARNING, [name, 1], "Not in the program", text)),
       diagnostic(DIAG_WARNING, [name, 1], ...reminder),
     ]);
   } catch (error) {
@@ -107,13 +113,21 @@ export function convertProgram(request: rpc.ConvertProgramRequest): rpc.ConvertP
   }
 }
 
+interface Arguments {
+  readonly name: string;
+  readonly regions: string | undefined;
+  /** Files outside of the folder that may be read. */
+  readonly allowed: readonly string[] | undefined;
+}
+
 /** The words after `--`. */
-function argumentsIn(words: string[]): { readonly name: string; readonly regions: string | undefined } {
+function argumentsIn(words: string[]): Arguments {
   try {
     const { values, positionals } = parseArgs({
-      ...{ args: words, options: { regions: { type: "string" } }, allowPositionals: true },
+      ...{ args: words, allowPositionals: true },
+      options: { regions: { type: "string" }, "allow-file": { type: "string", multiple: true } },
     });
-    return { name: positionals[0] ?? "fly.toml", regions: values.regions };
+    return { name: positionals[0] ?? "fly.toml", regions: values.regions, allowed: values["allow-file"] };
   } catch (error) {
     throw new MachinesError("invalid-input", messageOf(error), { cause: error });
   }

@@ -1,4 +1,5 @@
 // Messages of the converter, in the form in which Pulumi prints them.
+import { oneLine } from "../../api/printable.ts";
 import hcl from "@pulumi/pulumi/proto/codegen/hcl_pb.js";
 import type { Diagnostic, DiagnosticSeverity } from "@pulumi/pulumi/proto/codegen/hcl_pb.js";
 
@@ -11,5 +12,9 @@ export function diagnostic(
 ): Diagnostic {
   const at = new hcl.Pos().setLine(line).setColumn(column);
   const range = new hcl.Range().setFilename(name).setStart(at).setEnd(at);
-  return new hcl.Diagnostic().setSeverity(severity).setSummary(summary).setDetail(detail).setSubject(range);
+  return new hcl.Diagnostic()
+    .setSeverity(severity)
+    .setSummary(oneLine(summary))
+    .setDetail(oneLine(detail))
+    .setSubject(range);
 }

@@ -2,6 +2,7 @@
 import { secretIn } from "../../policy/core/secretText.ts";
 import { camelCase } from "../organization/names.ts";
 import type { Deployment, Table } from "./deployment.ts";
+import { Refused, type ReadFile } from "./localFiles.ts";
 import { Placed } from "./placed.ts";
 import type { DeploymentFile } from "./schema.ts";
 import { httpService, plainService, some, timeIn, topCheck, type Inputs } from "./services.ts";
@@ -36,7 +37,7 @@ interface Shared {
   readonly image: Placed;
   readonly secrets: Secrets;
   /** Contents of the files that the deployment file names. */
-  readonly read: (path: string) => Buffer | undefined;
+  readonly read: ReadFile;
 }
 
 /** The configuration of a group's Machines. */
@@ -69,7 +70,7 @@ export function configOf(deployment: Deployment, group: Group, shared: Shared): 
       root
         .tables("files")
         .filter(isFor(group))
-        .flatMap((file) => fileOf(file, shared)),
+        .flatMap((file) => fileOf(deployment, file, shared)),
     ),
     metrics: measured[0] && metricsOf(measured[0]),
     restart: policy && restartOf(policy),
@@ -153,12 +154,13 @@ export function split(deployment: Deployment, path: readonly string[], command: 
 
 type File = NonNullable<DeploymentFile["files"]>[number];
 
-function fileOf(file: Table<File>, { secrets, read }: Shared): readonly Inputs[] {
+function fileOf(deployment: Deployment, file: Table<File>, { secrets, read }: Shared): readonly Inputs[] {
   file.take("processes");
   const guestPath = file.take("guest_path");
   const { local_path: local, raw_value: raw, secret_name: name } = file.values;
   if (local === undefined && raw === undefined) return [{ guestPath, secretName: name && file.take("secret_name") }];
   const contents = local === undefined ? Buffer.from(raw ?? "") : read(local);
+  if (contents instanceof Refused) throw deployment.refused([...file.path, "local_path"], contents.reason);
   if (contents === undefined) {
     file.remark(undefined, `${String(local)} cannot be read, so the file is left out`);
     return [];

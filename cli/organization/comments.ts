@@ -1,4 +1,5 @@
 // The comments of a program.
+import { oneLine } from "../../api/printable.ts";
 import { declarationsIn, type Program } from "./program.ts";
 
 /** How to manage what the service does not show; nothing if there is no such thing. */
@@ -13,8 +14,13 @@ export function adviceOf({ sections }: Program): readonly string[] {
 
 /** What is not in the program. */
 export const remarksOf = ({ remarks }: Program): readonly string[] =>
-  remarks.length === 0 ? [] : ["Not in this program:", ...remarks.map((one) => `- ${one.replaceAll(/\s+/g, " ")}`)];
+  remarks.length === 0
+    ? []
+    : ["Not in this program:", ...remarks.map((one) => `- ${one.replaceAll(/[ \t\r\n]+/g, " ")}`)];
 
-/** Lines as a comment; undefined if there are none. */
+/** Lines as a comment, which no text in it ends (R17); undefined if there are none. */
 export const commented = (lines: readonly string[], sign: string): string | undefined =>
-  lines.length === 0 ? undefined : lines.map((line) => `${sign} ${line}`).join("\n");
+  lines.length === 0 ? undefined : lines.map((line) => titled(line, sign)).join("\n");
+
+/** A comment of one line. */
+export const titled = (line: string, sign: string): string => `${sign} ${oneLine(line)}`;

@@ -61,7 +61,10 @@ export function enterFolder(out: string): void {
 }
 
 /** A name for a new project, from its folder. */
-export const projectName = (): string => basename(process.cwd()).replaceAll(/[^\w.-]+/g, "-") || "machines";
+export const projectName = (): string =>
+  basename(process.cwd())
+    .replaceAll(/[^\w.-]+/g, "-")
+    .replace(/^[^A-Za-z0-9]+/, "") || "machines";
 
 /** The language of a project. */
 export function languageOf(project: string): LanguageName | undefined {

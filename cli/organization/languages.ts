@@ -4,7 +4,8 @@ import type { ToWrite } from "./files.ts";
 import { go } from "./languages/go.ts";
 import { formatted } from "./languages/gofmt.ts";
 import { python } from "./languages/python.ts";
-import { yaml } from "./languages/yaml.ts";
+import { scalar, yaml } from "./languages/yaml.ts";
+import { limitsOf, type Limits } from "./limits.ts";
 import { npmPackage, typescript } from "./languages/typescript.ts";
 import type { Program } from "./program.ts";
 
@@ -18,6 +19,8 @@ interface Language {
   /** The file of the program. */
   readonly main: string;
   readonly program: (program: Program, binding: Binding) => string;
+  /** What it cannot write. */
+  readonly limits: Limits;
   /** The command that installs what a new project needs. */
   readonly install: string | undefined;
   /** The other files of a new project. */
@@ -56,9 +59,10 @@ export const languages = {
     runtime: "nodejs",
     main: "index.ts",
     program: typescript,
+    limits: limitsOf.all,
     install: "npm install",
     project: (name, binding) => [
-      { name: "Pulumi.yaml", text: `name: ${name}\nruntime: nodejs\n${pluginOfPackage}` },
+      { name: "Pulumi.yaml", text: `name: ${scalar(name)}\nruntime: nodejs\n${pluginOfPackage}` },
       {
         name: "package.json",
         text: json({
@@ -78,9 +82,13 @@ export const languages = {
     runtime: "python",
     main: "__main__.py",
     program: python,
+    limits: limitsOf.all,
     install: "python3 -m venv venv && venv/bin/pip install -r requirements.txt",
     project: (name) => [
-      { name: "Pulumi.yaml", text: `name: ${name}\nruntime:\n  name: python\n  options:\n    virtualenv: venv\n` },
+      {
+        name: "Pulumi.yaml",
+        text: `name: ${scalar(name)}\nruntime:\n  name: python\n  options:\n    virtualenv: venv\n`,
+      },
       { name: "requirements.txt", text: `pulumi>=3.231.0,<4.0.0\npulumi_machines==${version}\n` },
     ],
   },
@@ -88,9 +96,10 @@ export const languages = {
     runtime: "go",
     main: "main.go",
     program: (program) => formatted(go(program)),
+    limits: limitsOf.all,
     install: "go mod tidy",
     project: (name) => [
-      { name: "Pulumi.yaml", text: `name: ${name}\nruntime: go\n` },
+      { name: "Pulumi.yaml", text: `name: ${scalar(name)}\nruntime: go\n` },
       { name: "go.mod", text: goModule(name) },
     ],
   },
@@ -98,8 +107,9 @@ export const languages = {
     runtime: "yaml",
     main: "Main.yaml",
     program: yaml,
+    limits: limitsOf.yaml,
     install: undefined,
-    project: (name) => [{ name: "Pulumi.yaml", text: `name: ${name}\nruntime: yaml\n` }],
+    project: (name) => [{ name: "Pulumi.yaml", text: `name: ${scalar(name)}\nruntime: yaml\n` }],
   },
 } satisfies Readonly<Record<string, Language>>;
 

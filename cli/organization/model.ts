@@ -4,6 +4,7 @@ import { bareId } from "../../api/names.ts";
 import { kindOf, type Values } from "../../provider/core/resource.ts";
 import { fieldAt } from "../../provider/core/values.ts";
 import { resources } from "../../provider/registry.ts";
+import { ignorable } from "./limits.ts";
 import { secretIn } from "../../policy/core/secretText.ts";
 import type { Import } from "../orphans/importFile.ts";
 import { isSealed } from "../stackState.ts";
@@ -207,7 +208,7 @@ class ValueWriter {
     if (path.length === 2 && path[0] === "config" && last === "image") return settings.image(place, name, value);
     const isSensitive = field?.meta.sensitive === true || field?.meta.secret === true || path.includes("env");
     if (!isSensitive || !looksSecret(last, value, field)) return literal(value);
-    ignoreChanges.push(pathText(path));
+    ignoreChanges.push(ignorable(path));
     return settings.secret(`${place} ${last}`, `${place} ${last} ${value}`);
   }
 }
@@ -228,18 +229,6 @@ function looksSecret(name: string, value: string, field: Field | undefined): boo
     field?.meta.secret === true || texts.some((text) => secretIn(name, text, { names: [], entropy: 4.2 }) !== undefined)
   );
 }
-
-/** A path as the option `ignoreChanges` takes it. */
-const pathText = (path: readonly (string | number)[]): string =>
-  path
-    .map((part, i) =>
-      typeof part === "number"
-        ? `[${part}]`
-        : /^[A-Za-z_]\w*$/.test(part)
-          ? `${i === 0 ? "" : "."}${part}`
-          : `["${part.replaceAll('"', '\\"')}"]`,
-    )
-    .join("");
 
 /** The configuration that the program reads. */
 class Settings {

@@ -19,6 +19,7 @@ import { go } from "./languages/go.ts";
 import { python } from "./languages/python.ts";
 import { typescript } from "./languages/typescript.ts";
 import { yaml } from "./languages/yaml.ts";
+import { limitsOf, withinLimits } from "./limits.ts";
 import { importsOf, namesOf, programOf } from "./model.ts";
 import type { Program } from "./program.ts";
 
@@ -84,7 +85,7 @@ const leftOut: readonly string[] = [
 ];
 
 async function codeOf(discovery: Discovery, importCommand: string): Promise<Code> {
-  const program = programOf(discovery);
+  const program = withinLimits(programOf(discovery), limitsOf.all, { exists: true });
   // A large program takes a while. Other requests are served between the languages.
   const written = async (write: (one: Program) => string): Promise<string> => {
     await setImmediate();
@@ -95,11 +96,11 @@ async function codeOf(discovery: Discovery, importCommand: string): Promise<Code
       typescript: await written((one) => typescript(one, "plugin")),
       python: await written(python),
       go: await written(go),
-      yaml: await written(yaml),
+      yaml: await written((one) => yaml(withinLimits(one, limitsOf.yaml, { exists: true }))),
     },
     settings: program.settings.flatMap(({ key, isSecret }) => (isSecret ? [`pulumi config set --secret ${key}`] : [])),
     importCommand,
-    remarks: [...discovery.warnings, ...discovery.remarks],
+    remarks: [...discovery.warnings, ...program.remarks],
   };
 }
 

@@ -1,5 +1,6 @@
 // `pulumi-machines import`: writes a program for everything that an organization has, and the file to import it.
 import { readFileSync } from "node:fs";
+import { oneLine } from "../../api/printable.ts";
 import type { Config } from "../../provider/client/config.ts";
 import { MachinesError, messageOf } from "../../provider/client/errors.ts";
 import { importFile, quoted } from "../orphans/importFile.ts";
@@ -8,6 +9,7 @@ import type { Discovery, Found } from "./discovery.ts";
 import { choiceOf, enterFolder, languageFor, projectName } from "./folder.ts";
 import { writeFiles, type ToWrite } from "./files.ts";
 import { languages, type Binding, type LanguageName } from "./languages.ts";
+import { withinLimits } from "./limits.ts";
 import { importsOf, namesOf, programOf } from "./model.ts";
 import { projectHere, readOrganization, type Project } from "./reading.ts";
 import { readTerraform, type TerraformState } from "./terraform.ts";
@@ -41,7 +43,7 @@ export async function importOrganization(options: ImportOptions, streams: Stream
   const language = languageFor(choice, project.language);
   const { discovery, config } = await readOrganization(project, { ...options, terraform }, streams.err);
   const { found } = discovery;
-  const program = programOf(discovery);
+  const program = withinLimits(programOf(discovery), languages[language].limits, { exists: true });
   const text = languages[language].program(program, binding);
   const toImport = found.filter(({ held }) => held === undefined);
   const files: ToWrite[] = [{ name: languages[language].main, text }];
@@ -137,7 +139,7 @@ function report(
     ),
   ];
   const list = (title: string, sentences: readonly string[]): void => {
-    if (sentences.length > 0) line(`\n${title}\n${sentences.map((sentence) => `  ${sentence}`).join("\n")}`);
+    if (sentences.length > 0) line(`\n${title}\n${sentences.map((sentence) => `  ${oneLine(sentence)}`).join("\n")}`);
   };
   list("Look at these before the import:", warnings);
   list("Not in the program:", remarks);

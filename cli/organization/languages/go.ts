@@ -1,11 +1,12 @@
 // The program in Go.
-import { adviceOf, commented, remarksOf } from "../comments.ts";
+import { adviceOf, commented, remarksOf, titled } from "../comments.ts";
 import { spaced } from "../layout.ts";
 import { camelCase } from "../names.ts";
 import type { Declaration, Entry, Expression, Loop, Program } from "../program.ts";
 import { Variables } from "../variables.ts";
 import { indented } from "./goIndent.ts";
 import { enums, properties } from "./goTypes.ts";
+import { inGo as text } from "./literals.ts";
 
 const reserved =
   "any append bool break byte cap case cfg chan clear close complex config const continue copy ctx default defer delete else err error fallthrough false float32 float64 for func go goto if imag import int interface iota len machines main make map max min new nil package panic print println pulumi range real recover return rune row select string struct switch true type uint var".split(
@@ -25,7 +26,7 @@ export function go(program: Program): string {
   });
   const sections = program.sections.map(({ title, blocks }) => {
     const all = blocks.map((block) => (block.is === "loop" ? writer.loop(block) : writer.resource(block.resource)));
-    return `// ${title}\n${spaced(all)}`;
+    return `${titled(title, "//")}\n${spaced(all)}`;
   });
   const [advice, remarks] = [adviceOf(program), remarksOf(program)].map((lines) => commented(lines, "//"));
   const head = hasSettings ? ['cfg := config.New(ctx, "")', ...settings].join("\n") : undefined;
@@ -39,9 +40,6 @@ export function go(program: Program): string {
     `package main\n\nimport (\n${imports.join("\n")}\n)\n\nfunc main() {\npulumi.Run(func(ctx *pulumi.Context) error {\n${body}\n})\n}\n`,
   );
 }
-
-/** Escapes of JSON mean the same in Go. */
-const text = (value: string): string => JSON.stringify(value);
 
 /** `minSecretsVersion` as the name of a field. */
 const field = (property: string): string => property.slice(0, 1).toUpperCase() + property.slice(1);
@@ -58,7 +56,9 @@ class Writer {
     const fields = inputs.map(([property, value]) => `${field(property)}: ${this.#value(value, types[property])},\n`);
     const after = dependsOn.map((one) => this.#variables.of(one) ?? "").join(", ");
     const options =
-      (ignoreChanges.length === 0 ? "" : `, pulumi.IgnoreChanges([]string{${ignoreChanges.map(text).join(", ")}})`) +
+      (ignoreChanges.length === 0
+        ? ""
+        : `, pulumi.IgnoreChanges([]string{${ignoreChanges.map((path) => text(path)).join(", ")}})`) +
       (after === "" ? "" : `, pulumi.DependsOn([]pulumi.Resource{${after}})`);
     const call = `machines.New${type}(ctx, ${this.#text(name)}, &machines.${type}Args{\n${fields.join("")}}${options})`;
     const variable = this.#variables.of(key);

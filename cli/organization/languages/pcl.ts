@@ -1,8 +1,9 @@
 // The program in PCL, which Pulumi's generators translate into other languages.
-import { commented, remarksOf } from "../comments.ts";
+import { commented, remarksOf, titled } from "../comments.ts";
 import { camelCase } from "../names.ts";
 import { declarationsIn, textOf, type Declaration, type Expression, type Program, type Setting } from "../program.ts";
 import { Variables } from "../variables.ts";
+import { inPcl } from "./literals.ts";
 
 const reserved =
   "any config component for if in invoke null options output package pulumi resource secret true false".split(" ");
@@ -29,7 +30,7 @@ export function pcl(program: Program): string {
   return `${[
     ...program.settings.map((setting) => settingOf(setting, variables)),
     ...sections.map(({ title, blocks }) =>
-      [`# ${title}`, blocks.map(({ resource }) => resourceOf(resource, variables)).join("\n\n")].join("\n"),
+      [titled(title, "#"), blocks.map(({ resource }) => resourceOf(resource, variables)).join("\n\n")].join("\n"),
     ),
     ...(remarks === undefined ? [] : [remarks]),
   ].join("\n\n")}\n`;
@@ -68,7 +69,7 @@ const block = (lines: readonly string[], depth: number): string =>
   lines.length === 0 ? "{}" : `{\n${lines.map((line) => `${indent(depth + 1)}${line}\n`).join("")}${indent(depth)}}`;
 
 /** A text, without the templates that it could be taken for. */
-const text = (value: string): string => JSON.stringify(value).replaceAll(/[$%](?=\{)/g, "$&$&");
+const text = (value: string): string => inPcl(value).replaceAll(/[$%](?=\{)/g, "$&$&");
 
 function valueOf(expression: Expression, variables: Variables, depth: number): string {
   switch (expression.is) {

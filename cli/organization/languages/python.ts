@@ -1,9 +1,10 @@
 // The program in Python.
-import { adviceOf, commented, remarksOf } from "../comments.ts";
+import { adviceOf, commented, remarksOf, titled } from "../comments.ts";
 import { laidOut, labelled, spaced, type Bracketed, type Layout } from "../layout.ts";
 import { snakeCase } from "../names.ts";
 import type { Declaration, Expression, Loop, Program, TextSetting } from "../program.ts";
 import { Variables } from "../variables.ts";
+import { inPython as text } from "./literals.ts";
 
 const page = { width: 88, indent: "    " };
 
@@ -18,7 +19,7 @@ export function python(program: Program): string {
   const writer = new Writer(variables);
   const body = program.sections.map(({ title, blocks }) => {
     const all = blocks.map((block) => (block.is === "loop" ? writer.loop(block) : writer.resource(block.resource)));
-    return `# ${title}\n${spaced(all)}`;
+    return `${titled(title, "#")}\n${spaced(all)}`;
   });
   const settings = program.settings.flatMap((setting) =>
     setting.isSecret ? [] : [`${variables.ofSetting(setting.key) ?? ""} = ${settingOf(setting)}`],
@@ -32,9 +33,6 @@ export function python(program: Program): string {
 
 const settingOf = ({ key, default: standard }: TextSetting): string =>
   standard === undefined ? `config.require(${text(key)})` : `config.get(${text(key)}) or ${text(standard)}`;
-
-/** A literal: escapes of JSON mean the same in Python. */
-const text = (value: string): string => JSON.stringify(value);
 
 class Writer {
   readonly #variables: Variables;
@@ -50,7 +48,7 @@ class Writer {
       ...inputs.map(([property, value]) => labelled(`${snakeCase(property)}=`, this.value(value))),
     ];
     const options = [
-      ...(ignoreChanges.length > 0 ? [`ignore_changes=[${ignoreChanges.map(text).join(", ")}]`] : []),
+      ...(ignoreChanges.length > 0 ? [`ignore_changes=[${ignoreChanges.map((path) => text(path)).join(", ")}]`] : []),
       ...(dependsOn.length > 0
         ? [`depends_on=[${dependsOn.map((one) => this.#variables.of(one) ?? "").join(", ")}]`]
         : []),

@@ -1,9 +1,10 @@
 // The program in TypeScript.
 import { laidOut, labelled, spaced, type Bracketed, type Layout } from "../layout.ts";
 import { camelCase } from "../names.ts";
-import { adviceOf, commented, remarksOf } from "../comments.ts";
+import { adviceOf, commented, remarksOf, titled } from "../comments.ts";
 import type { Declaration, Expression, Loop, Program, TextSetting } from "../program.ts";
 import { Variables } from "../variables.ts";
+import { inTypeScript } from "./literals.ts";
 
 const page = { width: 80, indent: "  ", longText: /^(\S+:) (["'].*)$/ };
 
@@ -21,7 +22,7 @@ export function typescript(program: Program, binding: keyof typeof npmPackage): 
   const writer = new Writer(variables);
   const body = program.sections.map(({ title, blocks }) => {
     const all = blocks.map((block) => (block.is === "loop" ? writer.loop(block) : writer.resource(block.resource)));
-    return `// ${title}\n${spaced(all)}`;
+    return `${titled(title, "//")}\n${spaced(all)}`;
   });
   const hasSettings = program.settings.length > 0;
   const settings = program.settings.flatMap((setting) =>
@@ -47,9 +48,8 @@ function settingOf(variable: string, { key, default: standard }: TextSetting): s
 
 /** A literal, in the quotes that need fewer escapes. */
 function text(value: string): string {
-  const double = JSON.stringify(value);
   const count = (quote: string): number => value.split(quote).length;
-  return count('"') > count("'") ? `'${double.slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'")}'` : double;
+  return inTypeScript(value, count('"') > count("'") ? "'" : '"');
 }
 
 /** A name as a property: in quotes if it has to be. */
@@ -123,7 +123,7 @@ class Writer {
   }
 }
 
-const inTemplate = (part: string): string => part.replaceAll(/[`\\]|\$\{/g, String.raw`\$&`);
+const inTemplate = (part: string): string => inTypeScript(part, "`").slice(1, -1);
 
 /** Several objects with several properties are never on one line. */
 const list = (items: readonly Layout[]): Bracketed => ({

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { parse, stringify } from "smol-toml";
 import { describe, expect, test } from "vitest";
 import { isObject } from "../../../api/schema.ts";
-import { contentsBeside } from "../../../cli/conversion/command.ts";
+import { filesBeside } from "../../../cli/conversion/localFiles.ts";
 import { convert, sentenceOf, type Conversion } from "../../../cli/conversion/conversion.ts";
 import { languages } from "../../../cli/organization/languages.ts";
 import { declarationsIn, type Declaration, type Expression } from "../../../cli/organization/program.ts";
@@ -19,7 +19,7 @@ const files = readdirSync(folder).filter((name) => name.endsWith(".toml"));
 const textOf = (name: string): string => readFileSync(join(folder, name), "utf8");
 
 const converted = (text: string, regions?: string): Conversion =>
-  convert({ name: "fly.toml", text, regions, read: contentsBeside(join(folder, "fly.toml")) });
+  convert({ name: "fly.toml", text, regions, read: filesBeside(join(folder, "fly.toml")).read });
 
 /** A file of the folder. One has no region. */
 const ofFile = (name: string, text = textOf(name)): Conversion =>
