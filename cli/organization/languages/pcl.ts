@@ -8,7 +8,7 @@ import { inPcl } from "./literals.ts";
 const reserved =
   "any config component for if in invoke null options output package pulumi resource secret true false".split(" ");
 
-/** The text of `main.pp`. */
+/** The text of `main.pp`. Only new resources are written in PCL, so none of them ignores changes. */
 export function pcl(program: Program): string {
   // A resource has a variable here also if no other refers to it.
   const all = program.sections.flatMap(({ blocks }) => blocks.flatMap(declarationsIn));
@@ -46,19 +46,13 @@ function settingOf(setting: Setting, variables: Variables): string {
   return `config ${text(name)} "string" ${block(lines, 0)}`;
 }
 
-function resourceOf(
-  { key, type, name, inputs, ignoreChanges, dependsOn = [] }: Declaration,
-  variables: Variables,
-): string {
+function resourceOf({ key, type, name, inputs, dependsOn = [] }: Declaration, variables: Variables): string {
   const variable = variables.of(key) ?? "";
-  const options = [
-    ...(ignoreChanges.length === 0 ? [] : [`ignoreChanges = [${ignoreChanges.join(", ")}]`]),
-    ...(dependsOn.length === 0 ? [] : [`dependsOn = [${dependsOn.map((one) => variables.of(one) ?? "").join(", ")}]`]),
-  ];
+  const after = dependsOn.map((one) => variables.of(one) ?? "").join(", ");
   const lines = [
     ...(textOf(name) === variable ? [] : [`__logicalName = ${text(textOf(name))}`]),
     ...inputs.map(([property, value]) => `${property} = ${valueOf(value, variables, 1)}`),
-    ...(options.length === 0 ? [] : [`options ${block(options, 1)}`]),
+    ...(after === "" ? [] : [`options ${block([`dependsOn = [${after}]`], 1)}`]),
   ];
   return `resource ${text(variable)} "machines:index:${type}" ${block(lines, 0)}`;
 }
