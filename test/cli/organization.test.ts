@@ -142,6 +142,50 @@ describe("the program", () => {
   });
 });
 
+describe("F57: what others wrote", () => {
+  const evil = "x\u2028  y: ${fn}\u0085z\u202e\u007f\u009b\ufeff\u0000";
+
+  test.each(["typescript", "python", "go", "yaml"])("is data in a program in %s", async (language) => {
+    await makeApp(service, "shop");
+    const config = { image, env: { "A${pulumi.cwd}": evil, "fn::readFile": "./secret" }, metadata: { [evil]: "1" } };
+    await makeMachine(service, "shop", { name: "web", region: "ams", config });
+    const state = {
+      version: 4,
+      resources: [
+        ...["app", "machine", "volume"].map((kind) => ({
+          ...{ mode: "managed", type: `fly_${kind}`, name: `evil\n\u2028resources: {}${kind}` },
+          instances: [{ attributes: kind === "app" ? { name: "shop" } : {} }],
+        })),
+      ],
+    };
+    writeFileSync(join(folder, "state.json"), JSON.stringify(state));
+    for (const more of [[], ["--terraform", join(folder, "state.json"), "--out", join(folder, "moved")]]) {
+      const { code, out } = await write("--language", language, ...more);
+      expect(code).toBe(0);
+      const names = { typescript: "index.ts", python: "__main__.py", go: "main.go", yaml: "Main.yaml" };
+      const text = file(join(more.length > 0 ? "moved" : "", names[language as keyof typeof names]));
+      // eslint-disable-next-line no-control-regex -- these are what must not be there
+      expect(text).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\u202e\ufeff]/);
+      for (const line of out.split("\n")) expect(line).not.toMatch(/^resources/);
+    }
+  });
+
+  test("is in no program where YAML would call a function, and the Machine keeps it", async () => {
+    await makeApp(service, "shop");
+    const config = { image, env: { "fn::readFile": "./secret" } };
+    const machine = await makeMachine(service, "shop", { name: "web", region: "ams", config });
+    const { out } = await write("--language", "yaml");
+    const { resources } = parse(file("Main.yaml")) as { resources: { web: { options: unknown; properties: unknown } } };
+    expect(resources.web).toMatchObject({
+      properties: { config: { env: {} } },
+      options: { ignoreChanges: ['config.env["fn::readFile"]'] },
+    });
+    expect(out).toContain(
+      `Machine shop/${machine}: config.env["fn::readFile"] is left out, because Pulumi's YAML takes this key for the name of a function. The program ignores changes of config.env["fn::readFile"].`,
+    );
+  });
+});
+
 describe("files", () => {
   test("a new project has what it needs, and a second run writes nothing", async () => {
     await makeApp(service, "shop");

@@ -1,5 +1,14 @@
 // `pulumi-machines convert`, and the converter that `pulumi convert` starts: what they write, refuse and say.
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import grpc from "@grpc/grpc-js";
@@ -45,6 +54,88 @@ describe("the command", () => {
       err: expect.stringContaining("is in yaml") as string,
     });
     expect((await run(file, "--binding", "dynamic")).err).toContain("programs in yaml use the plugin");
+  });
+
+  const withFile = (path: string): string =>
+    `app = "shop"\nprimary_region = "ams"\n[[files]]\nguest_path = "/etc/own"\nlocal_path = ${JSON.stringify(path)}\n`;
+
+  test.each([
+    ["../outside.txt", "a path that leads out of the folder"],
+    ["../app/../outside.txt", "a path that goes around"],
+    ["link.txt", "a symbolic link to a file"],
+    ["linked/outside.txt", "a symbolic link to a folder"],
+    ["../nowhere/missing.txt", "a file that does not exist"],
+  ])("F57: a deployment file cannot put another folder's file into a program: %s, %s", async (path) => {
+    mkdirSync(join(folder, "app"));
+    writeFileSync(join(folder, "outside.txt"), "of the user alone");
+    symlinkSync("../outside.txt", join(folder, "app/link.txt"));
+    symlinkSync("..", join(folder, "app/linked"));
+    writeFileSync(join(folder, "app/fly.toml"), withFile(path));
+    const refused = await run("app/fly.toml", "--out", "infra");
+    expect(refused).toMatchObject({
+      code: 2,
+      err: `pulumi-machines: app/fly.toml:5: files[0].local_path: ${path} is not in the folder of the file; to put it into the program, add --allow-file ${path}\n`,
+    });
+    expect(existsSync(join(folder, "infra"))).toBe(false);
+    // The user may name it.
+    const allowed = await run("app/fly.toml", "--out", "infra", "--allow-file", path);
+    expect(allowed).toMatchObject({ code: 0, err: "" });
+    const content = Buffer.from("of the user alone").toString("base64");
+    expect(readFileSync(join(folder, "infra/index.ts"), "utf8").includes(content)).toBe(!path.includes("missing"));
+    // The converter that Pulumi starts obeys the same rule.
+    const asked = (...args: string[]) =>
+      convertProgram(request(...args).setSourceDirectory(join(folder, "app"))).toObject().diagnosticsList;
+    expect(asked("fly.toml")).toMatchObject([
+      { severity: 1, subject: { start: { line: 5 } }, detail: expect.stringContaining("--allow-file") as string },
+    ]);
+    expect(asked("fly.toml", "--allow-file", path).map(({ severity }) => severity)).not.toContain(1);
+  });
+
+  test("puts a file of the folder and of folders in it into the program, also through links that stay inside", async () => {
+    mkdirSync(join(folder, "etc"));
+    writeFileSync(join(folder, "etc/own.txt"), "own");
+    symlinkSync("etc/own.txt", join(folder, "link.txt"));
+    for (const path of ["etc/own.txt", "link.txt", "./etc/../link.txt", join(folder, "etc/own.txt")]) {
+      writeFileSync(join(folder, "fly.toml"), withFile(path));
+      expect(await run("--force")).toMatchObject({ code: 0, err: "" });
+      expect(readFileSync(join(folder, "index.ts"), "utf8")).toContain(Buffer.from("own").toString("base64"));
+    }
+    expect(await run("--allow-file", "etc/on.txt")).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("--allow-file etc/on.txt: the file has no such local_path") as string,
+    });
+  });
+
+  test("F57: texts of a deployment file stay texts, and what YAML cannot write is listed", async () => {
+    writeFileSync(
+      join(folder, "fly.toml"),
+      'app = "shop\\u2028resources"\nprimary_region = "ams"\n"evil\\u0085x: ${fn}" = 1\n[build]\nimage = "a${pulumi.cwd}"\n' +
+        '[env]\n"A${pulumi.cwd}" = "b\\u2028c"\n"fn::readFile" = "./secret"\n',
+    );
+    const { code, out } = await run("--language", "yaml");
+    expect(code).toBe(0);
+    const text = readFileSync(join(folder, "Main.yaml"), "utf8");
+    expect(text).not.toMatch(/[\u2028\u0085]|(?<!\$)\$\{pulumi|fn::readFile"?:/);
+    expect(text).toContain('"A$${pulumi.cwd}": "b\\u2028c"');
+    const listed =
+      'Fleet app: config.env["fn::readFile"] is left out, because Pulumi\'s YAML takes this key for the name of a function.';
+    expect(text).toContain(`# - ${listed}`);
+    expect(out).toContain(`  ${listed}\n`);
+  });
+
+  test("refuses a file that is no text", async () => {
+    writeFileSync(join(folder, "fly.toml"), Buffer.from([0x61, 0xff]));
+    expect(await run()).toMatchObject({ code: 2, err: expect.stringContaining("fly.toml: ") as string });
+  });
+
+  test.each([
+    ["2024", 'name: "2024"'],
+    ["true", 'name: "true"'],
+    ["-.x", "name: x"],
+  ])("a project in the folder %s has a name that Pulumi reads", async (name, line) => {
+    writeFileSync(join(folder, "fly.toml"), 'app = "shop"\nprimary_region = "ams"\n');
+    expect(await run("--out", `./${name}`)).toMatchObject({ code: 0 });
+    expect(readFileSync(join(folder, name, "Pulumi.yaml"), "utf8")).toContain(`${line}\n`);
   });
 
   test("names a file that does not exist", async () => {
