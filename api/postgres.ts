@@ -15,6 +15,8 @@ import { duration, needed, optional, required } from "./schema.ts";
 const plans = ["basic", "starter", "launch", "scale", "Performance"] as const;
 /** Sizes on offer; matched without case. */
 export const postgresPlan = z.enum(plans).meta({ format: "caseless", open: plans });
+/** Major versions. The platform has the first two; a service on whose computer only 18 is installed has that. */
+export const postgresVersion = z.enum(["16", "17", "18"]);
 /** Roles of a user. */
 export const postgresRole = z.enum(["schema_admin", "writer", "reader"]);
 /** Kinds of backups. */
@@ -86,7 +88,11 @@ export const createPostgresCluster = z.object({
   plan: needed(z.string(), "Size: `basic`, `starter`, `launch`, `scale` or `Performance`, in any case. Required."),
   name: optional(z.string(), "Name, unique in the organization; generated when left out."),
   disk_size_gb: optional(z.int().min(10).max(1000), "Disk in GB, 10 to 1000.", { wireDefault: 10 }),
-  pg_major_version: optional(z.enum(["16", "17"]), "Major version of Postgres: 16 or 17.", { wireDefault: "16" }),
+  pg_major_version: optional(
+    postgresVersion,
+    "Major version of Postgres: 16 or 17. A service whose clusters are servers may also have 18.",
+    { wireDefault: "16" },
+  ),
   pool_mode: optional(poolMode, "When a pooled connection is given on: `session` or `transaction`.", {
     wireDefault: "session",
   }),

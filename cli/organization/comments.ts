@@ -18,7 +18,7 @@ export const remarksOf = ({ remarks }: Program): readonly string[] =>
     ? []
     : ["Not in this program:", ...remarks.map((one) => `- ${one.replaceAll(/[ \t\r\n]+/g, " ")}`)];
 
-/** Lines as a comment, which no text in it ends (R17); undefined if there are none. */
+/** Lines as a comment, which no text in it ends (F57); undefined if there are none. */
 export const commented = (lines: readonly string[], sign: string): string | undefined =>
   lines.length === 0 ? undefined : lines.map((line) => titled(line, sign)).join("\n");
 

@@ -1,4 +1,4 @@
-// What a program cannot say. It is left out with a remark, and its changes are ignored: nothing is silently changed (R17, F57).
+// What a program cannot say. It is left out with a remark, and its changes are ignored: nothing is silently changed (F57).
 import { MachinesError } from "../../provider/client/errors.ts";
 import { fieldAt, pathText } from "../../provider/core/values.ts";
 import { resources } from "../../provider/registry.ts";

@@ -95,8 +95,9 @@ export const same = (field: Field, a: unknown, b: unknown): boolean => equal(can
  * answered them. Defaults that were not written are left out. So a diff shows only drift.
  */
 export function inSpellingOf(field: Field, written: unknown, live: unknown): unknown {
-  if (same(field, written, live)) return written ?? undefined;
   const { shape } = field;
+  // What is required has no default: an empty list of it would be missing.
+  if (same(field, written, live)) return written ?? (field.optional ? undefined : (live ?? undefined));
   if (isObject(live) && shape.kind !== "leaf") {
     const base = isObject(written) ? written : {};
     const out: Record<string, unknown> = {};

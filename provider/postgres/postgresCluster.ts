@@ -1,7 +1,7 @@
 // Managed Postgres clusters (docs/interface.md#managed-postgres, docs/interface.md#cluster-states).
 import { z } from "zod";
 import { clusterName, regionCode } from "../../api/names.ts";
-import { postgresPlan } from "../../api/postgres.ts";
+import { postgresPlan, postgresVersion } from "../../api/postgres.ts";
 import { optional, required } from "../../api/schema.ts";
 import type { Api } from "../client/api.ts";
 import { Pending, poll } from "../client/poll.ts";
@@ -36,8 +36,8 @@ const inputs = z.object({
   diskSizeGb: computed(z.int().min(10).max(1000)).describe(
     "Disk in GB, 10 to 1000; 10 when left out. Changing it replaces the cluster.",
   ),
-  pgMajorVersion: computed(z.enum(["16", "17"])).describe(
-    "Major version of Postgres, `16` or `17`; `16` when left out. Changing it replaces the cluster.",
+  pgMajorVersion: computed(postgresVersion).describe(
+    "Major version of Postgres, `16` or `17`; `16` when left out. A service that runs clusters as servers may also have `18`. Changing it replaces the cluster.",
   ),
   // The service never returns it. If the state does not know it, it counts as the default and not as a change.
   poolMode: computed(z.enum(["session", "transaction"]).meta({ wireDefault: "session" })).describe(

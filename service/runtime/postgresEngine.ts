@@ -191,3 +191,6 @@ export interface EngineHost {
 
 /** Creates the engine of a service. */
 export type EngineFactory = (host: EngineHost) => PostgresEngine;
+
+/** Whether clusters of the platform can have a version (docs/interface.md#managed-postgres). */
+export const isOffered = (version: string): boolean => version === "16" || version === "17";

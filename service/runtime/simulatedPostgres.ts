@@ -1,13 +1,14 @@
 // The simulated Postgres engine. The contents of clusters are in the store. A cluster whose name ends in `-simulate-fail` fails,
 // with `-simulate-stuck` it is never ready, and with `-simulate-refuse` it is refused.
-import type {
-  Cluster,
-  EngineHost,
-  ExtensionOffer,
-  NewCluster,
-  PostgresEngine,
-  RunningQuery,
-  SlowQuery,
+import {
+  isOffered,
+  type Cluster,
+  type EngineHost,
+  type ExtensionOffer,
+  type NewCluster,
+  type PostgresEngine,
+  type RunningQuery,
+  type SlowQuery,
 } from "./postgresEngine.ts";
 
 const offers: readonly ExtensionOffer[] = [
@@ -38,7 +39,12 @@ export class SimulatedPostgres implements PostgresEngine {
     this.#host = host;
   }
 
-  problem({ name }: NewCluster): { status: 400; message: string } | undefined {
+  problem({ name, version }: NewCluster): { status: 400 | 422; message: string } | undefined {
+    if (!isOffered(version))
+      return {
+        status: 422,
+        message: `invalid pg_major_version, got ${JSON.stringify(version)}, allowed are "16", "17"`,
+      };
     return simulates(name, "refuse") ? { status: 400, message: "the cluster could not be created" } : undefined;
   }
 

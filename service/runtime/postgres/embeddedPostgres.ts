@@ -8,6 +8,7 @@ import type pg from "pg";
 import { refuse } from "../../refusal.ts";
 import {
   ChangeRefused,
+  isOffered,
   type Cluster,
   type ClusterChange,
   type Endpoints,
@@ -54,9 +55,6 @@ interface Waiting {
   resolve(): void;
   reject(error: Error): void;
 }
-
-/** Whether clusters of the platform can have a version (docs/interface.md#managed-postgres). */
-const isOffered = (version: string): boolean => version === "16" || version === "17";
 
 /** Pause between two looks at a cluster whose data is to be copied. */
 const sourcePause = 50;

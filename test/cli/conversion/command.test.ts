@@ -65,7 +65,7 @@ describe("the command", () => {
     ["link.txt", "a symbolic link to a file"],
     ["linked/outside.txt", "a symbolic link to a folder"],
     ["../nowhere/missing.txt", "a file that does not exist"],
-  ])("F57: a deployment file cannot put another folder's file into a program: %s, %s", async (path) => {
+  ])("F57 a deployment file cannot put another folder's file into a program: %s, %s", async (path) => {
     mkdirSync(join(folder, "app"));
     writeFileSync(join(folder, "outside.txt"), "of the user alone");
     symlinkSync("../outside.txt", join(folder, "app/link.txt"));
@@ -106,7 +106,7 @@ describe("the command", () => {
     });
   });
 
-  test("F57: texts of a deployment file stay texts, and what YAML cannot write is listed", async () => {
+  test("F57 texts of a deployment file stay texts, and what YAML cannot write is listed", async () => {
     writeFileSync(
       join(folder, "fly.toml"),
       'app = "shop\\u2028resources"\nprimary_region = "ams"\n"evil\\u0085x: ${fn}" = 1\n[build]\nimage = "a${pulumi.cwd}"\n' +

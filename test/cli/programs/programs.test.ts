@@ -144,7 +144,7 @@ function firstChanged(
   return undefined;
 }
 
-describe("F57: a program with hostile texts everywhere", () => {
+describe("F57 a program with hostile texts everywhere", () => {
   test.each(Object.keys(languages) as LanguageName[])("declares in %s exactly what was written", async (language) => {
     const read = await readerOf[language]();
     if (read === undefined) return;
@@ -218,7 +218,7 @@ describe("F57: a program with hostile texts everywhere", () => {
   });
 });
 
-describe("F57: a literal", () => {
+describe("F57 a literal", () => {
   const halves = ["\ud800", "\udfffx", "a\ud83d"];
   test.each<
     [
