@@ -245,7 +245,7 @@ export interface PostgresClusterArgs {
      */
     organization?: pulumi.Input<string | undefined>;
     /**
-     * Major version of Postgres, `16` or `17`; `16` when left out. Changing it replaces the cluster.
+     * Major version of Postgres, `16` or `17`; `16` when left out. A service that runs clusters as servers may also have `18`. Changing it replaces the cluster.
      */
     pgMajorVersion?: pulumi.Input<enums.PostgresClusterPgMajorVersion | undefined>;
     /**

@@ -100,8 +100,8 @@ export interface PostgresClusterArgs {
   plan?: pulumi.Input<"basic" | "starter" | "launch" | "scale" | "Performance" | (string & {})> | undefined;
   /** Disk in GB, 10 to 1000; 10 when left out. Changing it replaces the cluster. */
   diskSizeGb?: pulumi.Input<number> | undefined;
-  /** Major version of Postgres, `16` or `17`; `16` when left out. Changing it replaces the cluster. */
-  pgMajorVersion?: pulumi.Input<"16" | "17"> | undefined;
+  /** Major version of Postgres, `16` or `17`; `16` when left out. A service that runs clusters as servers may also have `18`. Changing it replaces the cluster. */
+  pgMajorVersion?: pulumi.Input<"16" | "17" | "18"> | undefined;
   /** When the pool reuses a connection: `session` or `transaction`. The service does not return it. Changing it replaces the cluster. Default: `"session"`. */
   poolMode?: pulumi.Input<"session" | "transaction"> | undefined;
   /** Whether the extension PostGIS may be installed later; it may not when left out. Changing it replaces the cluster. */

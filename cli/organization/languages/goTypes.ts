@@ -422,7 +422,8 @@ export const enums: Readonly<Record<string, Readonly<Record<string, string>>>> =
   },
   "PostgresClusterPgMajorVersion": {
     "16": "V16",
-    "17": "V17"
+    "17": "V17",
+    "18": "V18"
   },
   "PostgresClusterPoolMode": {
     "session": "Session",

@@ -140,7 +140,7 @@ type postgresClusterArgs struct {
 	Name *string `pulumi:"name"`
 	// Slug of the organization that owns the cluster; the provider's `organization` when left out, or that of the cluster it is created from. Changing it replaces the cluster.
 	Organization *string `pulumi:"organization"`
-	// Major version of Postgres, `16` or `17`; `16` when left out. Changing it replaces the cluster.
+	// Major version of Postgres, `16` or `17`; `16` when left out. A service that runs clusters as servers may also have `18`. Changing it replaces the cluster.
 	PgMajorVersion *PostgresClusterPgMajorVersion `pulumi:"pgMajorVersion"`
 	// Size, in any case: `basic` (2 shared CPUs, 1 GB), `starter` (2 shared CPUs, 2 GB), `launch` (2 CPUs, 8 GB), `scale` (4 CPUs, 32 GB) or `Performance` (8 CPUs, 64 GB). Required to create an empty cluster. Changing it replaces the cluster.
 	Plan *string `pulumi:"plan"`
@@ -166,7 +166,7 @@ type PostgresClusterArgs struct {
 	Name pulumi.StringPtrInput
 	// Slug of the organization that owns the cluster; the provider's `organization` when left out, or that of the cluster it is created from. Changing it replaces the cluster.
 	Organization pulumi.StringPtrInput
-	// Major version of Postgres, `16` or `17`; `16` when left out. Changing it replaces the cluster.
+	// Major version of Postgres, `16` or `17`; `16` when left out. A service that runs clusters as servers may also have `18`. Changing it replaces the cluster.
 	PgMajorVersion PostgresClusterPgMajorVersionPtrInput
 	// Size, in any case: `basic` (2 shared CPUs, 1 GB), `starter` (2 shared CPUs, 2 GB), `launch` (2 CPUs, 8 GB), `scale` (4 CPUs, 32 GB) or `Performance` (8 CPUs, 64 GB). Required to create an empty cluster. Changing it replaces the cluster.
 	Plan pulumi.StringPtrInput

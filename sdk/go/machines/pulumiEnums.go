@@ -6137,12 +6137,13 @@ func (in *postgresBackupTypePtr) ToPostgresBackupTypePtrOutputWithContext(ctx co
 	return pulumi.ToOutputWithContext(ctx, in).(PostgresBackupTypePtrOutput)
 }
 
-// Major version of Postgres, `16` or `17`; `16` when left out. Changing it replaces the cluster.
+// Major version of Postgres, `16` or `17`; `16` when left out. A service that runs clusters as servers may also have `18`. Changing it replaces the cluster.
 type PostgresClusterPgMajorVersion string
 
 const (
 	PostgresClusterPgMajorVersionV16 = PostgresClusterPgMajorVersion("16")
 	PostgresClusterPgMajorVersionV17 = PostgresClusterPgMajorVersion("17")
+	PostgresClusterPgMajorVersionV18 = PostgresClusterPgMajorVersion("18")
 )
 
 func (PostgresClusterPgMajorVersion) ElementType() reflect.Type {
@@ -6269,6 +6270,7 @@ func (o PostgresClusterPgMajorVersionPtrOutput) ToStringPtrOutputWithContext(ctx
 //
 //	PostgresClusterPgMajorVersionV16
 //	PostgresClusterPgMajorVersionV17
+//	PostgresClusterPgMajorVersionV18
 type PostgresClusterPgMajorVersionInput interface {
 	pulumi.Input
 

@@ -418,10 +418,11 @@ class PostgresBackupType(_builtins.str, Enum):
 @pulumi.type_token("machines:index:PostgresClusterPgMajorVersion")
 class PostgresClusterPgMajorVersion(_builtins.str, Enum):
     """
-    Major version of Postgres, `16` or `17`; `16` when left out. Changing it replaces the cluster.
+    Major version of Postgres, `16` or `17`; `16` when left out. A service that runs clusters as servers may also have `18`. Changing it replaces the cluster.
     """
     V16 = "16"
     V17 = "17"
+    V18 = "18"
 
 
 @pulumi.type_token("machines:index:PostgresClusterPlan")

@@ -41,7 +41,7 @@ class PostgresClusterArgs:
         :param pulumi.Input['PostgresClusterForkArgs'] fork: Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
         :param pulumi.Input[_builtins.str] name: Name, 1 to 63 of `a-z`, `0-9` and `-`, unique in the organization. Generated from the resource's name when left out. Changing it replaces the cluster.
         :param pulumi.Input[_builtins.str] organization: Slug of the organization that owns the cluster; the provider's `organization` when left out, or that of the cluster it is created from. Changing it replaces the cluster.
-        :param pulumi.Input[Union[_builtins.str, 'PostgresClusterPgMajorVersion']] pg_major_version: Major version of Postgres, `16` or `17`; `16` when left out. Changing it replaces the cluster.
+        :param pulumi.Input[Union[_builtins.str, 'PostgresClusterPgMajorVersion']] pg_major_version: Major version of Postgres, `16` or `17`; `16` when left out. A service that runs clusters as servers may also have `18`. Changing it replaces the cluster.
         :param pulumi.Input[Union[_builtins.str, 'PostgresClusterPlan']] plan: Size, in any case: `basic` (2 shared CPUs, 1 GB), `starter` (2 shared CPUs, 2 GB), `launch` (2 CPUs, 8 GB), `scale` (4 CPUs, 32 GB) or `Performance` (8 CPUs, 64 GB). Required to create an empty cluster. Changing it replaces the cluster.
         :param pulumi.Input[Union[_builtins.str, 'PostgresClusterPoolMode']] pool_mode: When the pool reuses a connection: `session` or `transaction`. The service does not return it. Changing it replaces the cluster. Default: `"session"`.
         :param pulumi.Input[_builtins.bool] postgis_enabled: Whether the extension PostGIS may be installed later; it may not when left out. Changing it replaces the cluster.
@@ -137,7 +137,7 @@ class PostgresClusterArgs:
     @pulumi.getter(name="pgMajorVersion")
     def pg_major_version(self) -> pulumi.Input[Optional[Union[_builtins.str, 'PostgresClusterPgMajorVersion']]]:
         """
-        Major version of Postgres, `16` or `17`; `16` when left out. Changing it replaces the cluster.
+        Major version of Postgres, `16` or `17`; `16` when left out. A service that runs clusters as servers may also have `18`. Changing it replaces the cluster.
         """
         return pulumi.get(self, "pg_major_version")
 
@@ -236,7 +236,7 @@ class PostgresCluster(pulumi.CustomResource):
         :param pulumi.Input[Union['PostgresClusterForkArgs', 'PostgresClusterForkArgsDict']] fork: Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
         :param pulumi.Input[_builtins.str] name: Name, 1 to 63 of `a-z`, `0-9` and `-`, unique in the organization. Generated from the resource's name when left out. Changing it replaces the cluster.
         :param pulumi.Input[_builtins.str] organization: Slug of the organization that owns the cluster; the provider's `organization` when left out, or that of the cluster it is created from. Changing it replaces the cluster.
-        :param pulumi.Input[Union[_builtins.str, 'PostgresClusterPgMajorVersion']] pg_major_version: Major version of Postgres, `16` or `17`; `16` when left out. Changing it replaces the cluster.
+        :param pulumi.Input[Union[_builtins.str, 'PostgresClusterPgMajorVersion']] pg_major_version: Major version of Postgres, `16` or `17`; `16` when left out. A service that runs clusters as servers may also have `18`. Changing it replaces the cluster.
         :param pulumi.Input[Union[_builtins.str, 'PostgresClusterPlan']] plan: Size, in any case: `basic` (2 shared CPUs, 1 GB), `starter` (2 shared CPUs, 2 GB), `launch` (2 CPUs, 8 GB), `scale` (4 CPUs, 32 GB) or `Performance` (8 CPUs, 64 GB). Required to create an empty cluster. Changing it replaces the cluster.
         :param pulumi.Input[Union[_builtins.str, 'PostgresClusterPoolMode']] pool_mode: When the pool reuses a connection: `session` or `transaction`. The service does not return it. Changing it replaces the cluster. Default: `"session"`.
         :param pulumi.Input[_builtins.bool] postgis_enabled: Whether the extension PostGIS may be installed later; it may not when left out. Changing it replaces the cluster.

@@ -401,10 +401,11 @@ export type PostgresBackupType = (typeof PostgresBackupType)[keyof typeof Postgr
 export const PostgresClusterPgMajorVersion = {
     V16: "16",
     V17: "17",
+    V18: "18",
 } as const;
 
 /**
- * Major version of Postgres, `16` or `17`; `16` when left out. Changing it replaces the cluster.
+ * Major version of Postgres, `16` or `17`; `16` when left out. A service that runs clusters as servers may also have `18`. Changing it replaces the cluster.
  */
 export type PostgresClusterPgMajorVersion = (typeof PostgresClusterPgMajorVersion)[keyof typeof PostgresClusterPgMajorVersion];
 

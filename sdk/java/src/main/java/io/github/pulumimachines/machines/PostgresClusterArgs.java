@@ -101,14 +101,14 @@ public final class PostgresClusterArgs extends com.pulumi.resources.ResourceArgs
     }
 
     /**
-     * Major version of Postgres, `16` or `17`; `16` when left out. Changing it replaces the cluster.
+     * Major version of Postgres, `16` or `17`; `16` when left out. A service that runs clusters as servers may also have `18`. Changing it replaces the cluster.
      * 
      */
     @Import(name="pgMajorVersion")
     private @Nullable Output<Either<String,PostgresClusterPgMajorVersion>> pgMajorVersion;
 
     /**
-     * @return Major version of Postgres, `16` or `17`; `16` when left out. Changing it replaces the cluster.
+     * @return Major version of Postgres, `16` or `17`; `16` when left out. A service that runs clusters as servers may also have `18`. Changing it replaces the cluster.
      * 
      */
     public Optional<Output<Either<String,PostgresClusterPgMajorVersion>>> pgMajorVersion() {
@@ -330,7 +330,7 @@ public final class PostgresClusterArgs extends com.pulumi.resources.ResourceArgs
         }
 
         /**
-         * @param pgMajorVersion Major version of Postgres, `16` or `17`; `16` when left out. Changing it replaces the cluster.
+         * @param pgMajorVersion Major version of Postgres, `16` or `17`; `16` when left out. A service that runs clusters as servers may also have `18`. Changing it replaces the cluster.
          * 
          * @return builder
          * 
@@ -341,7 +341,7 @@ public final class PostgresClusterArgs extends com.pulumi.resources.ResourceArgs
         }
 
         /**
-         * @param pgMajorVersion Major version of Postgres, `16` or `17`; `16` when left out. Changing it replaces the cluster.
+         * @param pgMajorVersion Major version of Postgres, `16` or `17`; `16` when left out. A service that runs clusters as servers may also have `18`. Changing it replaces the cluster.
          * 
          * @return builder
          * 
@@ -351,7 +351,7 @@ public final class PostgresClusterArgs extends com.pulumi.resources.ResourceArgs
         }
 
         /**
-         * @param pgMajorVersion Major version of Postgres, `16` or `17`; `16` when left out. Changing it replaces the cluster.
+         * @param pgMajorVersion Major version of Postgres, `16` or `17`; `16` when left out. A service that runs clusters as servers may also have `18`. Changing it replaces the cluster.
          * 
          * @return builder
          * 
@@ -361,7 +361,7 @@ public final class PostgresClusterArgs extends com.pulumi.resources.ResourceArgs
         }
 
         /**
-         * @param pgMajorVersion Major version of Postgres, `16` or `17`; `16` when left out. Changing it replaces the cluster.
+         * @param pgMajorVersion Major version of Postgres, `16` or `17`; `16` when left out. A service that runs clusters as servers may also have `18`. Changing it replaces the cluster.
          * 
          * @return builder
          * 

@@ -9,13 +9,14 @@ import java.util.Objects;
 import java.util.StringJoiner;
 
     /**
-     * Major version of Postgres, `16` or `17`; `16` when left out. Changing it replaces the cluster.
+     * Major version of Postgres, `16` or `17`; `16` when left out. A service that runs clusters as servers may also have `18`. Changing it replaces the cluster.
      * 
      */
     @EnumType
     public enum PostgresClusterPgMajorVersion {
         V16("16"),
-        V17("17");
+        V17("17"),
+        V18("18");
 
         private final String value;
 
