@@ -164,7 +164,6 @@ describe("F57 what others wrote", () => {
       expect(code).toBe(0);
       const names = { typescript: "index.ts", python: "__main__.py", go: "main.go", yaml: "Main.yaml" };
       const text = file(join(more.length > 0 ? "moved" : "", names[language as keyof typeof names]));
-      // eslint-disable-next-line no-control-regex -- these are what must not be there
       expect(text).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\u202e\ufeff]/);
       for (const line of out.split("\n")) expect(line).not.toMatch(/^resources/);
     }

@@ -30,7 +30,7 @@ const image = "registry.example.com/shop:1";
 const count = isThorough ? 400 : 60;
 
 /** The same value, with parts of it empty or null: lists and maps that have nothing in them, and what is left out by a null. */
-function* emptied(field: Field, value: unknown): Generator<unknown> {
+function* emptied(field: Field, value: unknown): Generator {
   const { shape } = field;
   if (shape.kind === "array" && Array.isArray(value)) {
     yield [];
@@ -173,7 +173,10 @@ describe("what the service accepts and stores", () => {
       const field = inputs[camelKey(name)];
       if (wire.kind !== "leaf" || wire.values === undefined || field === undefined || meta.open) continue;
       const { shape: own } = field;
-      expect([name, own.kind === "leaf" && own.values ? [...own.values].sort() : []]).toEqual([name, [...wire.values].sort()]);
+      expect([name, own.kind === "leaf" && own.values ? [...own.values].sort() : []]).toEqual([
+        name,
+        [...wire.values].sort(),
+      ]);
     }
   });
 
