@@ -51,6 +51,30 @@ describe.runIf(hasEngine)("the docker runtime", () => {
     expect((await app.call("GET", app.machines)).body).toEqual([]);
   });
 
+  test("the names of containers say App and Machine, also those of two services with equal Machines", async () => {
+    const apps = [await withRuntime("docker"), await withRuntime("docker")];
+    for (const app of apps) {
+      const long = `a${"-long".repeat(12)}`;
+      await app.call("POST", "/apps", { name: long, org_slug: "personal" });
+      const { body } = await app.call("POST", `/apps/${long}/machines`, { config: { image } });
+      const id = await app.create();
+      await app.reaches(id, "started");
+      // Its next container is another one, and the one before is kept for its logs.
+      for (const [operation, state] of [
+        ["stop", "stopped"],
+        ["start", "started"],
+      ] as const) {
+        await app.post(id, operation);
+        await app.reaches(id, state);
+      }
+      const names = async () => (await containersOf(app.dataId())).flatMap(({ Names }) => Names).sort();
+      await expect
+        .poll(async () => new Set((await names()).map((name) => name.slice(0, -9))))
+        .toEqual(new Set([`/machines-${long}-${body.id}`, `/machines-web-${id}`]));
+      expect((await names()).length).toBe(3);
+    }
+  });
+
   test("a Machine starts although its network was removed after its container was created", async () => {
     const app = await withRuntime("docker");
     const id = await app.create({}, { skip_launch: true });

@@ -1,4 +1,5 @@
 // A Machine's version as a container: what the engine is asked to create.
+import { randomBytes } from "node:crypto";
 import type Dockerode from "dockerode";
 import { sizeOf, type MachineConfig } from "../../../api/machineConfig.ts";
 import { checksOf } from "../checks.ts";
@@ -33,6 +34,13 @@ export const memoryLimits = (config: MachineConfig, limitMb: number | undefined)
   return { Memory, MemorySwap: Memory + (config.init?.swap_size_mb ?? 0) * mib };
 };
 
+/**
+ * A name for a container, which `docker ps` shows: what it is, and an end that no other container has. For a moment a Machine has two
+ * containers, and several services can share an engine, so nothing is found by its name, only by its labels.
+ */
+export const containerName = (...parts: readonly string[]): string =>
+  ["machines", ...parts, randomBytes(4).toString("hex")].join("-");
+
 /** The names by which the Machines of a network find each other. */
 export const namesOf = ({ id, app, region, config }: Subject): string[] =>
   config.dns?.skip_registration ? [] : [`${id}.vm.${app}.internal`, `${region}.${app}.internal`, `${app}.internal`];
@@ -61,6 +69,7 @@ export function containerOptions(
   const ports = portsOf(config);
   const entrypoint = init.exec ?? init.entrypoint;
   return {
+    name: containerName(app, id),
     Image: image,
     Hostname: dns.hostname ?? id,
     ...(dns.hostname_fqdn === undefined ? {} : { Domainname: dns.hostname_fqdn }),

@@ -3,7 +3,7 @@
 import { pipeline, Transform } from "node:stream";
 import type Dockerode from "dockerode";
 import type { RuntimeHost, Subject, VolumeSubject } from "../runtime.ts";
-import { labels } from "./container.ts";
+import { containerName, labels } from "./container.ts";
 import { allowing, isUnreachable, ofEngine, reasonOf, type Engine } from "./engine.ts";
 import { importImage } from "./images.ts";
 import { Steps } from "../steps.ts";
@@ -215,6 +215,7 @@ export class Volumes {
 
   async #helper(volume: string, of: string): Promise<Dockerode.Container> {
     return this.#docker.createContainer({
+      name: containerName("copy", of),
       Image: await this.#emptyImage(),
       Cmd: ["/never-started"],
       Labels: { [labels.data]: this.#host.dataId, [labels.copy]: of },
