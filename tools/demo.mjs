@@ -1,12 +1,14 @@
-// npm run demo [-- preview|up|refresh|destroy|stop] [--runtime docker]: examples/quickstart on the real Pulumi CLI, with a Machines Control
-// Service on this machine. All its data is in .machines/; your own Pulumi login is not changed. It can be interrupted at
+// npm run demo [-- preview|up|refresh|destroy|stop] [--runtime docker] [options of Pulumi]: examples/quickstart on the real Pulumi CLI, with a
+// Machines Control Service on this machine. All its data is in .machines/; your own Pulumi login is not changed. It can be interrupted at
 // any time: the next run continues.
 import { randomBytes } from "node:crypto";
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { consoleHint, demoFor, hintsAfter, isUnchanged } from "./lib/demoHints.mjs";
+import { withoutPulumi } from "./lib/environment.mjs";
+import { commands, readArguments } from "./lib/demoArguments.mjs";
+import { consoleHint, demoFor, hintAfterFailure, hintsAfter, isUnchanged } from "./lib/demoHints.mjs";
 import { isAlive, tryLock } from "./lib/lock.mjs";
 import { inRoot, serviceMain, state } from "./lib/paths.mjs";
 import { foreground, heartbeat, main, quiet, say, Stop, tail } from "./lib/process.mjs";
@@ -14,7 +16,7 @@ import { setup } from "./setup/index.mjs";
 
 const STACK = "dev";
 const example = inRoot("examples/quickstart");
-const { words, runtime } = readArguments(process.argv.slice(2));
+const { command, runtime, options, problem } = readArguments(process.argv.slice(2));
 // Each runtime has a service and a stack of its own.
 const own = runtime === "simulated" ? state : path.join(state, runtime);
 const data = path.join(own, "service");
@@ -24,26 +26,14 @@ const project = path.join(own, "project");
 const settings = path.join(project, `Pulumi.${STACK}.yaml`);
 const events = path.join(state, "events.jsonl");
 
-const commands = {
-  up: ["up", "--yes"],
-  preview: ["preview"],
-  refresh: ["refresh", "--yes", "--clear-pending-creates"],
-  destroy: ["destroy", "--yes"],
-  stop: undefined,
-};
-
 /** The command that runs one of the demo's service. Without the folder, it would look at the user's own service. */
 const ofService = (word) => `npm run -s service -- ${word} --data ${path.relative(process.cwd(), data)}`;
 
 await main(async () => {
-  const [command = "up", ...more] = words;
-  if (!Object.hasOwn(commands, command) || more.length > 0)
-    throw new Stop(
-      `npm run demo takes one word, ${Object.keys(commands).join(", ")} (up when left out), and --runtime; not "${words.join(" ")}".`,
-    );
-  if (!["simulated", "docker"].includes(runtime)) throw new Stop(`--runtime is simulated or docker; not "${runtime}".`);
+  if (problem !== undefined) throw new Stop(problem);
   const started = Date.now();
-  const { env } = await setup({ pulumi: command !== "stop" });
+  const prepared = await setup({ pulumi: command !== "stop" });
+  const env = withoutPulumi(prepared.env);
   // The pages of the service name the command as it is called in this clone.
   env.MACHINES_SERVICE_COMMAND = "npm run -s service --";
   if (command === "stop") return foreground("node", [serviceMain, "stop", "--data", data], { env });
@@ -56,15 +46,13 @@ await main(async () => {
   const pulumi = await preparePulumi(env, service, image);
   say("");
   fs.rmSync(events, { force: true });
-  const args = [...commands[command], "--stack", STACK, "--config-file", settings, "--event-log", events];
+  const args = [...commands[command], ...options, "--stack", STACK, "--config-file", settings, "--event-log", events];
   // The CLI has the option for the log only with this variable.
   const code = await foreground("pulumi", args, { cwd: example, env: { ...pulumi, PULUMI_DEBUG_COMMANDS: "true" } });
   const unchanged = isUnchanged(readText(events) ?? "");
   fs.rmSync(events, { force: true });
   if (code !== 0) {
-    say(
-      `\npulumi ${command} ended with exit code ${code}. Run ${demoFor(runtime)()} again: it goes on from what there is.`,
-    );
+    say(hintAfterFailure(command, code, demoFor(runtime)));
     return code;
   }
   if (command === "up") {
@@ -81,15 +69,6 @@ await main(async () => {
   say(opened.code === 0 ? consoleHint(JSON.parse(opened.stdout).url, ofService) : tail(opened.output));
   return 0;
 });
-
-/** The words of the command line, and the runtime of the service. */
-function readArguments(args) {
-  const at = args.findIndex((one) => one === "--runtime" || one.startsWith("--runtime="));
-  if (at < 0) return { words: args, runtime: "simulated" };
-  const [, given] = args[at].split("=");
-  const taken = given === undefined ? 2 : 1;
-  return { words: args.toSpliced(at, taken), runtime: given ?? args[at + 1] ?? "" };
-}
 
 /** Prints where the App can be opened. */
 async function showAddresses(env, pulumi) {
@@ -157,11 +136,10 @@ async function acceptsToken({ url, token }) {
 
 /** Creates the stack and configures the service. Returns the environment for Pulumi. */
 async function preparePulumi(env, { url, token }, image) {
-  const { PULUMI_CONFIG_PASSPHRASE_FILE: _file, PULUMI_ACCESS_TOKEN: _token, PULUMI_STACK: _stack, ...rest } = env;
   fs.mkdirSync(backend, { recursive: true });
   fs.mkdirSync(project, { recursive: true });
   const pulumi = {
-    ...rest,
+    ...env,
     // Without `.attrs` files: a killed run can leave one empty, and no command reads the stack then.
     PULUMI_BACKEND_URL: `file://${backend.replace(/[%?#]/g, encodeURIComponent)}?metadata=skip`,
     PULUMI_HOME: path.join(state, "pulumi-home"),

@@ -24,6 +24,14 @@ export const demoFor = (runtime) => (word) => {
   return args.length === 0 ? "npm run demo" : `npm run demo -- ${args.join(" ")}`;
 };
 
+/** The hint after a command that failed. A preview changes nothing, so there is nothing that another run would go on with. */
+export const hintAfterFailure = (command, code, demo) =>
+  `\npulumi ${command} ended with exit code ${code}. ${
+    command === "preview"
+      ? `Nothing was changed. Correct what it names, then run ${demo("preview")} again.`
+      : `Run ${demo(command === "up" ? undefined : command)} again: it goes on from what there is.`
+  }`;
+
 /**
  * The hints after a command. `service` runs a command of the demo's service, whose data is not in the usual folder, and `demo` the
  * demo itself.

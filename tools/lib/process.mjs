@@ -1,6 +1,7 @@
 // Runs other programs: silently with progress messages, or in the foreground with ^C handled; and prints messages.
 import { spawn } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
+import { become, forCommands } from "./environment.mjs";
 
 /** A failure that the user can correct: printed as one sentence, without a stack. */
 export class Stop extends Error {}
@@ -8,8 +9,12 @@ export class Stop extends Error {}
 /** A short progress message on stderr, because stdout is for results. */
 export const say = (line) => process.stderr.write(`${line}\n`);
 
-/** Runs a script's main function: a Stop is printed as its sentence, with exit code 1. */
+/**
+ * Runs a script's main function: a Stop is printed as its sentence, with exit code 1. From here on, this process and the programs that it
+ * starts have an environment without the user's settings for other work.
+ */
 export async function main(run) {
+  become(forCommands(process.env));
   try {
     process.exitCode = (await run()) ?? 0;
   } catch (error) {
