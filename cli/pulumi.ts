@@ -67,6 +67,18 @@ export async function stackEndpoint(stack: string | undefined): Promise<string |
 }
 
 /**
+ * The environment for the CLI. `PULUMI_OPTION_` with the name of an option sets it for every command: with `SHOW_SECRETS` a sealed state
+ * would come in the clear, with `FILE` it would go to a file, and with `FORCE` a stack would be removed that still has resources. Those
+ * that say which stack is meant, and how a new one keeps its secrets, are meant for our commands too.
+ */
+const environment = (): NodeJS.ProcessEnv =>
+  Object.fromEntries(
+    Object.entries(process.env).filter(
+      ([name]) => !/^PULUMI_OPTION_(?!(CONFIG_FILE|CWD|SECRETS_PROVIDER|STACK)$)/.test(name),
+    ),
+  );
+
+/**
  * Runs the Pulumi CLI in this folder, for a stack or the selected one.
  * @param input its standard input, for values that errors and lists of processes must not show
  * @throws MachinesError with its error output
@@ -74,7 +86,7 @@ export async function stackEndpoint(stack: string | undefined): Promise<string |
 export function pulumi(args: readonly string[], stack: string | undefined, input = ""): Promise<string> {
   const all = [...args, ...(stack === undefined ? [] : ["--stack", stack]), "--non-interactive", "--color", "never"];
   return new Promise((resolve, reject) => {
-    const child = execFile("pulumi", all, { maxBuffer: 2 ** 30 }, (error, stdout, stderr) => {
+    const child = execFile("pulumi", all, { maxBuffer: 2 ** 30, env: environment() }, (error, stdout, stderr) => {
       if (error === null) return resolve(stdout);
       reject(refusal(args, error, stderr));
     });

@@ -34,6 +34,8 @@ export async function serve(args: readonly string[], folder: string): Promise<vo
     return;
   }
   const engine = engineLog();
+  // The plugin speaks gRPC only with the engine, on this computer. The library would also send that through the user's proxy.
+  process.env["no_grpc_proxy"] = "127.0.0.1,localhost";
   const address = engineAddress(args);
   if (address !== undefined) engine.attach(address);
   // Read while the engine connects.

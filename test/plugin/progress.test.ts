@@ -29,9 +29,13 @@ describe("progress", () => {
     await service.close();
   });
 
-  test("reaches the engine as a status message for the resource", async () => {
+  const reaches = "reaches the engine as a status message for the resource";
+  test.each([
+    [reaches, {}],
+    [`F61 ${reaches}, also with a proxy that the user has set`, { http_proxy: "http://127.0.0.1:9", no_proxy: "" }],
+  ])("%s", async (_, env: Record<string, string>) => {
     const engine = await startEngine();
-    const plugin = await startPlugin({ args: [engine.address] });
+    const plugin = await startPlugin({ args: [engine.address], env });
     try {
       const args = toStruct({ endpoint: service.url, token: service.token });
       await plugin.client.configure(new proto.ConfigureRequest().setArgs(args));

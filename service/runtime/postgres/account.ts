@@ -49,9 +49,12 @@ async function ownAll(folder: string, uid: number, gid: number): Promise<void> {
 
 /**
  * The account for servers whose data is in a folder.
- * @throws PostgresError if this is root and no other user can reach the folder.
+ * @throws PostgresError if this is root and no other user can reach the folder, or start the programs.
  */
-export async function findAccount(folder: string, { namespaces }: { readonly namespaces: boolean }): Promise<Account> {
+export async function findAccount(
+  folder: string,
+  { namespaces, programs = [] }: { readonly namespaces: boolean; readonly programs?: readonly string[] },
+): Promise<Account> {
   if (process.getuid?.() !== 0) return ourselves;
   if (namespaces && (await succeeds("unshare", [...namespace, "true"])))
     return { ...ourselves, command: (program, args) => ["unshare", [...namespace, program, ...args]] };
@@ -66,6 +69,12 @@ export async function findAccount(folder: string, { namespaces }: { readonly nam
     throw new PostgresError(
       `PostgreSQL does not run as root, and the user ${name} cannot reach ${folder}. Choose a data folder that it can reach with --data.`,
     );
+  // Packages that were installed in a home folder, or with a strict umask, are for their owner alone.
+  for (const program of programs)
+    if (!(await succeeds("test", ["-x", program], { uid, gid })))
+      throw new PostgresError(
+        `PostgreSQL does not run as root, and the user ${name} cannot start ${program}. Install it where that user can read it, or use --postgres simulated.`,
+      );
   return {
     command: plainCommand,
     options: { uid, gid },

@@ -44,7 +44,10 @@ export async function embeddedPostgres({
   const folder = join(resolve(data), "postgres");
   mkdirSync(resolve(data), { recursive: true, mode: 0o700 });
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  const account = await findAccount(folder, { namespaces });
+  const account = await findAccount(folder, {
+    namespaces,
+    programs: [...versions.values()].flatMap(({ initdb, postgres }) => [initdb, postgres]),
+  });
   const addresses = [loopback, ...(machinesReach === undefined ? [] : [machinesReach])];
   const publicHost = machinesReach ?? loopback;
   return (host) => {

@@ -67,6 +67,15 @@ export interface Launched {
   readonly kill: () => void;
 }
 
+/**
+ * The environment of the programs of a cluster. Users set PGDATA and PGPORT for servers of their own. And what a program says is read here,
+ * so it must be in English; servers in another language would also answer in that language.
+ */
+export function environment(): NodeJS.ProcessEnv {
+  const rest = Object.entries(process.env).filter(([name]) => !/^(PG[A-Z]|LC_|LANG)/.test(name));
+  return { ...Object.fromEntries(rest), LC_ALL: "C" };
+}
+
 /** Starts a program that may outlive the service, with a new log. */
 export function launch(
   { command, options }: Account,
@@ -76,7 +85,10 @@ export function launch(
 ): Launched {
   const file = openSync(log, "w", 0o600);
   const [first, rest] = command(program, args);
-  const started = spawn(first, rest, { ...options, detached: true, stdio: ["ignore", file, file] });
+  const started = spawn(first, rest, {
+    ...options,
+    ...{ env: environment(), detached: true, stdio: ["ignore", file, file] },
+  });
   closeSync(file);
   let problem: string | undefined;
   let hasEnded = false;

@@ -13,7 +13,7 @@ import type { EngineHost } from "../postgresEngine.ts";
 import type { Account } from "./account.ts";
 import type { Binaries } from "./binaries.ts";
 import { PostgresError, ServerKilled } from "./postgresError.ts";
-import { endProcess, endProcessesIn, lastLine, launch, runs } from "./processes.ts";
+import { endProcess, endProcessesIn, environment, lastLine, launch, runs } from "./processes.ts";
 import { scramVerifier } from "./scram.ts";
 import { accessRules, configurationOf, superuser, type Recovery, type ServerSettings } from "./settings.ts";
 import { certify } from "./tls.ts";
@@ -78,7 +78,7 @@ async function writeEmpty({ account, password }: Installation, binaries: Binarie
     ...["--auth", "scram-sha-256", "--encoding", "UTF8", "--no-locale", "--no-sync", "--no-instructions"],
   ]);
   try {
-    await run(program, args, account.options);
+    await run(program, args, { ...account.options, env: environment() });
   } catch (error) {
     const text = (error as { readonly stderr?: string }).stderr ?? String(error);
     throw new PostgresError(lastLine(text, /(?:error|FATAL): +(.*)/));
@@ -120,7 +120,12 @@ export async function connect({ password }: Installation, port: number, database
     ...{ host: "127.0.0.1", port, user: superuser, password, database },
     application_name: "machines-service",
     keepAlive: true,
+    ssl: false,
+    sslnegotiation: "postgres",
   });
+  // The library takes what it is not given from variables such as PGOPTIONS, which users set for servers of their own. It takes an empty
+  // text as not given.
+  (client as unknown as { connectionParameters: { options: unknown } }).connectionParameters.options = undefined;
   // The end of a connection is noticed by its user, or by the next query.
   client.on("error", () => {});
   await client.connect();

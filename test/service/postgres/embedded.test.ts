@@ -34,6 +34,30 @@ test("users can do what their role says, and no more", async () => {
   expect(await rowsOf(owner)).toBe(1);
 });
 
+test("F61 settings that the user has for other servers and in other languages do not reach a cluster", async () => {
+  const others = {
+    ...{
+      PGSSLMODE: "verify-full",
+      PGOPTIONS: "-c search_path=theirs",
+      PGPORT: "9",
+      PGDATA: "/nowhere",
+      PGSSLNEGOTIATION: "direct",
+    },
+    ...{ LANG: "xx_XX.UTF-8", LC_ALL: "xx_XX.UTF-8", LC_MESSAGES: "xx_XX.UTF-8", LANGUAGE: "de" },
+  };
+  const before = { ...process.env };
+  afterThisTest(() => {
+    for (const name of Object.keys(others)) delete process.env[name];
+    Object.assign(process.env, before);
+  });
+  Object.assign(process.env, others);
+  const { call, cluster, data, get } = await withServers();
+  const { id } = await cluster();
+  expect((await call("POST", `/postgres/${id}/databases`, { name: "more" })).status).toBe(201);
+  expect((await get(`/postgres/${id}/databases`)).map(({ name }: { name: string }) => name)).toContain("more");
+  expect(readFileSync(join(data, "postgres", id, "server.log"), "utf8")).toContain("ready to accept connections");
+});
+
 test("a rotated password is the one that works, and no log of the server has one", async () => {
   const { call, cluster, connect, data } = await withServers();
   const ready = await cluster();
