@@ -5,6 +5,10 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 import { isThorough, withKubernetes } from "./test/support/extent.mts";
 import { hang, wholeRun, wholeTest } from "./test/support/patience.mts";
 import { standalone } from "./test/support/standalone.mts";
+import { become, forTests } from "./tools/lib/environment.mjs";
+
+// The processes of the tests inherit it, and so do the programs that they start.
+become(forTests(process.env));
 
 // Two more than there are cores: most tests wait more than they compute, and a run of the CLI is several processes that wait
 // for each other.

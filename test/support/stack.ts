@@ -94,9 +94,8 @@ export class Stack {
     this.runtime = runtime;
     this.dir = mkdtempSync(join(installed, `${name}-`));
     mkdirSync(join(this.dir, ".state"));
-    const { PULUMI_ACCESS_TOKEN: _, MACHINES_ENDPOINT: __, MACHINES_TOKEN: ___, ...rest } = process.env;
     this.env = {
-      ...rest,
+      ...process.env,
       ...runtime.env,
       // Without the backend's `.attrs` files: a killed CLI can leave one empty, and no command reads the stack then.
       PULUMI_BACKEND_URL: `${this.backend}?metadata=skip`,

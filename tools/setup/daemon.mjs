@@ -51,7 +51,16 @@ export async function daemonProblem() {
 export async function answers(host) {
   const socket = /^unix:\/\/(.+)$/.exec(host)?.[1];
   const args = socket === undefined ? [host.replace(/^tcp:/, "http:")] : ["--unix-socket", socket, "http://engine"];
-  const { code } = await quiet("curl", ["-sf", "--max-time", "5", ...args.slice(0, -1), `${args.at(-1)}/_ping`]);
+  const { code } = await quiet("curl", [
+    "-q",
+    "-sf",
+    "--noproxy",
+    "*",
+    "--max-time",
+    "5",
+    ...args.slice(0, -1),
+    `${args.at(-1)}/_ping`,
+  ]);
   return code === 0;
 }
 

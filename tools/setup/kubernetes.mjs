@@ -120,7 +120,19 @@ export async function startCluster(found) {
   const isReady = async () => {
     if (!fs.existsSync(ca)) return false;
     const { code } = await quiet("curl", [
-      ...["-sf", "--max-time", "5", "--cacert", ca, "-H", `Authorization: Bearer ${token}`, `${server}/readyz`],
+      ...[
+        "-q",
+        "-sf",
+        "--noproxy",
+        "*",
+        "--max-time",
+        "5",
+        "--cacert",
+        ca,
+        "-H",
+        `Authorization: Bearer ${token}`,
+        `${server}/readyz`,
+      ],
     ]);
     return code === 0;
   };
