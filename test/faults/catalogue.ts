@@ -256,6 +256,7 @@ export const faults = {
     wrong: "A secret object contains common words.",
     promised:
       "Messages keep the words, and still hide every value at a place for secrets and every value marked itself.",
+  },
   F57: {
     wrong:
       "A name, value, remark or file name in the service or a Terraform state contains control characters, line separators or interpolation.",
