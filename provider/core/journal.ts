@@ -8,10 +8,11 @@ import { homedir } from "node:os";
 import { basename, join } from "node:path";
 import { promisify } from "node:util";
 import { isObject } from "../../api/schema.ts";
+import { backendId } from "./backend.ts";
 
 /** One started create. While it is in the journal, the engine cannot have the id of the object. */
 export interface Intent {
-  /** Owner of the object. An owner has at most one intent. */
+  /** Owner of the object. An owner has at most one intent in each backend. */
   readonly owner: string;
   /** Random identifier of this create. An object that can carry tags carries it. */
   readonly op: string;
@@ -23,6 +24,8 @@ export interface Intent {
   readonly before?: readonly string[];
   /** Time of the request, in milliseconds since 1970. */
   readonly at?: number;
+  /** The backend of the state, as the journal knows it: stacks of two backends may have the same owners. */
+  readonly backend?: string;
 }
 
 /** A created object whose id was delivered to the engine. */
@@ -38,7 +41,7 @@ export interface Delivered {
 
 /** The journal of this computer's user. */
 export interface Journal {
-  /** The unsettled intent of an owner. It reads memory only, because check calls it too. */
+  /** The unsettled intent of an owner in this backend. It reads memory only, because check calls it too. */
   find(owner: string | undefined): Intent | undefined;
   /** Writes an intent. It is on the disk when the promise resolves. */
   write(intent: Intent): Promise<void>;
@@ -68,10 +71,15 @@ const retention = 24 * 60 * 60 * 1000;
 export function openJournal(
   warn: (message: string) => void,
   home = process.env["PULUMI_HOME"] || join(homedir(), ".pulumi"),
+  backend = backendId(),
 ): Journal {
   const dir = join(home, "machines", "intents");
   const found = readJournals(dir);
-  const known = new Map(found.intents.map((intent) => [intent.owner, intent]));
+  const keyOf = (owner: string, at: string | undefined): string => `${owner} ${at ?? ""}`;
+  const known = new Map(found.intents.map((intent) => [keyOf(intent.owner, intent.backend), intent]));
+  /** An older version did not note the backend. */
+  const own = (owner: string): Intent | undefined =>
+    known.get(keyOf(owner, backend)) ?? known.get(keyOf(owner, undefined));
   const delivered = new Map(found.delivered.map((one) => [`${one.owner} ${one.stack ?? ""}`, one]));
   const deliveredNow = new Map<string, Delivered>();
   // Without its engine, nothing saves the id that we return.
@@ -81,26 +89,32 @@ export function openJournal(
     warn(`${dir} cannot be used, so the object of an interrupted create could not be found again: ${String(error)}`),
   );
   return {
-    find: (owner) => (owner === undefined ? undefined : known.get(owner)),
-    write(intent) {
-      const before = known.get(intent.owner);
-      if (before) journal.end(before.op, undefined);
-      known.set(intent.owner, intent);
+    find: (owner) => (owner === undefined ? undefined : own(owner)),
+    write(wanted) {
+      const before = own(wanted.owner);
+      if (before) {
+        journal.end(before.op, undefined);
+        known.delete(keyOf(before.owner, before.backend));
+      }
+      const intent = backend === undefined ? wanted : { ...wanted, backend };
+      known.set(keyOf(intent.owner, intent.backend), intent);
       return journal.begin(intent);
     },
     openIn: (place) =>
       [...known.values()].filter((intent) => intent.place === place).sort((a, b) => (a.at ?? 0) - (b.at ?? 0)),
     excludeKeys(owner, place, keys) {
-      for (const intent of [...known.values()].filter((one) => one.place === place && one.owner !== owner)) {
-        known.set(intent.owner, { ...intent, before: [...(intent.before ?? []), ...keys] });
+      const mine = owner === undefined ? undefined : own(owner);
+      for (const [key, intent] of known) {
+        if (intent.place !== place || intent === mine) continue;
+        known.set(key, { ...intent, before: [...(intent.before ?? []), ...keys] });
         journal.seen(intent.op, keys);
       }
     },
     settle(owner, id, stack) {
       const isOrphaned = process.ppid !== parent || !isAlive(engine);
-      const intent = owner === undefined || isOrphaned ? undefined : known.get(owner);
+      const intent = owner === undefined || isOrphaned ? undefined : own(owner);
       if (!intent) return;
-      known.delete(intent.owner);
+      known.delete(keyOf(intent.owner, intent.backend));
       const { op, endpoint } = intent;
       const entry: Delivered | undefined =
         id === undefined

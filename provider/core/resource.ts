@@ -157,7 +157,7 @@ export interface RunInfo {
   stateId(): string;
   /** Whether this run has seen an id of the state. If not, `stateId` is a new one. */
   readonly knowsState: boolean;
-  /** Whether an id is that of the state, or of one that it was copied from. */
+  /** Whether an id is that of the state, and not only of one in another backend that it was copied from. */
   isStateId(id: string): boolean;
   /** The id of an owner's object in the state, as far as the run knows. */
   idInState(owner: string | undefined): string | undefined;

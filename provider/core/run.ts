@@ -13,6 +13,7 @@ import {
   protectedDeletionError,
   protectedParentError,
 } from "./dataLoss.ts";
+import { backendId, backendIn, stateIdIn } from "./backend.ts";
 import type { Journal } from "./journal.ts";
 import {
   contextOf,
@@ -107,8 +108,10 @@ export class Run implements RunInfo {
   readonly #seenStateIds = new Set<string>();
   /** Secrets of its resources, and whether they certainly are. */
   readonly #secrets = new Map<Leaf, boolean>();
-  /** The id that this run generated for a state without an id. */
+  /** The id that this run generated for a state without an id, or whose ids come from another backend. */
   #newStateId: string | undefined;
+  /** The backend of the state, once it is needed. */
+  #backend: { readonly id: string | undefined } | undefined;
 
   constructor(openJournal: () => Journal) {
     this.#openJournal = openJournal;
@@ -126,6 +129,7 @@ export class Run implements RunInfo {
     for (const known of [this.#declared, this.#reported, this.#replacedParents, this.#seenStateIds]) known.clear();
     this.#secrets.clear();
     this.#newStateId = undefined;
+    this.#backend = undefined;
     this.connection = undefined;
   }
 
@@ -154,21 +158,32 @@ export class Run implements RunInfo {
 
   /**
    * The id of the state. It is random, and Pulumi compares inputs with a saved plan, so inputs never contain it. A state has
-   * several ids if a run created a resource before it had read an existing id. All of them identify the state.
+   * several ids if a run created a resource before it had read an existing id. It also keeps those of a state that it was
+   * copied from in another backend, where that state may live on: it then gets an id of its own.
    */
   stateId(): string {
-    const [seen] = this.#seenStateIds;
-    return seen ?? (this.#newStateId ??= randomBytes(6).toString("hex"));
+    return this.#ownStateId() ?? (this.#newStateId ??= stateIdIn(randomBytes(6).toString("hex"), this.#backendId()));
   }
 
-  /** Whether this run has seen an id of the state. */
+  /** The id of the state in this backend, if this run has seen one. */
+  #ownStateId(): string | undefined {
+    return [...this.#seenStateIds].find((id) => backendIn(id) === this.#backendId());
+  }
+
+  #backendId(): string | undefined {
+    return (this.#backend ??= { id: backendId() }).id;
+  }
+
+  /** Whether this run has seen an id of the state in this backend. */
   get knowsState(): boolean {
-    return this.#seenStateIds.size > 0;
+    return this.#ownStateId() !== undefined;
   }
 
-  /** Whether an id identifies this state, as far as this run knows. */
+  /** Whether an id identifies this state, as far as this run knows. An id from another backend may be that of a living state. */
   isStateId(id: string): boolean {
-    return this.#seenStateIds.has(id) || id === this.#newStateId;
+    if (id === this.#newStateId) return true;
+    const from = backendIn(id);
+    return this.#seenStateIds.has(id) && (from === undefined || from === this.#backendId());
   }
 
   #declaredBy(owner: string | undefined): Declared | undefined {
