@@ -90,8 +90,9 @@ function addOrphans(program: Command, { streams, end }: Surroundings): void {
     .option("--import <file>", "write a file for `pulumi import --file` that adopts the orphans")
     .option("--include <ids...>", "write these into the file, too, although Pulumi created them for another stack")
     .option("--delete <ids...>", "delete the orphans with these ids; shows them and asks before")
+    .option("--confirm <ids...>", "with --delete: delete these although nothing proves that they are this stack's")
     .option("--allow-data-loss", "delete volumes and other objects with data, too, without asking for their ids")
-    .option("-y, --yes", "do not ask before deleting")
+    .option("-y, --yes", "do not ask before deleting what is proved to be this stack's")
     .option("--json", "print a JSON object")
     .action(async (options: Options & Anywhere) => {
       end(await orphans(enter(options), streams, options.cwd));

@@ -21,9 +21,11 @@ export interface ListedStack {
   readonly updatedAt: string | undefined;
 }
 
-/** The stacks of this folder's project. */
-export async function listStacks(): Promise<readonly ListedStack[]> {
-  const found = JSON.parse(await pulumi(["stack", "ls", "--json"], undefined)) as readonly {
+/** The stacks of this folder's project, or of all projects in the backend. */
+export async function listStacks(of: "project" | "all" = "project"): Promise<readonly ListedStack[]> {
+  const found = JSON.parse(
+    await pulumi(["stack", "ls", ...(of === "all" ? ["--all"] : []), "--json"], undefined),
+  ) as readonly {
     readonly name: string;
     readonly current: boolean;
     readonly lastUpdate?: string;

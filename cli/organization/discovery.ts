@@ -8,6 +8,7 @@ import type { Values } from "../../provider/core/resource.ts";
 import { Run } from "../../provider/core/run.ts";
 import { resources } from "../../provider/registry.ts";
 import { compare } from "../orphans/compare.ts";
+import { noOtherStacks } from "../orphans/otherStacks.ts";
 import { provenancesOf } from "../orphans/provenance.ts";
 import { heldKeys, keysOf, secretsHeld } from "../stateIds.ts";
 import type { StackState, StateResource } from "../stackState.ts";
@@ -47,7 +48,7 @@ export async function discover(
   { apps, hasSnapshots, journal }: Wanted,
   warn: (message: string) => void,
 ): Promise<Discovery> {
-  const around = { state, besides: [], others: [] };
+  const around = { state, besides: [], others: noOtherStacks };
   const openJournal = () => journal ?? processJournal(warn);
   const origins = provenancesOf(api.config.endpoint, [], around, openJournal());
   const known = { own: [], held: [], others: [], origins };

@@ -1,10 +1,10 @@
 // Compares one service and organization with the state's objects there. Only reads.
 import type { Api } from "../../provider/client/api.ts";
 import { resources } from "../../provider/registry.ts";
-import { messageOf } from "../../provider/client/errors.ts";
+import { isNotFound, messageOf } from "../../provider/client/errors.ts";
 import { heldKeys, keysOf, secretsHeld } from "../stateIds.ts";
 import { fewAtATime } from "../../provider/client/fewAtATime.ts";
-import { scopesOf, ofType, usedBy, type Scope, type ScopeSelection } from "./scopes.ts";
+import { rootNow, scopesOf, ofType, usedBy, type Scope, type ScopeSelection } from "./scopes.ts";
 import {
   isDeletable,
   listedApps,
@@ -15,7 +15,9 @@ import {
   type ListedType,
 } from "./listing.ts";
 import { newPass, type ListedObject, type Pass } from "../../provider/core/listing.ts";
-import type { OtherStack } from "./otherStacks.ts";
+import { stackText, type OtherStack } from "./otherStacks.ts";
+import { pathId } from "../../provider/core/ids.ts";
+import { opTag, ownerTag, stackTag } from "../../provider/machines/create.ts";
 import { provenanceIn, type Provenance, type Provenances } from "./provenance.ts";
 import type { StateResource } from "../stackState.ts";
 
@@ -28,11 +30,15 @@ export interface Orphan extends Provenance {
   readonly createdAt: string | undefined;
   /** The request that shows it, or the list that contains it. */
   readonly request: string;
-  /** Whether to propose its deletion: it can be deleted, and only this stack can own it. */
+  /** What distinguishes it from another object that takes its id. */
+  readonly identity: string;
+  /** Id of the Machine that mounts it. */
+  readonly mountedBy: string | undefined;
+  /** Whether to propose its deletion: it can be deleted, and it is proved that this stack owns it. */
   readonly isToDelete: boolean;
 }
 
-/** An object that another stack of the project holds. */
+/** An object that another stack of the backend holds. */
 export interface HeldElsewhere {
   readonly kind: ListedType;
   readonly id: string;
@@ -44,7 +50,7 @@ export interface HeldElsewhere {
 /** The result of a comparison. */
 export interface Compared {
   readonly orphans: readonly Orphan[];
-  /** Objects that other stacks of the project hold. */
+  /** Objects that other stacks of the backend hold. */
   readonly heldElsewhere: readonly HeldElsewhere[];
   /** Resources of the state whose objects no longer exist in the service. */
   readonly missing: readonly StateResource[];
@@ -60,7 +66,7 @@ export interface Known {
   readonly own: readonly StateResource[];
   /** All known resources, including those of other states. Their objects are no orphans. */
   readonly held: readonly StateResource[];
-  /** The other stacks of the project, and this one at other endpoints. Their objects are reported as theirs. */
+  /** The other stacks of the backend, and this one at other endpoints. Their objects are reported as theirs. */
   readonly others: readonly OtherStack[];
   readonly origins: Provenances;
 }
@@ -74,15 +80,9 @@ export async function compare(api: Api, known: Known, wanted: ScopeSelection): P
       (wanted.hasSnapshots || kind.isScheduled !== true),
   );
   const { holders, gone, roots } = await scopesOf(api, known.own, wanted, failures);
-  const heldElsewhere: HeldElsewhere[] = [];
-  const comparison = {
-    ...newPass(api),
-    known,
-    keys: heldKeys(known.held),
-    others: known.others.map((one) => ({ ...one, keys: heldKeys(one.resources) })),
-    heldElsewhere,
-  };
-  const everywhere = [...known.held, ...known.others.flatMap(({ resources }) => resources)];
+  const comparison = begin(api, known);
+  const { heldElsewhere } = comparison;
+  const everywhere = everyResource(known);
   // Objects of others may contain objects of these resources, which would be deleted with them.
   const used = usedBy(everywhere);
   const orphans = roots.flatMap(([kind, found]) =>
@@ -121,6 +121,43 @@ export async function compare(api: Api, known: Known, wanted: ScopeSelection): P
     failures,
   };
 }
+
+/** What is known of an object that was an orphan. `taken` is why it is none by now, as a sentence. */
+export type Now = "gone" | { readonly taken: string } | HeldElsewhere | Orphan;
+
+/** Looks at one orphan again. */
+export async function lookAgain(api: Api, known: Known, { kind, id }: Pick<Orphan, "kind" | "id">): Promise<Now> {
+  const comparison = begin(api, known);
+  const isRoot = [listedApps, listedClusters].includes(kind);
+  const root = isRoot ? await rootNow(api, kind, id) : undefined;
+  const live = isRoot ? [root ?? []].flat() : await kind.objects(comparison, id.split("/")[0] ?? "").catch(noneIfGone);
+  const found = live.find(({ parts }) => kind.id.render(parts) === id);
+  // A list leaves out what belongs to a fleet.
+  if (!found)
+    return (await kind.exists?.(api, kind.id.parse(id))) === true ? { taken: "it is part of a fleet by now." } : "gone";
+  if (isRoot && usedBy(everyResource(known)).has(`${kind.type} ${id}`))
+    return { taken: "a stack has objects in it by now." };
+  const [orphan] = orphansAmong(comparison, kind, [found]);
+  return orphan ?? comparison.heldElsewhere[0] ?? { taken: "the stack holds it by now." };
+}
+
+const noneIfGone = (error: unknown): readonly ListedObject[] => {
+  if (isNotFound(error)) return [];
+  throw error;
+};
+
+const everyResource = ({ held, others }: Known): readonly StateResource[] => [
+  ...held,
+  ...others.flatMap(({ resources }) => resources),
+];
+
+const begin = (api: Api, known: Known): Comparing => ({
+  ...newPass(api),
+  known,
+  keys: heldKeys(known.held),
+  others: known.others.map((one) => ({ ...one, keys: heldKeys(one.resources) })),
+  heldElsewhere: [],
+});
 
 /** One comparison: the lists and the known ids. */
 interface Comparing extends Pass {
@@ -181,10 +218,25 @@ function orphansAmong(comparing: Comparing, kind: ListedType, live: readonly Lis
       return [];
     }
     const { name, createdAt } = found;
+    const mountedBy = found.mountedBy && machineId.render(found.mountedBy);
     const origin = inPlaceOf(comparing, id, provenanceIn(known.origins, kind, found));
+    const remark = [origin.remark ?? [], mountedBy === undefined ? [] : `Machine ${mountedBy} mounts it.`].flat();
     const isToDelete = origin.createdBy === "stack" && isDeletable(kind);
-    return [{ kind, id, name, createdAt, request: requestToShow(kind, found.parts), isToDelete, ...origin }];
+    return [
+      {
+        ...{ kind, id, name, createdAt, mountedBy, isToDelete, ...origin },
+        identity: identityOf(kind, found),
+        request: requestToShow(kind, found.parts),
+        remark: remark.length === 0 ? undefined : remark.join(" "),
+      },
+    ];
   });
+}
+
+/** A fleet is several Machines, of which a list shows one. */
+function identityOf({ type }: ListedType, { identity, createdAt, metadata = {} }: ListedObject): string {
+  const { [ownerTag]: owner, [stackTag]: state, [opTag]: op } = metadata;
+  return JSON.stringify(type === "Fleet" ? [owner, state] : [identity, createdAt, owner, state, op]);
 }
 
 /** The provenance of an object in an App or a cluster. What carries no tag belongs to the stack that holds those. */
@@ -198,9 +250,11 @@ function inPlaceOf({ keys, others }: Comparing, id: string, origin: Provenance):
   return {
     ...origin,
     belongsTo: stack,
-    remark: `${place} belongs to stack ${stack} of this project, which does not hold this: compare there, with --stack ${stack}.`,
+    remark: `${place} belongs to ${stackText(stack)}, which does not hold this: compare there, with --stack ${stack}.`,
   };
 }
+
+const machineId = pathId("app", "machineId");
 
 const placeTypes = [listedApps.type, listedClusters.type];
 

@@ -1,5 +1,4 @@
 // `pulumi-machines orphans --delete`: deletes orphans by their ids, as the definitions delete their resources.
-import type { Api } from "../../provider/client/api.ts";
 import { MachinesError, messageOf } from "../../provider/client/errors.ts";
 import { docsUrl } from "../../api/docsUrl.ts";
 import { didYouMean } from "../../api/didYouMean.ts";
@@ -9,14 +8,18 @@ import { isParent, type Values } from "../../provider/core/resource.ts";
 import { Run } from "../../provider/core/run.ts";
 import { orUndefined } from "../../provider/client/existence.ts";
 import { resources } from "../../provider/registry.ts";
-import { exportStack } from "../pulumi.ts";
-import { readState, type StackState, type StateResource } from "../stackState.ts";
-import { heldKeys, keysOf } from "../stateIds.ts";
+import type { StackState, StateResource } from "../stackState.ts";
+import { keysOf } from "../stateIds.ts";
 import { agreed, typed, untilItEnds } from "../terminal.ts";
-import type { HeldElsewhere, Orphan } from "./compare.ts";
+import type { Now, Orphan } from "./compare.ts";
+import { guarded } from "./guarded.ts";
 import { isDeletable } from "./listing.ts";
 import type { Options, Streams } from "./orphans.ts";
+import { stackText } from "./otherStacks.ts";
 import { orphanTable, type PlaceReport } from "./report.ts";
+
+/** Looks at one orphan again. */
+type Look = (finding: PlaceReport, orphan: Orphan) => Promise<Now>;
 
 /** What a comparison found. */
 export interface Comparison {
@@ -24,13 +27,13 @@ export interface Comparison {
   /** Resources of stacks that the user gave. */
   readonly besides: readonly StateResource[];
   readonly findings: readonly PlaceReport[];
-  /** Names of other stacks of the project that could not be read. */
-  readonly unread: readonly string[];
+  /** Reads all stacks again. */
+  readonly readAgain: () => Promise<Look>;
 }
 
 /** An orphan to delete, and where. */
 interface Target {
-  readonly api: Api;
+  readonly finding: PlaceReport;
   readonly orphan: Orphan;
 }
 
@@ -47,15 +50,12 @@ export async function deleteOrphans(
   const targets: Target[] = [];
   const reasons: string[] = [];
   for (const id of new Set(ids)) {
-    const found = chosen(id, comparison);
+    const found = chosen(id, comparison, ids);
     if (typeof found === "string") reasons.push(`${id}: ${found}`);
     else targets.push(found);
   }
   const precious = targets.filter(({ orphan }) => losses(orphan) !== undefined);
-  if (options.yes && !options.allowDataLoss)
-    reasons.push(
-      ...precious.map(({ orphan }) => `${orphan.id}: ${lossText(orphan)}; add --allow-data-loss to allow that.`),
-    );
+  if (options.yes) reasons.push(...notCovered(targets, options));
   if (reasons.length > 0) {
     for (const reason of reasons) err(`Not deleted: ${reason}`);
     err("Nothing was changed.");
@@ -63,30 +63,26 @@ export async function deleteOrphans(
   }
   out(`${orphanTable(targets.map(({ orphan }) => orphan))}\n\n`);
   for (const { orphan } of precious) out(`${orphan.kind.type} ${orphan.id}: ${lossText(orphan)}.\n`);
-  if (!(await isAgreed(targets, options)) || !(await isStillFree(targets, options, err))) {
+  for (const { orphan } of targets.filter((one) => !isProved(one)))
+    out(`${orphan.kind.type} ${orphan.id}: ${doubtText(orphan)}.\n`);
+  if (!(await isAgreed(targets, options)) || !(await areStillOrphans(targets, comparison, err))) {
     out("Nothing was changed.\n");
     return 1;
   }
-  return deleteAll(targets, { out, err });
+  return deleteAll(targets, comparison, { out, err });
 }
 
 /** The orphan of an id, or the reason why it cannot be deleted. */
-function chosen(id: string, { state, besides, findings, unread }: Comparison): Target | string {
-  const all = findings.flatMap(({ api, orphans }) => orphans.map(({ orphan }) => ({ api, orphan })));
+function chosen(id: string, { state, besides, findings }: Comparison, ids: readonly string[]): Target | string {
+  const all = findings.flatMap((finding) => finding.orphans.map(({ orphan }) => ({ finding, orphan })));
   const [found, ...more] = all.filter(({ orphan }) => orphan.id === id);
   if (found && more.length > 0)
     return "several orphans have this ID; name the type with --only, or the provider with --provider.";
-  if (found) return refusalOf(found.orphan, unread) ?? found;
+  if (found) return refusalOf(found.orphan) ?? mountProblem(found, { state, besides, findings }, ids) ?? found;
   const elsewhere = findings.flatMap(({ heldElsewhere }) => heldElsewhere).find((one) => one.id === id);
-  if (elsewhere) return ofStack(elsewhere);
-  const [held] = state.resources.filter((one) => holds(one, id));
-  if (held) {
-    const { urn, isProtected } = held;
-    const how = isProtected ? ", which is protected" : "; remove it from the program, and run `pulumi up`";
-    return `stack ${state.stack ?? ""} holds it as ${urn}${how}.`;
-  }
-  const other = besides.find((one) => holds(one, id));
-  if (other) return `a stack given with --also holds it as ${other.urn}.`;
+  if (elsewhere) return ofStack(elsewhere.stack);
+  const held = heldBy(id, { state, besides });
+  if (held !== undefined) return held;
   const meant = didYouMean(
     id,
     all.map(({ orphan }) => orphan.id),
@@ -94,21 +90,53 @@ function chosen(id: string, { state, besides, findings, unread }: Comparison): T
   return `no orphan that was found has this ID; ${meant === undefined ? "--app and --all-apps look further." : `did you mean ${meant}?`}`;
 }
 
+/** How the stack itself, or one that the user gave, holds an object. */
+function heldBy(id: string, { state, besides }: Pick<Comparison, "state" | "besides">): string | undefined {
+  const [held] = state.resources.filter((one) => holds(one, id));
+  if (held) {
+    const { urn, isProtected } = held;
+    const how = isProtected ? ", which is protected" : "; remove it from the program, and run `pulumi up`";
+    return `stack ${state.stack ?? ""} holds it as ${urn}${how}.`;
+  }
+  const other = besides.find((one) => holds(one, id));
+  return other && `a stack given with --also holds it as ${other.urn}.`;
+}
+
 const holds = ({ type, id: held }: StateResource, id: string): boolean =>
   held === id || keysOf(type, held).includes(id);
 
-const ofStack = ({ stack }: Pick<HeldElsewhere, "stack">): string =>
-  `it belongs to stack ${stack} of this project; delete it there, with its program.`;
+const ofStack = (stack: string): string => `it belongs to ${stackText(stack)}; delete it there, with its program.`;
 
 /** Why an orphan is not deleted. */
-function refusalOf({ kind, createdBy, belongsTo, remark }: Orphan, unread: readonly string[]): string | undefined {
-  if (belongsTo !== undefined) return ofStack({ stack: belongsTo });
+function refusalOf({ kind, createdBy, belongsTo, remark }: Orphan): string | undefined {
+  if (belongsTo !== undefined) return ofStack(belongsTo);
   if (!isDeletable(kind)) return "the service cannot delete it; it expires by itself.";
   if (createdBy === "namesake" || createdBy === "pulumi")
     return `${remark === undefined ? "its tags are those of another stack" : remark.replace(/\.$/, "")}; delete it with its program, or with the client (${docsUrl("client.md")}).`;
-  if (unread.length > 0 && createdBy !== "stack")
-    return `it may belong to stack ${unread.join(" or ")} of this project, which could not be read; make that possible, and run this again.`;
   return undefined;
+}
+
+/** Why a volume is not deleted: a Machine that stays mounts it. */
+function mountProblem(
+  { orphan: { id, mountedBy } }: Target,
+  { state, besides, findings }: Omit<Comparison, "readAgain">,
+  ids: readonly string[],
+): string | undefined {
+  if (mountedBy === undefined || ids.includes(mountedBy)) return undefined;
+  const elsewhere = findings.flatMap(({ heldElsewhere }) => heldElsewhere).find((one) => one.id === mountedBy);
+  const isOrphan = findings.some(({ orphans }) =>
+    orphans.some(({ orphan }) => orphan.id === mountedBy && refusalOf(orphan) === undefined),
+  );
+  const isHeld = heldBy(mountedBy, { state, besides }) !== undefined;
+  const whose = elsewhere
+    ? `, which belongs to ${stackText(elsewhere.stack)},`
+    : isHeld
+      ? `, which a stack holds,`
+      : "";
+  const wayOut = isOrphan
+    ? `If no one needs that Machine, name it, too: --delete ${mountedBy} ${id}.`
+    : "Remove the mount with the program of that Machine first.";
+  return `Machine ${mountedBy}${whose} mounts it. ${wayOut}`;
 }
 
 /** What is destroyed with an orphan: its data, or the objects in it. */
@@ -119,27 +147,76 @@ function losses({ kind: { type } }: Orphan): string | undefined {
 
 const lossText = (orphan: Orphan): string => `deleting it destroys ${losses(orphan) ?? ""}`;
 
-/** Asks for the id of each object with data, and once for all others. */
+/** Whether tags prove that this stack owns it. */
+const isProved = ({ orphan: { createdBy } }: Target): boolean => createdBy === "stack";
+
+const doubtText = ({ remark, createdBy }: Orphan): string =>
+  `nothing proves that this stack owns it${createdBy === "perhaps" && remark !== undefined ? ` (${remark.replace(/\.$/, "")})` : ""}`;
+
+/** What `--yes` does not agree to. */
+const notCovered = (targets: readonly Target[], { allowDataLoss, confirm = [] }: Options): string[] =>
+  targets.flatMap((target) => {
+    const { orphan } = target;
+    const { id } = orphan;
+    return [
+      ...(allowDataLoss || losses(orphan) === undefined
+        ? []
+        : [`${id}: ${lossText(orphan)}; add --allow-data-loss to allow that.`]),
+      ...(isProved(target) || confirm.includes(id)
+        ? []
+        : [`${id}: ${doubtText(orphan)}, and --yes does not cover that. If no one needs it, add --confirm ${id}.`]),
+    ];
+  });
+
+/** Asks for the id of each object that has data or whose owner is not proved, and once for all others. */
 async function isAgreed(targets: readonly Target[], options: Options): Promise<boolean> {
   const asking = options.yes ? { yes: true as const } : {};
-  const toType = options.allowDataLoss ? [] : targets.filter(({ orphan }) => losses(orphan) !== undefined);
-  for (const { orphan } of toType)
-    if (!(await typed(`Type ${orphan.id} to delete this ${orphan.kind.type} and ${losses(orphan) ?? ""}: `, orphan.id)))
-      return false;
+  const { allowDataLoss, confirm = [] } = options;
+  const toType = options.yes
+    ? []
+    : targets.filter(
+        (one) =>
+          (!allowDataLoss && losses(one.orphan) !== undefined) || (!isProved(one) && !confirm.includes(one.orphan.id)),
+      );
+  for (const { orphan } of toType) {
+    const { id, kind } = orphan;
+    const also = losses(orphan) === undefined ? "" : ` and ${losses(orphan) ?? ""}`;
+    if (!(await typed(`Type ${id} to delete this ${kind.type}${also}: `, id))) return false;
+  }
   const rest = targets.length - toType.length;
   if (rest === 0) return true;
   return agreed(asking, targets.length === 1 ? "Delete it?" : `Delete these ${targets.length}?`);
 }
 
-/** Whether the stack holds none of them by now: an `up` may have adopted one while the user was asked. */
-async function isStillFree(targets: readonly Target[], { stack }: Options, err: Streams["err"]): Promise<boolean> {
-  const { resources: now } = readState(await exportStack(stack), "the output of `pulumi stack export`");
-  const keys = heldKeys(now);
-  const taken = targets.filter(({ orphan: { kind, id } }) =>
-    keysOf(kind.type, id).some((key) => keys.get(kind.type)?.has(key)),
-  );
-  for (const { orphan } of taken) err(`Not deleted: ${orphan.id}: the stack holds it by now.`);
-  return taken.length === 0;
+/** Whether all of them still are what was shown: a run may have adopted one while the user was asked. */
+async function areStillOrphans(
+  targets: readonly Target[],
+  { readAgain }: Comparison,
+  err: Streams["err"],
+): Promise<boolean> {
+  const look = await readAgain();
+  const named = targets.map(({ orphan }) => orphan.id);
+  const problems: string[] = [];
+  for (const { finding, orphan } of targets) {
+    const problem = changeOf(orphan, await look(finding, orphan), named);
+    if (problem !== undefined) problems.push(`Not deleted: ${orphan.id}: ${problem}`);
+  }
+  for (const problem of problems) err(problem);
+  return problems.length === 0;
+}
+
+/**
+ * Why an orphan is no longer what was shown; undefined if it is, or is gone.
+ * @param leaving Machines that are deleted, too: one still mounts its volume for a moment
+ */
+function changeOf(before: Orphan, now: Now, leaving: readonly string[]): string | undefined {
+  if (now === "gone") return undefined;
+  if ("taken" in now) return now.taken;
+  if (!("createdBy" in now)) return `it belongs to ${stackText(now.stack)} by now.`;
+  if (now.identity !== before.identity) return "another object has its ID by now, or its tags have changed.";
+  const { createdBy, belongsTo, mountedBy, remark = "its owner has changed." } = now;
+  if (mountedBy !== undefined && !leaving.includes(mountedBy)) return `Machine ${mountedBy} mounts it by now.`;
+  return createdBy === before.createdBy && belongsTo === before.belongsTo ? undefined : remark;
 }
 
 /** Types in the order of deletion: a volume after the Machine that mounts it, and Apps and clusters after what is in them. */
@@ -149,13 +226,16 @@ const rankOf = ({ orphan: { kind } }: Target): number => {
   return resource && isParent(resource) ? 3 : resource?.losesData === undefined ? 1 : 2;
 };
 
-async function deleteAll(targets: readonly Target[], { out, err }: Streams): Promise<0 | 1> {
+async function deleteAll(targets: readonly Target[], { readAgain }: Comparison, { out, err }: Streams): Promise<0 | 1> {
   const run = new Run(() => processJournal(err));
+  const deleted: string[] = [];
   let failed = 0;
   for (const target of targets.toSorted((a, b) => rankOf(a) - rankOf(b))) {
     const { kind, id } = target.orphan;
     try {
-      const isThere = await untilItEnds(() => deleteOne(target, run, err));
+      const check = checkBefore(target, readAgain, deleted);
+      const isThere = await untilItEnds(() => deleteOne(target, check, run, err));
+      deleted.push(id);
       out(`${isThere ? "deleted" : "gone already:"} ${kind.type} ${id}\n`);
     } catch (error) {
       if (!(error instanceof MachinesError)) throw error;
@@ -166,10 +246,43 @@ async function deleteAll(targets: readonly Target[], { out, err }: Streams): Pro
   return failed > 0 ? 1 : 0;
 }
 
+/** Milliseconds for which the states that were read count as current. A fleet is deleted with hundreds of requests. */
+const statesAreCurrent = 2000;
+
+/**
+ * Checks again all that was checked before, immediately before each request that changes the object: also before one that had
+ * to wait for a lease, or until a volume is released. Meanwhile, it can have become someone's.
+ */
+function checkBefore(
+  { finding, orphan }: Target,
+  readAgain: Comparison["readAgain"],
+  deleted: readonly string[],
+): () => Promise<void> {
+  const { clock } = finding.api;
+  let states: { readonly look: Look; readonly at: number } | undefined;
+  return async () => {
+    if (states === undefined || clock.now() - states.at > statesAreCurrent)
+      states = { look: await readAgain(), at: clock.now() };
+    const problem = changeOf(orphan, await states.look(finding, orphan), deleted);
+    if (problem !== undefined) throw new MachinesError("refused", problem);
+  };
+}
+
 /** Deletes one as its resource would. Returns whether it was still there. */
-async function deleteOne({ api, orphan: { kind, id } }: Target, run: Run, warn: Streams["err"]): Promise<boolean> {
+async function deleteOne(
+  { finding, orphan: { kind, id } }: Target,
+  check: () => Promise<void>,
+  run: Run,
+  warn: Streams["err"],
+): Promise<boolean> {
   const resource = resources[kind.type];
-  const caller: Caller = { api, run, warn, progress: () => undefined };
+  const api = guarded(finding.api, check);
+  const said = new Set<string>();
+  const progress = (message: string): void => {
+    if (!said.has(message)) warn(`${kind.type} ${id}: ${message}`);
+    said.add(message);
+  };
+  const caller: Caller = { api, run, warn, progress };
   if (!resource) {
     const { app: appName = "", hostname = "" } = kind.id.parse(id);
     return (await orUndefined(() => api.certificates.delete({ appName, hostname }).then(() => true))) ?? false;

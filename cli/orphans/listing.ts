@@ -5,6 +5,8 @@ import { listHostnames } from "../../provider/certificates/hostnameCertificates.
 import { pathId, type IdFormat } from "../../provider/core/ids.ts";
 import type { Listing } from "../../provider/core/listing.ts";
 import { isParent, type Resource } from "../../provider/core/resource.ts";
+import { opTag, ownerTag, stackTag } from "../../provider/machines/create.ts";
+import { fleetOf, liveMachines } from "../../provider/machines/live.ts";
 import { resources } from "../../provider/registry.ts";
 
 /** A type whose objects are compared. */
@@ -18,8 +20,31 @@ export interface ListedType extends Listing {
 
 const listed = Object.values(resources).flatMap((resource) => {
   const { name: type, id, list, noImport } = resource;
-  return list === undefined ? [] : [{ resource, as: { type, id, isImportable: noImport === undefined, ...list } }];
+  if (list === undefined) return [];
+  const objects = type === "Fleet" ? listFleets(list) : list.objects;
+  return [{ resource, as: { type, id, isImportable: noImport === undefined, ...list, objects } }];
 });
+
+/** The fleets of an App. The list shows the tags of one Machine of each; here they have only those that all Machines share. */
+function listFleets({ objects }: Listing): Listing["objects"] {
+  return async (pass, app) => {
+    const [fleets, machines] = [await objects(pass, app), await liveMachines(pass, app)];
+    return fleets.map((fleet) => {
+      const tags = machines
+        .filter((machine) => fleetOf(machine) === fleet.name)
+        .map(({ config, incompleteConfig }) => (config ?? incompleteConfig)?.metadata ?? {});
+      const isSame = (tag: string): boolean => new Set(tags.map(({ [tag]: value }) => value)).size <= 1;
+      const { [ownerTag]: owner, [stackTag]: state, ...rest } = fleet.metadata ?? {};
+      // A fleet with Machines of several owners is not all of one stack: any tag shows that it is Pulumi's.
+      if (!isSame(ownerTag)) return { ...fleet, metadata: { ...rest, [opTag]: "of several owners" } };
+      const known = { ...(owner === undefined ? {} : { [ownerTag]: owner }) };
+      return {
+        ...fleet,
+        metadata: { ...rest, ...known, ...(state !== undefined && isSame(stackTag) ? { [stackTag]: state } : {}) },
+      };
+    });
+  };
+}
 
 function typesWhere(applies: (resource: Resource) => boolean): readonly ListedType[] {
   return listed.filter(({ resource }) => applies(resource)).map(({ as }) => as);

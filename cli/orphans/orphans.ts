@@ -5,18 +5,17 @@ import { docsUrl } from "../../api/docsUrl.ts";
 import { clientFor } from "../../provider/client/connect.ts";
 import { MachinesError, messageOf } from "../../provider/client/errors.ts";
 import { configuredOrganizationProblem } from "../../provider/core/organization.ts";
-import { processJournal } from "../../provider/core/journal.ts";
 import { didYouMean } from "../../api/didYouMean.ts";
-import { compare, comparedTypes, type Orphan } from "./compare.ts";
+import { compare, comparedTypes, lookAgain, type Known, type Now, type Orphan } from "./compare.ts";
+import { knownAt } from "./known.ts";
 import { requireSomething, type ScopeSelection } from "./scopes.ts";
 import { chosenImports, importFile, Names, quoted } from "./importFile.ts";
-import { provenancesOf } from "./provenance.ts";
 import { targetsOf, type Target } from "../targets.ts";
 import { exportStack, stackConfig } from "../pulumi.ts";
 import type { Api } from "../../provider/client/api.ts";
 import { requireInteractiveTerminal } from "../terminal.ts";
 import { deleteOrphans } from "./deletion.ts";
-import { noOtherStacks, readOtherStacks, type OtherStack, type OtherStacks } from "./otherStacks.ts";
+import { noOtherStacks, readOtherStacks, type OtherStacks } from "./otherStacks.ts";
 import { jsonOf, textOf, type PlaceReport } from "./report.ts";
 import { readState, type StateResource, type StackState } from "../stackState.ts";
 
@@ -37,6 +36,8 @@ export interface Options {
   readonly include?: readonly string[];
   /** Ids of the orphans to delete. */
   readonly delete?: readonly string[];
+  /** Ids of those to delete although nothing proves that they are this stack's. `yes` does not cover them. */
+  readonly confirm?: readonly string[];
   /** Whether objects with data are deleted without asking for their ids. */
   readonly allowDataLoss?: true;
   readonly yes?: true;
@@ -66,11 +67,11 @@ export async function orphans(options: Options, streams: Streams, cwd?: string):
   if (options.import !== undefined && state.isDynamic) throw new MachinesError("refused", dynamicRefusal);
   const besides = (options.also ?? []).flatMap((file) => readState(textIn(file), file).resources);
   const compared = await findOrphans(options, { state, besides, wanted }, err);
-  const { findings, refused, unread } = compared;
+  const { findings, refused } = compared;
   try {
     if (options.delete === undefined) return report({ state, findings, refused }, { ...options, cwd }, streams);
     for (const failure of refused) err(`Not compared: ${failure}`);
-    return await deleteOrphans(options.delete, { state, besides, findings, unread }, options, streams);
+    return await deleteOrphans(options.delete, { state, besides, ...compared }, options, streams);
   } finally {
     await compared.close();
   }
@@ -80,8 +81,8 @@ export async function orphans(options: Options, streams: Streams, cwd?: string):
 interface Compared {
   readonly findings: readonly PlaceReport[];
   readonly refused: readonly string[];
-  /** Names of other stacks of the project that could not be read. */
-  readonly unread: readonly string[];
+  /** Reads all stacks again. The result looks at one orphan again. */
+  readonly readAgain: () => Promise<(finding: PlaceReport, orphan: Orphan) => Promise<Now>>;
   /** Closes the connections of the findings. */
   readonly close: () => Promise<unknown>;
 }
@@ -100,23 +101,28 @@ export async function findOrphans(
   warn: (message: string) => void,
 ): Promise<Compared> {
   const { places, failures } = await placesFor(options, state, wanted);
-  const others = options.state === undefined ? await readOtherStacks(options.stack ?? state.stack) : noOtherStacks;
+  const others = await othersOf(options);
   const findings: PlaceReport[] = [];
   const refused = [...failures, ...others.failures];
   const clients = new Set<Api>();
   const close = () => Promise.all([...clients].map((api) => api.close()));
+  const readAgain = async () => {
+    const now = { state: await stateOf(options), others: await othersOf(options) };
+    return async ({ api, place }: PlaceReport, orphan: Orphan): Promise<Now> =>
+      lookAgain(within(api), knownAt(place, { ...now, places, besides, warn }), orphan);
+  };
   const names = new Names(state.resources);
   try {
     for (const place of places) {
-      const own = state.resources.filter(({ provider }) => provider === place.provider?.urn);
+      const known = knownAt(place, { state, places, besides, others, warn });
       try {
-        requireSomething(own, wanted, whatIs(state, place));
+        requireSomething(known.own, wanted, whatIs(state, place));
         const api = clientFor(place.config, warn);
         clients.add(api);
         // Its Apps could be read nevertheless, and nothing would belong to it.
         const problem = await configuredOrganizationProblem(api);
         if (problem !== undefined) throw new MachinesError("configuration", problem);
-        findings.push(await lookInto(place, { api, state, places, own, besides, others, wanted, names, warn }));
+        findings.push(await lookInto(place, { api, state, known, others, wanted, names }));
       } catch (error) {
         if (!(error instanceof MachinesError)) throw error;
         refused.push(error.message);
@@ -127,8 +133,14 @@ export async function findOrphans(
     throw error;
   }
   refused.push(...findings.flatMap((finding) => finding.failures));
-  return { findings, refused, unread: others.unread, close };
+  return { findings, refused, readAgain, close };
 }
+
+/** The other stacks of the backend; those of a project where an export is compared are unknown. */
+const othersOf = ({ stack, state }: Pick<Options, "stack" | "state">): Promise<OtherStacks> =>
+  state === undefined ? readOtherStacks(stack) : Promise.resolve(noOtherStacks);
+
+const within = (api: Api): Api => api.within({ at: api.clock.now() + longestLook, allowed: "10m" });
 
 interface Found {
   readonly state: StackState;
@@ -152,7 +164,7 @@ function report({ state, findings, refused }: Found, options: Options & Scope, {
 
 /** Options that go with another one only, or never. */
 function refuseTogether(options: Options): void {
-  const { delete: ids, allowDataLoss, yes, state, import: file, include, app, allApps, json } = options;
+  const { delete: ids, confirm = [], allowDataLoss, yes, state, import: file, include, app, allApps, json } = options;
   const wrong = (message: string): never => {
     throw new MachinesError("invalid-input", message);
   };
@@ -160,6 +172,7 @@ function refuseTogether(options: Options): void {
   if (include !== undefined && file === undefined) wrong("--include goes with --import");
   if (ids === undefined && allowDataLoss) wrong("--allow-data-loss goes with --delete");
   if (ids === undefined && yes) wrong("--yes goes with --delete; without it, nothing is changed");
+  for (const id of confirm) if (!(ids ?? []).includes(id)) wrong(`--confirm ${id}: --delete does not name this ID`);
   if (ids === undefined) return;
   if (file !== undefined) wrong("--import and --delete cannot be combined: adopt the orphans, or delete them");
   if (json) wrong("--json and --delete cannot be combined");
@@ -208,59 +221,22 @@ const whatIs = ({ stack, project }: StackState, { provider }: Target): string =>
 interface Looking {
   readonly api: Api;
   readonly state: StackState;
-  readonly places: readonly Target[];
-  readonly own: readonly StateResource[];
-  readonly besides: readonly StateResource[];
+  readonly known: Known;
   readonly others: OtherStacks;
   readonly wanted: ScopeSelection;
   readonly names: Names;
-  readonly warn: (message: string) => void;
 }
 
-async function lookInto(
-  place: Target,
-  { api, state, places, own, besides, others: project, wanted, names, warn }: Looking,
-): Promise<PlaceReport> {
-  const { config, provider } = place;
-  const { here, elsewhere } = byEndpoint(state, places, config.endpoint);
-  const held = [...here, ...besides];
-  const around = { state, besides, others: project.stacks };
-  const origins = provenancesOf(config.endpoint, own, around, processJournal(warn));
-  const others = [elsewhere, ...project.stacks];
-  const at = api.clock.now() + longestLook;
-  const found = await compare(api.within({ at, allowed: "10m" }), { own, held, others, origins }, wanted);
+async function lookInto(place: Target, { api, state, known, others, wanted, names }: Looking): Promise<PlaceReport> {
+  const { provider } = place;
+  const found = await compare(within(api), known, wanted);
   const orphans = found.orphans.map((orphan) => {
     // Objects of another stack are not deleted or imported, nor are those of a stack that could not be read.
     const isOfOthers = orphan.createdBy === "namesake" || orphan.belongsTo !== undefined;
-    const mayBeOfOthers = isOfOthers || (project.unread.length > 0 && orphan.createdBy !== "stack");
+    const mayBeOfOthers = isOfOthers || others.unread.length > 0;
     return { orphan, asImport: state.isDynamic || mayBeOfOthers ? undefined : names.importOf(orphan, provider) };
   });
   return { ...found, api, place, orphans };
-}
-
-/**
- * The stack's resources at an endpoint, with those whose endpoint is unknown; and its others, as if they were those of another
- * stack. Another endpoint may be another spelling of this one.
- */
-function byEndpoint(
-  { stack = "", resources }: StackState,
-  places: readonly Target[],
-  endpoint: string,
-): { readonly here: readonly StateResource[]; readonly elsewhere: OtherStack } {
-  const others = new Map(
-    places.flatMap(({ config, provider }) =>
-      config.endpoint === endpoint ? [] : [[provider?.urn, config.endpoint] as const],
-    ),
-  );
-  const isElsewhere = ({ provider }: StateResource): boolean => others.has(provider);
-  return {
-    here: resources.filter((one) => !isElsewhere(one)),
-    elsewhere: {
-      stack,
-      resources: resources.filter(isElsewhere),
-      endpointOf: ({ provider }) => others.get(provider),
-    },
-  };
 }
 
 const dynamicRefusal = `--import: the resources of this stack are dynamic ones, and those cannot be imported. Change over to the plugin first (${docsUrl("bindings.md#from-dynamic-to-plugin")}) and run \`pulumi up\`, or delete the orphans with --delete. Without --import, this command lists them.`;

@@ -1,21 +1,28 @@
-// The other stacks of the project, whose objects are theirs.
+// The other stacks of the backend, whose objects are theirs.
 import { configKeys, normalEndpoint } from "../../provider/client/config.ts";
 import { MachinesError, messageOf } from "../../provider/client/errors.ts";
 import { bareId } from "../../api/names.ts";
-import { exportStack, listStacks, stackEndpoint } from "../pulumi.ts";
+import { exportStack, listStacks, stackEndpoint, type ListedStack } from "../pulumi.ts";
 import { readState, plainText, type StateResource } from "../stackState.ts";
 import { fewAtATime } from "../../provider/client/fewAtATime.ts";
 
-/** Another stack of the project. */
+/** Another stack of the backend. */
 export interface OtherStack {
+  /** As `--stack` takes it: its name, and in another project `organization/project/name`. */
   readonly stack: string;
   readonly resources: readonly StateResource[];
   /** Where a resource is, as far as known. */
   readonly endpointOf: (resource: StateResource) => string | undefined;
 }
 
+/** A stack in a sentence. */
+export const stackText = (stack: string): string => `stack ${stack}${isOfProject(stack) ? " of this project" : ""}`;
+
+/** The CLI names the project of a stack only if it is another one. */
+const isOfProject = (listed: string): boolean => listed.split("/").length < 3;
+
 /**
- * The other stacks of the project, and why some could not be read. Their endpoints do not matter: one service has many
+ * The other stacks of the backend, and why some could not be read. Their endpoints do not matter: one service has many
  * addresses, such as `local` and that of its port, and an object that a stack holds must never look like no one's.
  */
 export interface OtherStacks {
@@ -23,18 +30,24 @@ export interface OtherStacks {
   /** Names of those that could not be read. */
   readonly unread: readonly string[];
   readonly failures: readonly string[];
+  /** Whether they were looked for: an export alone does not say which backend it is from. */
+  readonly areKnown: boolean;
 }
 
 /** The answer where an export is compared, without the project. */
-export const noOtherStacks: OtherStacks = { stacks: [], unread: [], failures: [] };
+export const noOtherStacks: OtherStacks = { stacks: [], unread: [], failures: [], areKnown: false };
 
 /**
- * Reads the other stacks of the project in this folder.
- * @param own name of the stack that is compared; the selected one when left out
+ * Reads the other stacks of the backend, of all projects: `pulumi state move` gives resources to any of them.
+ * @param own name of the stack that is compared; the selected one when left out. The names in its state may
+ * be those of a stack that it was copied from.
  */
 export async function readOtherStacks(own: string | undefined): Promise<OtherStacks> {
-  const all = await listStacks();
-  const others = all.filter(({ name, isSelected }) => (own === undefined ? !isSelected : bareId(name) !== bareId(own)));
+  const all = await listStacks("all");
+  const isNamed = all.some(({ name }) => name === own);
+  const isOwn = ({ name, isSelected }: ListedStack): boolean =>
+    own === undefined ? isSelected : isNamed ? name === own : isOfProject(name) && bareId(name) === bareId(own);
+  const others = all.filter((one) => !isOwn(one));
   const stacks: OtherStack[] = [];
   const unread: string[] = [];
   const failures: string[] = [];
@@ -42,10 +55,11 @@ export async function readOtherStacks(own: string | undefined): Promise<OtherSta
     try {
       const { resources, providers } = readState(await exportStack(name), `the state of ${name}`);
       if (resources.length === 0) return;
-      const configured = await endpointOf(name);
+      // The configuration of another project's stack is in that project's folder.
+      const configured = isOfProject(name) ? await endpointOf(name) : undefined;
       const endpoints = new Map(providers.map(({ urn, inputs }) => [urn, plainText(inputs["endpoint"])]));
       stacks.push({
-        stack: bareId(name),
+        stack: nameOf(name),
         resources,
         endpointOf: ({ provider }) =>
           normal((provider === undefined ? undefined : endpoints.get(provider)) ?? configured),
@@ -53,13 +67,15 @@ export async function readOtherStacks(own: string | undefined): Promise<OtherSta
     } catch (error) {
       // Also if its passphrase is another one: this stack can be compared nevertheless.
       if (!(error instanceof MachinesError)) throw error;
-      unread.push(bareId(name));
-      failures.push(`stack ${name} of this project, whose objects cannot be distinguished: ${messageOf(error)}`);
+      unread.push(nameOf(name));
+      failures.push(`${stackText(name)}, whose objects cannot be distinguished: ${messageOf(error)}`);
     }
   });
   stacks.sort((a, b) => (a.stack < b.stack ? -1 : 1));
-  return { stacks, unread: unread.sort(), failures };
+  return { stacks, unread: unread.sort(), failures: failures.sort(), areKnown: true };
 }
+
+const nameOf = (listed: string): string => (isOfProject(listed) ? bareId(listed) : listed);
 
 const normal = (endpoint: string | undefined): string | undefined =>
   endpoint === undefined ? undefined : (normalEndpoint(endpoint) ?? endpoint);

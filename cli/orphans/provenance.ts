@@ -1,16 +1,18 @@
 // Determines who created an object, as far as known: Machines carry a tag, nothing else can.
+import { backendIn } from "../../provider/core/backend.ts";
 import type { Journal } from "../../provider/core/journal.ts";
 import { bareId } from "../../api/names.ts";
 import { dynamicOwnerOf, ownerOf } from "../../provider/core/owner.ts";
 import { opTag, ownerTag, stackTag } from "../../provider/machines/create.ts";
 import type { ListedObject } from "../../provider/core/listing.ts";
 import type { ListedType } from "./listing.ts";
-import type { OtherStack } from "./otherStacks.ts";
+import { doubtAbout, proofFacts, type ProofFacts } from "./proof.ts";
+import { stackText, type OtherStacks } from "./otherStacks.ts";
 import { byOwner, idsOfState, type StackState, type StateResource } from "../stackState.ts";
 
 /**
- * - `stack`: it has the tags of a resource and of the state of this stack, or of an interrupted run on this computer;
- * - `perhaps`: only one of these tags matches, and the rest is unknown;
+ * - `stack`: it has the tags of a resource and of the state of this stack in this backend, and no other stack has that state;
+ * - `perhaps`: only one of these tags matches, or the state was copied or moved, or not every stack could be read;
  * - `namesake`: it has the tags of a resource of this name in another state, of another backend or organization;
  * - `pulumi`: it has tags, but none of this stack;
  * - `other`: it has none;
@@ -25,7 +27,7 @@ export interface Provenance {
   readonly createdBy: CreatedBy;
   /** The resource for which it was, or may have been, created. */
   readonly urn: string | undefined;
-  /** The other stack of the project that it belongs to. */
+  /** The other stack of the backend that it belongs to. */
   readonly belongsTo: string | undefined;
   /** The ids in the state for that resource. */
   readonly inState: readonly string[];
@@ -46,14 +48,14 @@ export interface FormerResource {
 }
 
 /** The facts from which provenance is derived. */
-export interface Provenances {
+export interface Provenances extends ProofFacts {
   readonly endpoint: string;
   readonly owners: ReadonlyMap<string, readonly StateResource[]>;
   /** Ids of this stack's state. */
   readonly states: ReadonlySet<string>;
   /** Owners in states of stacks that the user gave. */
   readonly besides: ReadonlyMap<string, readonly StateResource[]>;
-  /** Owners in states of the other stacks of the project, and the ids of these states. */
+  /** Owners in states of the other stacks of the backend, and the ids of these states. */
   readonly others: readonly {
     readonly stack: string;
     readonly owners: ReadonlyMap<string, readonly StateResource[]>;
@@ -73,8 +75,8 @@ interface Around {
   readonly state: StackState;
   /** Those of stacks that the user gave. */
   readonly besides: readonly StateResource[];
-  /** Those of the other stacks of the project. */
-  readonly others: readonly OtherStack[];
+  /** The other stacks of the backend. */
+  readonly others: OtherStacks;
 }
 
 /** Collects them, of a place with these resources in a state with all those. */
@@ -85,13 +87,14 @@ export const provenancesOf = (
   intents: Pick<Journal, "find">,
 ): Provenances => ({
   endpoint,
+  ...proofFacts(besides, others),
   owners: byOwner(own),
   states: idsOfState(all),
   besides: byOwner(besides),
-  others: others.map(({ stack, resources }) => ({
-    stack,
-    owners: byOwner(resources),
-    states: idsOfState(resources),
+  others: others.stacks.map((other) => ({
+    stack: other.stack,
+    owners: byOwner(other.resources),
+    states: idsOfState(other.resources),
   })),
   pending: own.filter(({ isPending }) => isPending),
   stack,
@@ -129,20 +132,29 @@ function tagged(origins: Provenances, { type }: ListedType, { metadata = {}, nam
   if (first) return ofResource(origins, [first, ...more], state, isBegun);
   for (const { stack, owners, states } of origins.others) {
     const [resource] = owners.get(owner) ?? [];
-    if (!resource && (state === undefined || !states.has(state))) continue;
+    // Both stacks have the id of a state that was copied or moved.
+    const isItsState = state !== undefined && states.has(state) && !origins.states.has(state);
+    if (!resource && !isItsState) continue;
     const made = resource ? `for ${resource.urn}` : "for a resource that it no longer has";
-    const remark = `It belongs to stack ${stack} of this project, which created it ${made}.`;
+    const remark = `It belongs to ${stackText(stack)}, which created it ${made}.`;
     return { ...unknown, createdBy: "pulumi", urn: resource?.urn, belongsTo: stack, remark };
   }
   if (isBegun) {
-    const mayBeOfOthers = state !== undefined && origins.states.size > 0 && !origins.states.has(state);
-    return mayBeOfOthers
-      ? { ...unknown, createdBy: "perhaps", remark: begunSomewhere }
-      : { ...unknown, createdBy: "stack", remark: `An interrupted run on this computer created it. ${nextUp}` };
+    const isProved = state !== undefined && origins.states.has(state) && doubtAbout(origins, state) === undefined;
+    return isProved
+      ? { ...unknown, createdBy: "stack", remark: `An interrupted run on this computer created it. ${nextUp}` }
+      : { ...unknown, createdBy: "perhaps", remark: begunSomewhere };
   }
   if (state !== undefined && origins.states.has(state)) {
     const former = formerOf(origins, type, owner, name);
-    const remark = `This stack created it for ${former ? `${former.urn}, which its state no longer has.` : "a resource that its state no longer has under the same name."}`;
+    const what = former
+      ? `${former.urn}, which its state no longer has`
+      : "a resource that its state no longer has under the same name";
+    const doubt = doubtAbout(origins, state);
+    const remark =
+      doubt === undefined
+        ? `This stack created it for ${what}.`
+        : `Perhaps this stack created it for ${what}; ${doubt}.`;
     return { ...unknown, createdBy: "perhaps", urn: former?.urn, former, remark };
   }
   const [other] = origins.besides.get(owner) ?? [];
@@ -177,30 +189,37 @@ const begunSomewhere =
 const otherState =
   "Its state is another one: that of a stack of the same name in another backend or organization, or one that is lost.";
 
+const undecided =
+  "for this stack or for one of the same name in another backend or organization, which cannot be distinguished";
+
 /**
  * The provenance of an object with the tag of resources of this stack. Stacks of the same name have the same tags; the ids
  * in their states differ.
  */
 function ofResource(
-  { states }: Provenances,
+  origins: Provenances,
   mine: readonly [StateResource, ...StateResource[]],
   state: string | undefined,
   isBegun: boolean,
 ): Provenance {
   const [{ urn }] = mine;
   const inState = mine.flatMap(({ id }) => (id === "" ? [] : [id]));
-  const isProved = isBegun || (state !== undefined && states.has(state));
+  const { states, backend } = origins;
+  const isKnown = state !== undefined && (states.has(state) || isBegun);
+  const doubt = isKnown ? doubtAbout(origins, state) : undecided;
+  const from = backendIn(state);
+  const isElsewhere = from !== undefined && backend !== undefined && from !== backend;
   // After interrupted first creates, a state has no id yet.
-  const isOpen = state === undefined || states.size === 0 || inState.length === 0;
-  const createdBy = isProved ? "stack" : isOpen ? "perhaps" : "namesake";
+  const isOpen = state === undefined || (!isElsewhere && (states.size === 0 || inState.length === 0));
+  const createdBy = doubt === undefined ? "stack" : isKnown || isOpen ? "perhaps" : "namesake";
   const inStateText =
     inState.length > 0
-      ? `for which ${isProved ? "the" : "this"} state holds ${inState.join(" and ")}`
+      ? `for which ${doubt === undefined ? "the" : "this"} state holds ${inState.join(" and ")}`
       : "whose creation was interrupted";
   const why =
     createdBy === "namesake"
       ? `It was created for a resource ${urn}. ${otherState}`
-      : `It was created for ${urn}, ${inStateText}${isProved ? "" : `; for this stack or for one of the same name in another backend or organization, which cannot be distinguished`}.`;
+      : `It was created for ${urn}, ${inStateText}${doubt === undefined ? "" : `; ${doubt}`}.`;
   const isWaiting = inState.length === 0 && createdBy !== "namesake";
   return {
     createdBy,

@@ -5,6 +5,7 @@ import type { Compared, HeldElsewhere, Orphan } from "./compare.ts";
 import { importCommand, quoted, type ReportedOrphan } from "./importFile.ts";
 import type { Api } from "../../provider/client/api.ts";
 import { tableOf, type Cell } from "../style.ts";
+import { stackText } from "./otherStacks.ts";
 import type { Target } from "../targets.ts";
 import type { StateResource, StackState } from "../stackState.ts";
 
@@ -29,8 +30,8 @@ const dynamicWayOut =
   `(${docsUrl("bindings.md#from-dynamic-to-plugin")}), run \`pulumi up\`, and run this again: it then shows what to import. Or delete what is not needed any more, with --delete.`;
 
 const ownershipAdvice =
-  "If no command to delete is shown, an orphan may belong to someone: to another stack, or to a person who created it by hand. Read it first, and leave out the objects of other projects " +
-  `with --also. --delete deletes any of them that you name, except those of other stacks (${docsUrl("orphans.md#what-to-do")}).`;
+  "If no command to delete is shown, an orphan may belong to someone: to another stack, or to a person who created it by hand. Read it first, and leave out the objects of stacks in other backends " +
+  `with --also. --delete deletes any of them whose ID you type, except those of other stacks and what their Machines mount (${docsUrl("orphans.md#what-to-do")}).`;
 
 /** The command that deletes an orphan. */
 type CommandFor = (orphan: Orphan) => string;
@@ -100,10 +101,10 @@ function advice({ config }: Target, { orphan, asImport }: ReportedOrphan, comman
 
 const elsewhereText = (held: readonly HeldElsewhere[]): string =>
   [
-    "Held by other stacks of this project, and no orphans:",
+    "Held by other stacks, and no orphans:",
     ...held.map(
       ({ kind, id, stack, endpoint }) =>
-        `  ${kind.type} ${quotable(id, 200)} belongs to stack ${stack} of this project${endpoint === undefined ? "" : `, whose endpoint is ${endpoint}`}`,
+        `  ${kind.type} ${quotable(id, 200)} belongs to ${stackText(stack)}${endpoint === undefined ? "" : `, whose endpoint is ${endpoint}`}`,
     ),
   ].join("\n");
 

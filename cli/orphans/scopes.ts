@@ -116,10 +116,12 @@ async function appsOf(api: Api, own: readonly StateResource[], wanted: ScopeSele
   ]);
   const named = new Set([...whole, ...own.flatMap((held) => appOf(held) ?? [])]);
   const [holders, gone]: [Scope[], string[]] = [[], []];
+  const identities = new Map<string, string | undefined>();
   await fewAtATime(4, [...named], async (name) => {
     const ask = () => api.apps.get({ appName: name });
     try {
       const live = needed.has(name) ? await ignoreIfDeleted(api, { kind: "app", name }, ask) : await orUndefined(ask);
+      identities.set(name, live?.id);
       if (live) holders.push({ noun: "App", name, isWhole: whole.has(name), isReady: true });
       else if (needed.has(name)) gone.push(name);
       else if (wanted.apps.includes(name)) failures.push(`there is no App ${name} at ${api.config.endpoint}`);
@@ -131,7 +133,9 @@ async function appsOf(api: Api, own: readonly StateResource[], wanted: ScopeSele
   return {
     holders,
     gone,
-    roots: holders.filter(({ isWhole }) => isWhole).map(({ name }) => ({ parts: { name } })),
+    roots: holders
+      .filter(({ isWhole }) => isWhole)
+      .map(({ name }) => ({ parts: { name }, identity: identities.get(name) })),
   };
 }
 
@@ -160,6 +164,17 @@ async function clustersOf(api: Api, own: readonly StateResource[], wanted: Scope
     gone,
     roots: roots.map(({ id, name, createdAt }) => ({ parts: { clusterId: id }, name, createdAt })),
   };
+}
+
+/** An App or a cluster as it is now; undefined if it is gone. */
+export async function rootNow(api: Api, { type }: ListedType, id: string): Promise<ListedObject | undefined> {
+  if (type === listedApps.type) {
+    const live = await orUndefined(() => api.apps.get({ appName: id }));
+    return live && { parts: { name: id }, identity: live.id };
+  }
+  const live = await orUndefined(() => api.postgres.get({ postgresClusterId: id }));
+  if (!live || isLeaving(live.data.status)) return undefined;
+  return { parts: { clusterId: id }, name: live.data.name, createdAt: live.data.createdAt };
 }
 
 /** @throws MachinesError `invalid-input` if neither the state nor the user names anything to compare */

@@ -16,8 +16,11 @@ import {
   type DeploymentEntry,
   type Replacement,
 } from "./replacements.ts";
-import { deploymentIn, listIn, readState, type StackState } from "../stackState.ts";
-import { agreed, requireInteractiveTerminal, untilItEnds, type Asking } from "../terminal.ts";
+import { deploymentIn, heldIn, idsOfState, listIn, readState, type StackState } from "../stackState.ts";
+import { heldKeys } from "../stateIds.ts";
+import { readOtherStacks, stackText, type OtherStacks } from "./otherStacks.ts";
+import { doubtAbout, proofFacts, type ProofFacts } from "./proof.ts";
+import { agreed, requireInteractiveTerminal, typed, untilItEnds, type Asking } from "../terminal.ts";
 import { processJournal } from "../../provider/core/journal.ts";
 import { Run } from "../../provider/core/run.ts";
 
@@ -52,9 +55,13 @@ export async function undoReplacement(
     );
     return 0;
   }
-  const { there, gone } = await checkOriginals(asked, options, err);
-  for (const why of gone) err(why);
-  const missing = gone.length > 0 ? 1 : 0;
+  const checked = await checkAll(asked, options, err);
+  const toType = names.length > 0 ? [] : checked.there.filter(({ doubt }) => doubt !== undefined);
+  // Without a name, --yes agrees only to what is proved to be this stack's.
+  const refused = options.yes ? toType : [];
+  const there = checked.there.filter((one) => !refused.includes(one));
+  for (const why of [...checked.gone, ...refused.map(notCoveredText)]) err(why);
+  const missing = checked.gone.length + refused.length > 0 ? 1 : 0;
   if (there.length === 0) {
     err("Not undone. Nothing has changed.");
     return 1;
@@ -66,13 +73,82 @@ export async function undoReplacement(
     return missing;
   }
   requireInteractiveTerminal(options);
-  if (!(await agreed(options, questionFor(state, there)))) {
+  if (!(await isAgreed(options, state, there, toType))) {
     out("Not undone. Nothing has changed.\n");
+    return 1;
+  }
+  // Another stack may have got one of them while the user was asked.
+  const again = await checkAll(there, options, () => undefined);
+  for (const why of again.gone) err(why);
+  if (again.gone.length > 0 || again.there.some(({ doubt }, i) => doubt !== there[i]?.doubt)) {
+    err("The stacks have changed meanwhile. Not undone. Nothing has changed here; run this again.");
     return 1;
   }
   const copy = await write(text, state, there, options);
   out(doneText(copy, options));
   return missing;
+}
+
+/** A replacement that can be undone. */
+interface Checked extends Replacement {
+  /** Why nothing proves that this stack owns what the next `up` deletes, as a sentence without its end. */
+  readonly doubt: string | undefined;
+}
+
+/** Those whose originals the service still has and that no other stack holds, and a sentence for each of the others. */
+async function checkAll(
+  asked: readonly Replacement[],
+  options: UndoOptions,
+  err: Streams["err"],
+): Promise<{ there: Checked[]; gone: string[] }> {
+  const others = await readOtherStacks(options.stack);
+  for (const failure of others.failures) err(`Not compared: ${failure}`);
+  const facts = proofFacts([], others);
+  const { there, gone } = await checkOriginals(asked, options, err);
+  const held = there.map((one) => heldElsewhere(one, others));
+  return {
+    there: there.filter((_, i) => held[i] === undefined).map((one) => ({ ...one, doubt: doubtOf(one, facts) })),
+    gone: [...gone, ...held.flatMap((why) => why ?? [])],
+  };
+}
+
+/** Why a replacement cannot be undone here: another stack has one of its objects, and the next `up` would delete one of them. */
+function heldElsewhere(one: Replacement, { stacks }: OtherStacks): string | undefined {
+  const { type } = one.original;
+  for (const id of [one.original.id, ...idsOf(one)])
+    for (const { stack, resources } of stacks)
+      if (heldKeys(resources).get(type)?.has(id) === true)
+        return `${type} ${id}: ${stackText(stack)} holds it, too, and the next up here would delete an object of ${one.original.urn}. Remove it from one of the two states first, with \`pulumi state delete\`.`;
+  return undefined;
+}
+
+/** Why nothing proves that this stack owns the objects that the next `up` deletes. */
+function doubtOf({ others }: Replacement, facts: ProofFacts): string | undefined {
+  for (const entry of others) {
+    const held = heldIn(entry);
+    const ids = held ? [...idsOfState([held])] : [];
+    const doubts = (ids.length === 0 ? [undefined] : ids).map((id) => doubtAbout(facts, id));
+    const [doubt] = doubts.filter((one) => one !== undefined);
+    if (doubt !== undefined) return doubt;
+  }
+  return undefined;
+}
+
+const notCoveredText = ({ original: { type, name }, doubt = "" }: Checked): string =>
+  `Not undone: ${type} ${name}: nothing proves that this stack owns what the next up deletes (${doubt}), and --yes alone does not cover that. If no one needs it, name the resource: npx pulumi-machines undo-replacement ${name} --yes`;
+
+/** Asks for the name of each resource whose owner is not proved, and then once for all. */
+async function isAgreed(
+  options: UndoOptions,
+  state: StackState,
+  there: readonly Checked[],
+  toType: readonly Checked[],
+): Promise<boolean> {
+  if (options.yes) return true;
+  for (const { original } of toType)
+    if (!(await typed(`Type ${original.name} to undo the replacement of this ${original.type}: `, original.name)))
+      return false;
+  return agreed(options, questionFor(state, there));
 }
 
 /** The originals that the service still has, and a sentence for each of the others. */
@@ -156,8 +232,8 @@ function copyOf(text: string, stack: string): string {
 
 const idsOf = ({ others }: Replacement): string[] => others.flatMap(({ id }) => (id ? [id] : []));
 
-function planText(one: Replacement): string {
-  const { original, others, createdAt } = one;
+function planText(one: Checked): string {
+  const { original, others, createdAt, doubt } = one;
   const since = (time: string | undefined): string => (time === undefined ? "" : `, in the state since ${time}`);
   return [
     `${original.type} ${original.name}  ${original.urn}`,
@@ -165,6 +241,7 @@ function planText(one: Replacement): string {
     ...others.map(
       (entry) => `  deletes  ${entry.id ?? ""}${since(createdIn(entry))}, with all it holds, at the next up`,
     ),
+    ...(doubt === undefined ? [] : [`  nothing proves that this stack owns what is deleted: ${doubt}`]),
     ...changedBack(one).map(
       ({ input, before }) => `  set ${input} back to ${before} in the program, or the next up replaces it again`,
     ),

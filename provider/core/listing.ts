@@ -10,6 +10,10 @@ export interface ListedObject {
   readonly name?: string | undefined;
   /** RFC 3339 time of creation, if the service reports one. */
   readonly createdAt?: string | undefined;
+  /** What the service calls it for good: another object may take its id, as an App its name. */
+  readonly identity?: string | undefined;
+  /** The Machine that mounts it. */
+  readonly mountedBy?: Readonly<Record<"app" | "machineId", string>> | undefined;
   /** Metadata of a Machine, which has our tags. */
   readonly metadata?: Readonly<Record<string, string>> | undefined;
 }

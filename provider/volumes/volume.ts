@@ -132,7 +132,10 @@ export const volume = defineResource({
       const ofFleets = new Set(machines.filter((one) => fleetOf(one) !== undefined).map(({ id }) => id));
       return volumes
         .filter(({ attachedMachineId }) => !ofFleets.has(attachedMachineId ?? ""))
-        .map(({ id, name, createdAt }) => ({ parts: { app: appName, volumeId: id }, name, createdAt }));
+        .map(({ id, name, createdAt, attachedMachineId: machineId }) => ({
+          ...{ parts: { app: appName, volumeId: id }, name, createdAt },
+          ...(machineId ? { mountedBy: { app: appName, machineId } } : {}),
+        }));
     },
     exists: async (api, { app = "", volumeId = "" }) => {
       const live = await orUndefined(() => api.volumes.get({ appName: app, volumeId }));

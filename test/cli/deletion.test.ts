@@ -1,77 +1,45 @@
 // The other stacks of the project, and the deletion of orphans, with a CLI that answers from files; the real one is in test/e2e.
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { delimiter, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { cliMain } from "../support/built.ts";
 import { ownerOf } from "../../provider/core/owner.ts";
 import { makeApp, makeCluster, makeMachine, makeVolume, send } from "../support/around.ts";
 import { isWrite, startService, type TestService } from "../support/startService.ts";
-import { command, commandHere, type Ran, type ReportJson } from "./command.ts";
+import { command, type Ran, type ReportJson } from "./command.ts";
 import { exportOf, urnOf, type Exported } from "./exports.ts";
+import { inStack, marked, StackFiles, stateIds } from "./stackFiles.ts";
 import { onTerminal, type Answer } from "./terminal.ts";
 
-/** Stack `dev` is selected. Its export is `dev.json`, and from the second time on `later.json` where there is one. */
-const cli = `#!/bin/sh
-cd "$(dirname "$0")"
-verb=$1
-what=$2
-stack=dev
-while [ $# -gt 0 ]; do
-  if [ "$1" = --stack ]; then stack=$2; fi
-  shift
-done
-answer() { if [ -e "$1" ]; then cat "$1"; else echo "{}"; fi; }
-if [ "$verb" = config ]; then answer "config-$stack.json"
-elif [ "$what" = ls ]; then answer stacks.json
-elif [ -e "refuses-$stack" ]; then
-  echo "error: could not decrypt $stack" >&2
-  exit 255
-elif [ "$stack" = dev ] && [ -e asked ] && [ -e later.json ]; then answer later.json
-else
-  if [ "$stack" = dev ]; then echo x >> asked; fi
-  answer "$stack.json"
-fi
-`;
-
 const image = { image: "registry.example.com/shop:1" };
-const [ours, theirs] = ["0123456789ab", "ba9876543210"];
-const marked = (resource: Exported, stack = ours): Exported => ({ ...resource, outputs: { __context: { stack } } });
+const { ours, theirs } = stateIds;
 const shop = marked({ type: "App", name: "shop", id: "shop" });
 
 let service: TestService;
+let files: StackFiles;
 let folder = "";
-const write = (name: string, text: string): void => writeFileSync(join(folder, name), text);
-const env = (): Record<string, string> => ({ PATH: `${folder}${delimiter}${process.env["PATH"] ?? ""}` });
+const write = (name: string, text: string): void => files.write(name, text);
 
 beforeEach(async () => {
   service = await startService();
-  folder = mkdtempSync(join(tmpdir(), "machines-deletion-"));
-  write("pulumi", cli);
-  chmodSync(join(folder, "pulumi"), 0o755);
-  write("stacks.json", JSON.stringify(["dev", "prod"].map((name) => ({ name, current: name === "dev" }))));
+  files = new StackFiles(service, "prod");
+  ({ folder } = files);
   write("dev.json", exportOf("plugin", [shop]));
-  write("prod.json", exportOf("plugin", []));
   await makeApp(service, "shop");
 });
 afterEach(async () => {
-  rmSync(folder, { recursive: true });
+  files.remove();
   await service.close();
 });
 
 /** The command in this process; the first deletion and those on a terminal have their own. */
-const orphans = (...args: string[]): Promise<Ran> =>
-  commandHere(service, ["orphans", ...args], { cwd: folder, env: env() });
-const report = async (...args: string[]): Promise<ReportJson> =>
-  JSON.parse((await orphans("--json", ...args)).out) as ReportJson;
+const orphans = (...args: string[]): Promise<Ran> => files.orphans(...args);
+const report = (...args: string[]): Promise<ReportJson> => files.report(...args);
 const terminal = (args: readonly string[], answers: readonly Answer[]) =>
   onTerminal([process.execPath, cliMain, "orphans", ...args], answers, {
     cwd: folder,
-    env: { ...process.env, MACHINES_ENDPOINT: service.url, MACHINES_TOKEN: service.token, ...env() },
+    env: { ...process.env, MACHINES_ENDPOINT: service.url, MACHINES_TOKEN: service.token, ...files.env },
   });
 
-const inProd = (resources: readonly Exported[]): string =>
-  exportOf("plugin", resources).replaceAll("urn:pulumi:dev:", "urn:pulumi:prod:");
+const inProd = (resources: readonly Exported[]): string => inStack("prod", resources);
 let created = 0;
 const machineOf = (stack: "dev" | "prod", name: string, state: string, app = "shop"): Promise<string> =>
   makeMachine(service, app, {
@@ -185,20 +153,25 @@ describe("other stacks of the project", () => {
       /^Not compared: stack prod of this project, whose objects cannot be distinguished: .*could not decrypt/,
     );
     const { orphans: found } = JSON.parse(out) as ReportJson;
-    expect(found.map(({ type, import: adopts }) => [type, adopts === null])).toEqual([
-      ["Machine", false],
-      ["Volume", true],
+    // The other stack may have got them by `pulumi state move`.
+    expect(found.map(({ type, import: adopts, delete: deletion }) => [type, adopts, deletion])).toEqual([
+      ["Machine", null, null],
+      ["Volume", null, null],
     ]);
-    expect(found[0]).toMatchObject({ id: copy, delete: `npx pulumi-machines orphans --delete ${copy}` });
-    const disk = found[1]?.id ?? "";
-    expect(await orphans("--delete", disk, "--yes", "--allow-data-loss")).toMatchObject({
+    expect(found[0]).toMatchObject({
+      id: copy,
+      madeBy: "perhaps",
+      remark: expect.stringMatching(/; stack prod of this project could not be read, and may own it\.$/) as string,
+    });
+    expect(await orphans("--delete", copy, "--yes")).toMatchObject({
       code: 1,
       err: expect.stringMatching(
-        /^Not compared: stack prod [^\n]*\nNot deleted: shop\/\w+: it may belong to stack prod of this project, which could not be read; [^\n]*\nNothing was changed\.\n$/,
+        /^Not compared: stack prod [^\n]*\nNot deleted: shop\/\w+: nothing proves that this stack owns it \(.* could not be read, and may own it\), and --yes does not cover that\. If no one needs it, add --confirm shop\/\w+\.\nNothing was changed\.\n$/,
       ) as string,
     });
-    expect(await volumes()).toEqual([disk]);
-    expect(await orphans("--delete", copy, "--yes")).toMatchObject({ code: 0 });
+    expect(await machines()).toContain(copy);
+    expect(await orphans("--delete", copy, "--confirm", copy, "--yes")).toMatchObject({ code: 0 });
+    expect(await machines()).not.toContain(copy);
   });
 
   test("an interrupted run of another stack on this computer is not this stack's", async () => {
@@ -219,7 +192,7 @@ describe("orphans --delete", () => {
     expect(shown).toBe(`npx pulumi-machines orphans --delete ${copy}`);
     const before = service.requests.length;
     const words = ["orphans", "--delete", copy, "--yes"];
-    const { code, out, err } = await command(service, words, { cwd: folder, env: env() });
+    const { code, out, err } = await command(service, words, { cwd: folder, env: files.env });
     expect([code, err]).toEqual([0, ""]);
     expect(out).toMatch(/^TYPE +ID [^]*^Machine +shop\/\w+ +web-\d+ [^]*^deleted Machine shop\/\w+\n$/m);
     expect(await machines()).toEqual(expect.arrayContaining([web, other]) as string[]);
@@ -240,10 +213,18 @@ describe("orphans --delete", () => {
     expect(refused).toMatchObject({
       code: 1,
       out: "",
-      err: `Not deleted: ${volume}: deleting it destroys its data; add --allow-data-loss to allow that.\nNothing was changed.\n`,
+      err: [
+        `Not deleted: ${volume}: deleting it destroys its data; add --allow-data-loss to allow that.`,
+        ...[volume, machine].map(
+          (id) =>
+            `Not deleted: ${id}: nothing proves that this stack owns it, and --yes does not cover that. If no one needs it, add --confirm ${id}.`,
+        ),
+        "Nothing was changed.\n",
+      ].join("\n"),
     });
     expect(await machines()).toContain(machine);
-    const done = await orphans("--delete", volume, machine, "--yes", "--allow-data-loss");
+    const confirmed = ["--confirm", volume, machine, "--yes", "--allow-data-loss"];
+    const done = await orphans("--delete", volume, machine, ...confirmed);
     expect(done).toMatchObject({ code: 0, err: "" });
     expect(done.out).toMatch(new RegExp(`deleted Machine ${machine}\ndeleted Volume ${volume}\n$`));
     expect([await machines(), await volumes()]).toEqual([[], []]);
@@ -306,7 +287,7 @@ describe("orphans --delete", () => {
     expect(await machines()).toContain(copy);
     const { orphans: found } = await report();
     expect(found.filter(({ id }) => id === "shop/KEY")).toHaveLength(2);
-    expect((await orphans("--only", "Secret", "--delete", "shop/KEY", "--yes")).out).toMatch(
+    expect((await orphans("--only", "Secret", "--delete", "shop/KEY", "--confirm", "shop/KEY", "--yes")).out).toMatch(
       /deleted Secret shop\/KEY\n$/,
     );
     expect((await report()).orphans.filter(({ id }) => id === "shop/KEY")).toMatchObject([{ type: "SecretKey" }]);
@@ -326,7 +307,15 @@ describe("orphans --delete", () => {
     await post(`/v1/postgres/${cluster}/databases/orders/extensions`, { name: "citext" });
     const ids = (await report("--all-apps")).orphans.map(({ id }) => id);
     expect(ids.length).toBeGreaterThanOrEqual(10);
-    const { code, out, err } = await orphans("--all-apps", "--delete", ...ids, "--yes", "--allow-data-loss");
+    const { code, out, err } = await orphans(
+      "--all-apps",
+      "--delete",
+      ...ids,
+      "--confirm",
+      ...ids,
+      "--yes",
+      "--allow-data-loss",
+    );
     expect([code, err]).toEqual([0, ""]);
     expect(out).toMatch(/deleted (App lost|PostgresCluster \w+)\ndeleted (App lost|PostgresCluster \w+)\n$/);
     expect((await report("--all-apps")).orphans).toEqual([]);
@@ -336,7 +325,7 @@ describe("orphans --delete", () => {
     const { copy } = await twice();
     const lone = `shop/${await makeMachine(service, "shop", { name: "lone", region: "ams", config: image })}`;
     service.fail({ operation: "machines.destroy", status: 422, times: 1 });
-    const { code, out, err } = await orphans("--delete", copy, lone, "--yes");
+    const { code, out, err } = await orphans("--delete", copy, lone, "--confirm", lone, "--yes");
     expect(code).toBe(1);
     expect(err).toMatch(/^Not deleted: Machine shop\/\w+: machines\.destroy answered 422/);
     expect(out).toMatch(/deleted Machine shop\/\w+\n$/);
@@ -358,6 +347,7 @@ describe("orphans --delete", () => {
     ["JSON", ["--delete", "shop/1", "--yes", "--json"], /--json and --delete cannot be combined/],
     ["nothing to agree to", ["--yes"], /--yes goes with --delete/],
     ["nothing to lose", ["--allow-data-loss"], /--allow-data-loss goes with --delete/],
+    ["another ID", ["--delete", "shop/1", "--yes", "--confirm", "shop/2"], /--confirm shop\/2: --delete does not name/],
   ])("is refused with %s", async (_, args, sentence) => {
     const { code, out, err } = await orphans(...args);
     expect([code, out]).toEqual([2, ""]);

@@ -8,11 +8,12 @@ import { ManualClock, seededRandom } from "../../service/index.ts";
 import { makeApp, makeMachine, makeVolume, send } from "../support/around.ts";
 import { startService, type TestService } from "../support/startService.ts";
 import { command, commandHere, type ReportJson, type Run } from "./command.ts";
+import { StackFiles, stateIds } from "./stackFiles.ts";
 import { exportOf, sealed, urnOf, type Around, type Exported } from "./exports.ts";
 
 const image = { image: "registry.example.com/shop:1" };
 /** The id of the state of `shop`, in the export and on the Machines created for it. */
-const stack = "0123456789ab";
+const stack = stateIds.ours;
 const shop: Exported = { type: "App", name: "shop", id: "shop", outputs: { __context: { stack } } };
 
 let service: TestService;
@@ -74,17 +75,24 @@ const documented = (language: string): string[] =>
 
 const anywhere = (text: string): string => text.replaceAll(service.url, "https://machines.example.com");
 
+/** Runs the command in a project whose stack has a state, in its own process. */
+async function inProject(state: string, ...args: readonly string[]) {
+  const files = new StackFiles(service);
+  files.write("dev.json", readFileSync(state, "utf8"));
+  const ran = await run(args, { cwd: files.folder, env: files.env });
+  files.remove();
+  return ran;
+}
+
 describe("the examples of docs/orphans.md match the command's output", () => {
   test("on the plugin", async () => {
-    const state = await leftovers("plugin");
-    const { code, out, err } = await run(["orphans", "--state", state]);
+    const { code, out, err } = await inProject(await leftovers("plugin"), "orphans");
     expect([code, err]).toEqual([1, ""]);
     expect(anywhere(out)).toBe(documented("text")[0]);
   });
 
   test("as JSON", async () => {
-    const state = await leftovers("plugin");
-    const { out } = await run(["orphans", "--state", state, "--json", "--only", "Machine"]);
+    const { out } = await inProject(await leftovers("plugin"), "orphans", "--json", "--only", "Machine");
     expect(JSON.parse(anywhere(out))).toEqual(JSON.parse(documented("json")[0] ?? ""));
   });
 
@@ -176,7 +184,7 @@ describe("the file of --import", () => {
       madeBy: "perhaps",
       urn: urn("my-web", "tier"),
       delete: null,
-      remark: `This stack created it for ${urn("my-web", "tier")}, which its state no longer has.`,
+      remark: `Perhaps this stack created it for ${urn("my-web", "tier")}, which its state no longer has; an export does not say which other stacks there are.`,
     });
   });
 
