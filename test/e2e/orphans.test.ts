@@ -66,7 +66,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("orphans of a stack on %s", 
   }
   const report = async (...args: string[]) => JSON.parse((await orphans("--json", ...args)).out) as ReportJson;
 
-  /** Runs the commands that are shown, and deletes the others by their ids. */
+  /** Runs the commands that are shown, and deletes the others by their ids, which are named twice. */
   async function deleteAsShown(found: ReportJson["orphans"]): Promise<void> {
     for (const { delete: shown, id } of found) {
       const args = shown === null ? ["--delete", id] : shown.split(" ").slice(3);
@@ -74,7 +74,8 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("orphans of a stack on %s", 
         code: 2,
         err: expect.stringContaining("no one can answer") as string,
       });
-      expect(await orphans(...args, "--yes", "--allow-data-loss")).toMatchObject({
+      const confirmed = shown === null ? ["--confirm", id] : [];
+      expect(await orphans(...args, ...confirmed, "--yes", "--allow-data-loss")).toMatchObject({
         code: 0,
         out: expect.stringMatching(new RegExp(`^deleted \\w+ ${id}$`, "m")) as string,
       });
@@ -383,10 +384,143 @@ new machines.Machine("web", { app: "${app}", name: "web-${i}", region: "ams", co
       expect(await reported(own)).toMatchObject({ madeBy: "stack", delete: deletion });
       expect(await reported(other)).toMatchObject({ madeBy: "namesake", delete: null });
       await own.ok("stack", "rename", "staging");
-      // The plugin's tags have the old name; the dynamic binding's state still has it.
+      // The plugin's tags have the old name; the dynamic binding's state still has it, and its id in this backend.
       const isPlugin = binding === "pulumi-machines-plugin";
       expect(await reported(own)).toMatchObject(isPlugin ? { madeBy: "perhaps", delete: null } : { madeBy: "stack" });
       expect(await reported(other)).toMatchObject({ madeBy: "namesake", delete: null });
+    },
+  );
+});
+
+describe.each(bindingsOr("pulumi-machines-plugin"))("F59: copied and moved states on %s", (binding) => {
+  let service: TestService;
+  const app = "shared-shop";
+  beforeAll(async () => {
+    service = await startService();
+    await makeApp(service, app);
+  });
+  afterAll(() => service.close());
+
+  const settings = () => ({ "machines:endpoint": service.url, "machines:token": service.token });
+  const machine = (name: string) =>
+    `new machines.Machine("${name}", { app: "${app}", region: "ams", config: { image: "registry.example.com/shop:1" } });\n`;
+  const text = (...names: readonly string[]) =>
+    `import * as machines from "pulumi-machines";\n${names.map(machine).join("")}`;
+  /** A stack with a program, which is not deployed yet. All are on one computer. */
+  const begin = async (project: string, home: Stack | undefined, ...names: readonly string[]): Promise<Stack> => {
+    const stack = new Stack(inject("installed"), project, binding);
+    if (home) stack.env["PULUMI_HOME"] = home.env["PULUMI_HOME"];
+    stack.program(text(...names));
+    await stack.init(settings());
+    return stack;
+  };
+  const orphans = (stack: Stack, ...args: string[]) =>
+    stack.run(["orphans", ...args], {
+      command: join(inject("installed"), "node_modules/.bin/pulumi-machines"),
+      plain: true,
+    });
+  const found = async (stack: Stack, id: string) =>
+    (JSON.parse((await orphans(stack, "--app", app, "--json")).stdout) as ReportJson).orphans.find(
+      (one) => one.id === id,
+    );
+  const live = async () =>
+    (await send<Live[]>(service, "GET", `/v1/apps/${app}/machines`)).map(({ id }) => `${app}/${id}`);
+  const idOf = (stack: Stack, name: string): string => stack.state()[name]?.id ?? "";
+  /** Neither shows a command that deletes, nor deletes without the name. */
+  async function isNotClaimed(stack: Stack, id: string, madeBy: string): Promise<void> {
+    expect(await found(stack, id)).toMatchObject({ madeBy, delete: null });
+    const { code, stdout } = await orphans(stack, "--app", app, "--delete", id, "--yes", "--allow-data-loss");
+    expect([code, stdout]).toEqual([1, ""]);
+    expect(await live()).toContain(id);
+  }
+
+  test("neither a stack nor its copy in another backend claims what the other one has made since", async () => {
+    const own = await begin("copied", undefined, "web");
+    await own.up();
+    writeFileSync(join(own.dir, "state.json"), await own.ok("stack", "export"));
+    const copy = await begin("copied", own, "web");
+    await copy.ok("stack", "import", "--file", join(own.dir, "state.json"));
+    for (const stack of [own, copy]) {
+      stack.program(text("web", "late"));
+      await stack.up();
+    }
+    expect(idOf(copy, "web")).toBe(idOf(own, "web"));
+    const [late, other] = [idOf(own, "late"), idOf(copy, "late")];
+    expect(late).not.toBe(other);
+    await isNotClaimed(own, other, "namesake");
+    await isNotClaimed(copy, late, "perhaps");
+    // What the copy makes twice is proved to be its own.
+    const all = await send<Live[]>(service, "GET", `/v1/apps/${app}/machines`);
+    const config = all.find(({ id }) => `${app}/${id}` === other)?.config;
+    const double = `${app}/${await makeMachine(service, app, { name: `double-${binding}`, region: "ams", config })}`;
+    expect(await found(copy, double)).toMatchObject({ madeBy: "stack" });
+    await isNotClaimed(own, double, "namesake");
+    expect(await orphans(copy, "--app", app, "--delete", double, "--yes")).toMatchObject({ code: 0 });
+  });
+
+  test("what a stack of another project got by state move is that stack's, and so there and back", async () => {
+    const own = await begin("giver", undefined, "web", "given");
+    await own.up();
+    const taker = new Stack(inject("installed"), "taker", binding);
+    for (const name of ["PULUMI_BACKEND_URL", "PULUMI_HOME"]) taker.env[name] = own.env[name];
+    taker.program(text("given"));
+    await taker.init(settings());
+    const given = idOf(own, "given");
+    const isOf = async (stack: Stack, whose: string): Promise<void> => {
+      const { code, stdout, stderr } = await orphans(
+        ...([stack, "--app", app, "--delete", given, "--confirm", given, "--yes", "--allow-data-loss"] as const),
+      );
+      expect([code, stdout]).toEqual([1, ""]);
+      expect(stderr).toContain(
+        `Not deleted: ${given}: it belongs to stack ${whose}; delete it there, with its program.`,
+      );
+      expect(await live()).toContain(given);
+    };
+    const urn = own.urn("Machine", "given");
+    await own.ok("state", "move", "--source", "dev", "--dest", "organization/taker/dev", urn, "--yes");
+    await isOf(own, "organization/taker/dev");
+    // What the new stack makes next does not have the id of the state that it got the Machine from.
+    taker.program(text("given", "more"));
+    await taker.up();
+    await taker.ok(
+      "state",
+      "move",
+      "--source",
+      "dev",
+      "--dest",
+      "organization/giver/dev",
+      urn.replace("::giver::", "::taker::"),
+      "--yes",
+    );
+    await isOf(taker, "organization/giver/dev");
+    expect(await own.preview()).toEqual({});
+  });
+
+  // In process: test/cli/whose.test.ts, and test/core/backend.test.ts with the journal.
+  thoroughTest(
+    "the interrupted Machine of a stack of the same name in another backend is left to that stack",
+    async () => {
+      const own = await begin("twins", undefined, "web");
+      const other = await begin("twins", own, "web");
+      await own.up();
+      await other.up();
+      const before = await live();
+      other.program(text("web", "late"));
+      service.fail({ operation: "machines.create", when: "after", delayMs: 5000 });
+      const running = other.start(["up", "--yes", "--skip-preview"]);
+      await expect.poll(async () => (await live()).length, { timeout: 60_000 }).toBe(before.length + 1);
+      kill(family(running.pid));
+      await running.ended;
+      await other.ok("cancel", "--yes");
+      const [begun = ""] = (await live()).filter((id) => !before.includes(id));
+      await isNotClaimed(own, begun, "pulumi");
+      // The same resource of this stack does not adopt it either, with the same journal.
+      own.program(text("web", "late"));
+      await own.up();
+      expect(idOf(own, "late")).not.toBe(begun);
+      await isNotClaimed(own, begun, "namesake");
+      await other.up();
+      expect(idOf(other, "late")).toBe(begun);
     },
   );
 });

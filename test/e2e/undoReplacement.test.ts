@@ -1,5 +1,5 @@
 // Originals that a replacement would have destroyed, and how to restore them, with the packed command and the real CLI.
-import { readdirSync } from "node:fs";
+import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { makeMachine, send } from "../support/around.ts";
@@ -165,6 +165,25 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("undoing a replacement, %s",
       expect(mounted(stack)).toBe(replacement);
       await stack.destroy();
     });
+  });
+
+  // test/cli/undoReplacement.test.ts has the other cases.
+  thoroughTest("F59: of a state that was copied to another backend, only for its name", async () => {
+    const stack = await begin(shop("undo-copied"));
+    await forced(stack, "Volume", "data");
+    writeFileSync(join(stack.dir, "state.json"), await stack.ok("stack", "export"));
+    const copy = new Stack(inject("installed"), "undo", binding);
+    await copy.init({ "machines:endpoint": service.url, "machines:token": service.token });
+    await copy.ok("stack", "import", "--file", join(stack.dir, "state.json"));
+    const { code, output } = await undo(copy, "--yes");
+    expect([code, output]).toEqual([
+      1,
+      expect.stringMatching(/its state is from another backend, where it may live on/),
+    ]);
+    expect(await done(copy, "data", "--dry-run")).toContain("nothing proves that this stack owns what is deleted");
+    await done(stack, "--yes");
+    await stack.up();
+    await stack.destroy();
   });
 
   // nothingLost.test.ts has the refusal.

@@ -267,4 +267,16 @@ export const faults = {
       "The user's environment has settings for other work: of Pulumi's commands, of Postgres, a proxy, a language.",
     promised: "The provider, its commands and the service do the same as without them.",
   },
+  F58: {
+    wrong:
+      "An orphan's volume is mounted by a Machine of others, or becomes theirs between the listing and the deletion.",
+    promised: "Everything is checked again before each request that deletes. The orphan stays, with the reason.",
+    decisive: true,
+  },
+  F59: {
+    wrong: "A state was copied, moved or has the same name in another backend.",
+    promised:
+      'No stack claims or deletes what another one may own: only the state, its backend and the tag together prove "this stack".',
+    decisive: true,
+  },
 } as const satisfies Record<string, Fault>;
