@@ -262,10 +262,6 @@ export const faults = {
       "A name, value, remark or file name in the service or a Terraform state contains control characters, line separators or interpolation.",
     promised:
       "Generated programs read it back as the same text, and never as code. What a language cannot write is left out with a remark.",
-  F61: {
-    wrong:
-      "The user's environment has settings for other work: of Pulumi's commands, of Postgres, a proxy, a language.",
-    promised: "The provider, its commands and the service do the same as without them.",
   },
   F58: {
     wrong:
@@ -278,5 +274,10 @@ export const faults = {
     promised:
       'No stack claims or deletes what another one may own: only the state, its backend and the tag together prove "this stack".',
     decisive: true,
+  },
+  F61: {
+    wrong:
+      "The user's environment has settings for other work: of Pulumi's commands, of Postgres, a proxy, a language.",
+    promised: "The provider, its commands and the service do the same as without them.",
   },
 } as const satisfies Record<string, Fault>;
