@@ -166,7 +166,7 @@ export const inputs = z.object({
     'What happens when a Machine fails to run or to pass its checks: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration whose rollout was completed. The update fails either way.',
   ),
   releaseCommand: behaviour(z.array(z.string().min(1)).min(1, "must name a command").optional()).describe(
-    'Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. After exit code 0 that Machine is destroyed; after another one it is kept until the next rollout, and no Machine is changed. It may run again after an interruption. A rollback does not run it.',
+    'Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. That Machine destroys itself when the command ends. After another exit code than 0, no Machine is changed. It may run again after an interruption. A rollback does not run it.',
   ),
   restartOnce: behaviour(z.boolean().default(false)).describe(
     "Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails.",

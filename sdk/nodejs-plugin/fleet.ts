@@ -112,7 +112,7 @@ export class Fleet extends pulumi.CustomResource {
      */
     declare public readonly regions: pulumi.Output<{[key: string]: number} | undefined>;
     /**
-     * Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. After exit code 0 that Machine is destroyed; after another one it is kept until the next rollout, and no Machine is changed. It may run again after an interruption. A rollback does not run it.
+     * Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. That Machine destroys itself when the command ends. After another exit code than 0, no Machine is changed. It may run again after an interruption. A rollback does not run it.
      */
     declare public readonly releaseCommand: pulumi.Output<string[] | undefined>;
     /**
@@ -288,7 +288,7 @@ export interface FleetArgs {
      */
     regions?: pulumi.Input<{[key: string]: pulumi.Input<number>} | undefined>;
     /**
-     * Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. After exit code 0 that Machine is destroyed; after another one it is kept until the next rollout, and no Machine is changed. It may run again after an interruption. A rollback does not run it.
+     * Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. That Machine destroys itself when the command ends. After another exit code than 0, no Machine is changed. It may run again after an interruption. A rollback does not run it.
      */
     releaseCommand?: pulumi.Input<pulumi.Input<string>[] | undefined>;
     /**

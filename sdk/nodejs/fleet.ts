@@ -55,7 +55,7 @@ export class Fleet extends pulumi.CustomResource {
   declare readonly promoted: pulumi.Output<boolean>;
   /** What happens when a Machine fails to run or to pass its checks: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration whose rollout was completed. The update fails either way. Default: `"stop"`. */
   declare readonly onFailure: pulumi.Output<"stop" | "rollback">;
-  /** Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. After exit code 0 that Machine is destroyed; after another one it is kept until the next rollout, and no Machine is changed. It may run again after an interruption. A rollback does not run it. */
+  /** Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. That Machine destroys itself when the command ends. After another exit code than 0, no Machine is changed. It may run again after an interruption. A rollback does not run it. */
   declare readonly releaseCommand: pulumi.Output<string[] | undefined>;
   /** Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. Default: `false`. */
   declare readonly restartOnce: pulumi.Output<boolean>;
@@ -122,7 +122,7 @@ export interface FleetArgs {
   promoted?: pulumi.Input<boolean> | undefined;
   /** What happens when a Machine fails to run or to pass its checks: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration whose rollout was completed. The update fails either way. Default: `"stop"`. */
   onFailure?: pulumi.Input<"stop" | "rollback"> | undefined;
-  /** Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. After exit code 0 that Machine is destroyed; after another one it is kept until the next rollout, and no Machine is changed. It may run again after an interruption. A rollback does not run it. */
+  /** Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. That Machine destroys itself when the command ends. After another exit code than 0, no Machine is changed. It may run again after an interruption. A rollback does not run it. */
   releaseCommand?: pulumi.Input<pulumi.Input<string>[]> | undefined;
   /** Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. Default: `false`. */
   restartOnce?: pulumi.Input<boolean> | undefined;

@@ -52,7 +52,7 @@ async function poison(call: Call) {
       env: { CANARY: text },
       metadata: { "pulumi-fleet": text, "pulumi-fleet-phase": text, [text]: text },
       checks: { [text]: { type: "tcp", port: 8080 } },
-      init: { cmd: ["echo", text] },
+      init: { cmd: ["serve", text] },
       services: [{ protocol: "tcp", internal_port: 8080 }],
     };
     const made = await attempt("machine", "POST", "/apps/web/machines", { name, config });
@@ -107,7 +107,7 @@ describe.runIf(hasBrowser)("hostile texts", () => {
       await shown(page, `"CANARY": ${JSON.stringify(text)}`).waitFor();
       expect(await wrongs(page)).toEqual([]);
     }
-    await visit(`/console/apps/web/machines/${ids[0]}?view=inside`, `echo ${canaries[0]}`);
+    await visit(`/console/apps/web/machines/${ids[0]}?view=inside`, `serve ${canaries[0]}`);
     await visit(`/console/clusters/${cluster}`, "db");
     await visit("/console/faults", JSON.stringify(canaries[0]));
     await visit(`/console/requests?by=${encodeURIComponent(canaries[0])}`, `of ${canaries[0]}/${canaries[0]}`);

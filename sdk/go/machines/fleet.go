@@ -54,7 +54,7 @@ type Fleet struct {
 	Promoted pulumi.BoolOutput `pulumi:"promoted"`
 	// Number of Machines by region, for example `{ ams: 3, iad: 2 }`. Exclusive with `count`.
 	Regions pulumi.IntMapOutput `pulumi:"regions"`
-	// Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. After exit code 0 that Machine is destroyed; after another one it is kept until the next rollout, and no Machine is changed. It may run again after an interruption. A rollback does not run it.
+	// Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. That Machine destroys itself when the command ends. After another exit code than 0, no Machine is changed. It may run again after an interruption. A rollback does not run it.
 	ReleaseCommand pulumi.StringArrayOutput `pulumi:"releaseCommand"`
 	// Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. Default: `false`.
 	RestartOnce pulumi.BoolOutput `pulumi:"restartOnce"`
@@ -178,7 +178,7 @@ type fleetArgs struct {
 	Promoted *bool `pulumi:"promoted"`
 	// Number of Machines by region, for example `{ ams: 3, iad: 2 }`. Exclusive with `count`.
 	Regions map[string]int `pulumi:"regions"`
-	// Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. After exit code 0 that Machine is destroyed; after another one it is kept until the next rollout, and no Machine is changed. It may run again after an interruption. A rollback does not run it.
+	// Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. That Machine destroys itself when the command ends. After another exit code than 0, no Machine is changed. It may run again after an interruption. A rollback does not run it.
 	ReleaseCommand []string `pulumi:"releaseCommand"`
 	// Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. Default: `false`.
 	RestartOnce *bool `pulumi:"restartOnce"`
@@ -224,7 +224,7 @@ type FleetArgs struct {
 	Promoted pulumi.BoolPtrInput
 	// Number of Machines by region, for example `{ ams: 3, iad: 2 }`. Exclusive with `count`.
 	Regions pulumi.IntMapInput
-	// Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. After exit code 0 that Machine is destroyed; after another one it is kept until the next rollout, and no Machine is changed. It may run again after an interruption. A rollback does not run it.
+	// Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. That Machine destroys itself when the command ends. After another exit code than 0, no Machine is changed. It may run again after an interruption. A rollback does not run it.
 	ReleaseCommand pulumi.StringArrayInput
 	// Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. Default: `false`.
 	RestartOnce pulumi.BoolPtrInput
@@ -417,7 +417,7 @@ func (o FleetOutput) Regions() pulumi.IntMapOutput {
 	return o.ApplyT(func(v *Fleet) pulumi.IntMapOutput { return v.Regions }).(pulumi.IntMapOutput)
 }
 
-// Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. After exit code 0 that Machine is destroyed; after another one it is kept until the next rollout, and no Machine is changed. It may run again after an interruption. A rollback does not run it.
+// Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. That Machine destroys itself when the command ends. After another exit code than 0, no Machine is changed. It may run again after an interruption. A rollback does not run it.
 func (o FleetOutput) ReleaseCommand() pulumi.StringArrayOutput {
 	return o.ApplyT(func(v *Fleet) pulumi.StringArrayOutput { return v.ReleaseCommand }).(pulumi.StringArrayOutput)
 }

@@ -60,7 +60,7 @@ class FleetArgs:
         :param pulumi.Input[_builtins.str] progress_deadline: Time for a Machine to be created or updated, to run, and to pass. It begins again whenever a step begins or succeeds, however long the whole rollout takes. Default: `"10m"`.
         :param pulumi.Input[_builtins.bool] promoted: Whether a canary rollout with `promote: "manual"` continues after its canaries. Set it back to false with the next change of `config`. Default: `false`.
         :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.int]]] regions: Number of Machines by region, for example `{ ams: 3, iad: 2 }`. Exclusive with `count`.
-        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] release_command: Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. After exit code 0 that Machine is destroyed; after another one it is kept until the next rollout, and no Machine is changed. It may run again after an interruption. A rollback does not run it.
+        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] release_command: Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. That Machine destroys itself when the command ends. After another exit code than 0, no Machine is changed. It may run again after an interruption. A rollback does not run it.
         :param pulumi.Input[_builtins.bool] restart_once: Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. Default: `false`.
         :param pulumi.Input[Sequence[pulumi.Input[Union[_builtins.str, 'Region']]]] spread_over: Regions that `count` is spread over; the first ones get one Machine more.
         :param pulumi.Input[_builtins.int] standbys: Number of further Machines that are stopped, 0 to 100. The service starts them when a Machine of the fleet has failed; the next update repairs that Machine and stops them again. Not with `config.services` or `volume`. Default: `0`.
@@ -293,7 +293,7 @@ class FleetArgs:
     @pulumi.getter(name="releaseCommand")
     def release_command(self) -> pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]:
         """
-        Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. After exit code 0 that Machine is destroyed; after another one it is kept until the next rollout, and no Machine is changed. It may run again after an interruption. A rollback does not run it.
+        Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. That Machine destroys itself when the command ends. After another exit code than 0, no Machine is changed. It may run again after an interruption. A rollback does not run it.
         """
         return pulumi.get(self, "release_command")
 
@@ -423,7 +423,7 @@ class Fleet(pulumi.CustomResource):
         :param pulumi.Input[_builtins.str] progress_deadline: Time for a Machine to be created or updated, to run, and to pass. It begins again whenever a step begins or succeeds, however long the whole rollout takes. Default: `"10m"`.
         :param pulumi.Input[_builtins.bool] promoted: Whether a canary rollout with `promote: "manual"` continues after its canaries. Set it back to false with the next change of `config`. Default: `false`.
         :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.int]]] regions: Number of Machines by region, for example `{ ams: 3, iad: 2 }`. Exclusive with `count`.
-        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] release_command: Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. After exit code 0 that Machine is destroyed; after another one it is kept until the next rollout, and no Machine is changed. It may run again after an interruption. A rollback does not run it.
+        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] release_command: Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. That Machine destroys itself when the command ends. After another exit code than 0, no Machine is changed. It may run again after an interruption. A rollback does not run it.
         :param pulumi.Input[_builtins.bool] restart_once: Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. Default: `false`.
         :param pulumi.Input[Sequence[pulumi.Input[Union[_builtins.str, 'Region']]]] spread_over: Regions that `count` is spread over; the first ones get one Machine more.
         :param pulumi.Input[_builtins.int] standbys: Number of further Machines that are stopped, 0 to 100. The service starts them when a Machine of the fleet has failed; the next update repairs that Machine and stops them again. Not with `config.services` or `volume`. Default: `0`.
@@ -731,7 +731,7 @@ class Fleet(pulumi.CustomResource):
     @pulumi.getter(name="releaseCommand")
     def release_command(self) -> pulumi.Output[Optional[Sequence[_builtins.str]]]:
         """
-        Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. After exit code 0 that Machine is destroyed; after another one it is kept until the next rollout, and no Machine is changed. It may run again after an interruption. A rollback does not run it.
+        Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. That Machine destroys itself when the command ends. After another exit code than 0, no Machine is changed. It may run again after an interruption. A rollback does not run it.
         """
         return pulumi.get(self, "release_command")
 

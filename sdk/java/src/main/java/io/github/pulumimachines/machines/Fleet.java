@@ -283,14 +283,14 @@ public class Fleet extends com.pulumi.resources.CustomResource {
         return Codegen.optional(this.regions);
     }
     /**
-     * Command that has to succeed before a new configuration reaches the first Machine, for example `[&#34;bin/migrate&#34;]`. It takes the place of `config.init.cmd` in a Machine of its own, `&lt;name&gt;-release`, without services, checks and volumes. After exit code 0 that Machine is destroyed; after another one it is kept until the next rollout, and no Machine is changed. It may run again after an interruption. A rollback does not run it.
+     * Command that has to succeed before a new configuration reaches the first Machine, for example `[&#34;bin/migrate&#34;]`. It takes the place of `config.init.cmd` in a Machine of its own, `&lt;name&gt;-release`, without services, checks and volumes. That Machine destroys itself when the command ends. After another exit code than 0, no Machine is changed. It may run again after an interruption. A rollback does not run it.
      * 
      */
     @Export(name="releaseCommand", refs={List.class,String.class}, tree="[0,1]")
     private Output</* @Nullable */ List<String>> releaseCommand;
 
     /**
-     * @return Command that has to succeed before a new configuration reaches the first Machine, for example `[&#34;bin/migrate&#34;]`. It takes the place of `config.init.cmd` in a Machine of its own, `&lt;name&gt;-release`, without services, checks and volumes. After exit code 0 that Machine is destroyed; after another one it is kept until the next rollout, and no Machine is changed. It may run again after an interruption. A rollback does not run it.
+     * @return Command that has to succeed before a new configuration reaches the first Machine, for example `[&#34;bin/migrate&#34;]`. It takes the place of `config.init.cmd` in a Machine of its own, `&lt;name&gt;-release`, without services, checks and volumes. That Machine destroys itself when the command ends. After another exit code than 0, no Machine is changed. It may run again after an interruption. A rollback does not run it.
      * 
      */
     public Output<Optional<List<String>>> releaseCommand() {

@@ -237,14 +237,14 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Command that has to succeed before a new configuration reaches the first Machine, for example `[&#34;bin/migrate&#34;]`. It takes the place of `config.init.cmd` in a Machine of its own, `&lt;name&gt;-release`, without services, checks and volumes. After exit code 0 that Machine is destroyed; after another one it is kept until the next rollout, and no Machine is changed. It may run again after an interruption. A rollback does not run it.
+     * Command that has to succeed before a new configuration reaches the first Machine, for example `[&#34;bin/migrate&#34;]`. It takes the place of `config.init.cmd` in a Machine of its own, `&lt;name&gt;-release`, without services, checks and volumes. That Machine destroys itself when the command ends. After another exit code than 0, no Machine is changed. It may run again after an interruption. A rollback does not run it.
      * 
      */
     @Import(name="releaseCommand")
     private @Nullable Output<List<String>> releaseCommand;
 
     /**
-     * @return Command that has to succeed before a new configuration reaches the first Machine, for example `[&#34;bin/migrate&#34;]`. It takes the place of `config.init.cmd` in a Machine of its own, `&lt;name&gt;-release`, without services, checks and volumes. After exit code 0 that Machine is destroyed; after another one it is kept until the next rollout, and no Machine is changed. It may run again after an interruption. A rollback does not run it.
+     * @return Command that has to succeed before a new configuration reaches the first Machine, for example `[&#34;bin/migrate&#34;]`. It takes the place of `config.init.cmd` in a Machine of its own, `&lt;name&gt;-release`, without services, checks and volumes. That Machine destroys itself when the command ends. After another exit code than 0, no Machine is changed. It may run again after an interruption. A rollback does not run it.
      * 
      */
     public Optional<Output<List<String>>> releaseCommand() {
@@ -740,7 +740,7 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param releaseCommand Command that has to succeed before a new configuration reaches the first Machine, for example `[&#34;bin/migrate&#34;]`. It takes the place of `config.init.cmd` in a Machine of its own, `&lt;name&gt;-release`, without services, checks and volumes. After exit code 0 that Machine is destroyed; after another one it is kept until the next rollout, and no Machine is changed. It may run again after an interruption. A rollback does not run it.
+         * @param releaseCommand Command that has to succeed before a new configuration reaches the first Machine, for example `[&#34;bin/migrate&#34;]`. It takes the place of `config.init.cmd` in a Machine of its own, `&lt;name&gt;-release`, without services, checks and volumes. That Machine destroys itself when the command ends. After another exit code than 0, no Machine is changed. It may run again after an interruption. A rollback does not run it.
          * 
          * @return builder
          * 
@@ -751,7 +751,7 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param releaseCommand Command that has to succeed before a new configuration reaches the first Machine, for example `[&#34;bin/migrate&#34;]`. It takes the place of `config.init.cmd` in a Machine of its own, `&lt;name&gt;-release`, without services, checks and volumes. After exit code 0 that Machine is destroyed; after another one it is kept until the next rollout, and no Machine is changed. It may run again after an interruption. A rollback does not run it.
+         * @param releaseCommand Command that has to succeed before a new configuration reaches the first Machine, for example `[&#34;bin/migrate&#34;]`. It takes the place of `config.init.cmd` in a Machine of its own, `&lt;name&gt;-release`, without services, checks and volumes. That Machine destroys itself when the command ends. After another exit code than 0, no Machine is changed. It may run again after an interruption. A rollback does not run it.
          * 
          * @return builder
          * 
@@ -761,7 +761,7 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param releaseCommand Command that has to succeed before a new configuration reaches the first Machine, for example `[&#34;bin/migrate&#34;]`. It takes the place of `config.init.cmd` in a Machine of its own, `&lt;name&gt;-release`, without services, checks and volumes. After exit code 0 that Machine is destroyed; after another one it is kept until the next rollout, and no Machine is changed. It may run again after an interruption. A rollback does not run it.
+         * @param releaseCommand Command that has to succeed before a new configuration reaches the first Machine, for example `[&#34;bin/migrate&#34;]`. It takes the place of `config.init.cmd` in a Machine of its own, `&lt;name&gt;-release`, without services, checks and volumes. That Machine destroys itself when the command ends. After another exit code than 0, no Machine is changed. It may run again after an interruption. A rollback does not run it.
          * 
          * @return builder
          * 
