@@ -25,7 +25,7 @@ export type ErrorCode = (typeof errorCodes)[number];
 export class MachinesError extends Error {
   readonly code: ErrorCode;
   /** The last lines that a failed program wrote; the text for the user ends with them. */
-  readonly lastLines: readonly string[] = [];
+  lastLines: readonly string[] = [];
   constructor(code: ErrorCode, message: string, options?: ErrorOptions) {
     super(printable(message), options);
     this.code = code;

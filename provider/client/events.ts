@@ -1,5 +1,5 @@
 // What a Machine's events say about its program (docs/interface.md#events): whether it ended, how, and what it wrote last.
-import { oneLine, quotable } from "../../api/printable.ts";
+import { quotable } from "../../api/printable.ts";
 import { MachinesError } from "./errors.ts";
 import type { Machine, MachineKey } from "./wait.ts";
 
@@ -89,12 +89,10 @@ export function lastEvent(machine: Machine): string {
 }
 
 /** A Machine does not run, or not as wanted. */
-export class MachineFailedError extends MachinesError {
-  /** The last lines that its program wrote. The message for the user ends with them. */
-  override readonly lastLines: readonly string[];
+class MachineFailedError extends MachinesError {
   constructor(message: string, exit: Exit | undefined) {
     super("machine-failed", message);
-    this.lastLines = (exit?.lastLines ?? []).map((line) => oneLine(line));
+    this.lastLines = exit?.lastLines ?? [];
   }
 }
 

@@ -7,6 +7,7 @@ import { deleteBeforeReplaceAdvice, inputChangeRefusal, mayLoseData } from "./da
 import { diff, isSent, type Diff } from "./diff.ts";
 import { ApiError, MachinesError, messageForUser } from "../client/errors.ts";
 import { PartialStateError } from "./partialState.ts";
+import { programLines } from "./redaction.ts";
 import { formerOwnersIn, type Run } from "./run.ts";
 import { CONTEXT, contextOf, kindOf, type Call, type Context, type Resource, type Values } from "./resource.ts";
 import { inSpellingOf, pathText, same, withBareIds, withoutUndefined } from "./values.ts";
@@ -137,11 +138,22 @@ export async function create(resource: Resource, inputs: Values, caller: Caller)
     return { id, state };
   };
   try {
-    return found(await resource.create({ ...call, inputs: toSend(run, resource, inputs), owner }));
+    const create = () => resource.create({ ...call, inputs: toSend(run, resource, inputs), owner });
+    return found(await quotingPrograms(run, create));
   } catch (error) {
     if (!(error instanceof PartialStateError)) throw withForce(run, resource, owner, error);
     const { id, state } = found(error.live);
     throw reporting(run, resource, owner, new InitializationFailed(id, state, error));
+  }
+}
+
+/** Removes the secrets of the run from what a failed program wrote, before a message ends with it. */
+async function quotingPrograms<T>(run: Run, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    for (let at = error; at instanceof MachinesError; at = at.cause) at.lastLines = programLines(run, at.lastLines);
+    throw error;
   }
 }
 
@@ -307,8 +319,8 @@ async function change(resource: Resource, id: string, old: Values, inputs: Value
     return found(Object.fromEntries(Object.entries(old).filter(([name]) => inputs[name] === undefined)));
   try {
     const call = callOf(resource, "update", inputs, caller);
-    return found(
-      await resource.update({
+    const update = () =>
+      resource.update({
         ...call,
         id: parts,
         inputs: toSend(caller.run, resource, inputs),
@@ -316,8 +328,8 @@ async function change(resource: Resource, id: string, old: Values, inputs: Value
         unfinished: contextOf(old).unfinished ?? false,
         owner,
         otherClaimant: (claim) => caller.run.remainingClaimant(claim, owner),
-      }),
-    );
+      });
+    return found(await quotingPrograms(caller.run, update));
   } catch (error) {
     if (!(error instanceof PartialStateError)) throw error;
     throw new InitializationFailed(id, found(error.live), error);
