@@ -609,7 +609,7 @@ export interface MachineEventDetails {
   source?: string | undefined;
   /** Milliseconds since 1970. */
   timestamp?: number | undefined;
-  /** Details; for an exit, `exit_event` with `exit_code` and more. */
+  /** Details; for an exit, `restart_count`, and `exit_event` with `exit_code`, `oom_killed`, `requested_stop`, `restarting`, `error`, `last_lines` (the last lines that the program wrote) and more. */
   request?: { [key: string]: unknown } | undefined;
 }
 
@@ -1556,7 +1556,7 @@ export interface FleetInputs {
   promoted?: boolean | undefined;
   /** What happens when a Machine fails to run or to pass its checks: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration whose rollout was completed. The update fails either way. Default: `"stop"`. */
   onFailure?: "stop" | "rollback" | undefined;
-  /** Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. After exit code 0 that Machine is destroyed; after another one it is kept until the next rollout, and no Machine is changed. It may run again after an interruption. A rollback does not run it. */
+  /** Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. That Machine destroys itself when the command ends. After another exit code than 0, no Machine is changed. It may run again after an interruption. A rollback does not run it. */
   releaseCommand?: string[] | undefined;
   /** Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. Default: `false`. */
   restartOnce?: boolean | undefined;
@@ -1602,7 +1602,7 @@ export interface FleetOutputs {
   promoted: boolean;
   /** What happens when a Machine fails to run or to pass its checks: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration whose rollout was completed. The update fails either way. Default: `"stop"`. */
   onFailure: "stop" | "rollback";
-  /** Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. After exit code 0 that Machine is destroyed; after another one it is kept until the next rollout, and no Machine is changed. It may run again after an interruption. A rollback does not run it. */
+  /** Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. That Machine destroys itself when the command ends. After another exit code than 0, no Machine is changed. It may run again after an interruption. A rollback does not run it. */
   releaseCommand?: string[] | undefined;
   /** Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. Default: `false`. */
   restartOnce: boolean;
@@ -1926,8 +1926,8 @@ export interface PostgresClusterInputs {
   plan?: "basic" | "starter" | "launch" | "scale" | "Performance" | (string & {}) | undefined;
   /** Disk in GB, 10 to 1000; 10 when left out. Changing it replaces the cluster. */
   diskSizeGb?: number | undefined;
-  /** Major version of Postgres, `16` or `17`; `16` when left out. Changing it replaces the cluster. */
-  pgMajorVersion?: "16" | "17" | undefined;
+  /** Major version of Postgres, `16` or `17`; `16` when left out. A service that runs clusters as servers may also have `18`. Changing it replaces the cluster. */
+  pgMajorVersion?: "16" | "17" | "18" | undefined;
   /** When the pool reuses a connection: `session` or `transaction`. The service does not return it. Changing it replaces the cluster. Default: `"session"`. */
   poolMode?: "session" | "transaction" | undefined;
   /** Whether the extension PostGIS may be installed later; it may not when left out. Changing it replaces the cluster. */
