@@ -3,7 +3,7 @@ import type { Api } from "../client/api.ts";
 import { cached } from "../client/cached.ts";
 import { configKeys } from "../client/config.ts";
 import { ApiError, MachinesError, messageOf, NetworkError } from "../client/errors.ts";
-import { contextOf, type Finding, type PreviewCheck, type Resource, type Values } from "./resource.ts";
+import { contextOf, type Finding, type PreviewCheck, type PreviewRun, type Resource, type Values } from "./resource.ts";
 import { configuredOrganizationProblem } from "./organization.ts";
 import type { Run } from "./run.ts";
 import { hasInputs, hasUnknown, same, valueAt } from "./values.ts";
@@ -15,7 +15,7 @@ const patience = 10_000;
 /** How the checks reach the service, and whom they warn if one request fails. */
 export interface Checker {
   readonly api: Api;
-  readonly run: Pick<Run, "journal" | "connection" | "isFirstReport">;
+  readonly run: Pick<Run, "journal" | "connection" | "isFirstReport"> & PreviewRun;
   readonly warn: (message: string) => void;
 }
 
@@ -92,7 +92,7 @@ export async function runPreviewCheck(
   if (run.journal.find(owner)) return undefined;
   if (await checkConnection({ api, run })) return undefined;
   try {
-    const found = await question.ask(inputs, patient(api), owner);
+    const found = await question.ask(inputs, patient(api), owner, run);
     if (found === undefined) return undefined;
     if (typeof found === "string") return { path: [about], message: found, isWarning: false };
     if ("note" in found) return { path: [about], message: found.note, isWarning: false, isNote: true };

@@ -114,6 +114,16 @@ export interface Note {
   readonly note: string;
 }
 
+/** What a check at preview may know of the run. */
+export interface PreviewRun {
+  /** Whether an owner has an object in the state. */
+  isInState(owner: string | undefined): boolean;
+  /** The inputs of an owner's object in the state; empty if there is none. */
+  inputsInState(owner: string | undefined): Values;
+  /** The ids that identify the state, as far as the run knows. */
+  readonly stateIds: readonly string[];
+}
+
 /** A check with the service, which preview runs when all required inputs are known; it only reads, and warns if it fails. */
 export interface PreviewCheck<Inputs = Values> {
   /** Inputs it needs. The answer is about the first of them; without any, about the first that it uses. */
@@ -123,7 +133,12 @@ export interface PreviewCheck<Inputs = Values> {
   /** Whether it is asked in every preview, and not only where the input that it is about is new or changed. */
   readonly isAboutAll?: true;
   /** Why the inputs cannot work, or may not, or what the update will do. */
-  ask(inputs: Inputs, api: Api, owner: string | undefined): Promise<string | Warning | Note | undefined>;
+  ask(
+    inputs: Inputs,
+    api: Api,
+    owner: string | undefined,
+    run: PreviewRun,
+  ): Promise<string | Warning | Note | undefined>;
 }
 
 /** A problem with the inputs, by property path. */
@@ -157,6 +172,8 @@ export interface RunInfo {
   stateId(): string;
   /** Whether this run has seen an id of the state. If not, `stateId` is a new one. */
   readonly knowsState: boolean;
+  /** The ids that identify the state, as far as the run knows. The first is that of new objects. */
+  readonly stateIds: readonly string[];
   /** Whether an id is that of the state, and not only of one in another backend that it was copied from. */
   isStateId(id: string): boolean;
   /** The id of an owner's object in the state, as far as the run knows. */

@@ -186,6 +186,11 @@ export class Run implements RunInfo {
     return this.#seenStateIds.has(id) && (from === undefined || from === this.#backendId());
   }
 
+  /** The ids that identify this state, as far as this run knows. The first is that of new objects. */
+  get stateIds(): readonly string[] {
+    return [...new Set([this.stateId(), ...this.#seenStateIds])].filter((id) => this.isStateId(id));
+  }
+
   #declaredBy(owner: string | undefined): Declared | undefined {
     return owner === undefined ? undefined : this.#declared.get(owner);
   }
