@@ -45,7 +45,7 @@ export const strategy = named(
       .enum(["auto", "manual"])
       .optional()
       .describe(
-        "`manual` stops after the canaries have passed, until `promoted` is true; `auto`, as when left out, continues. For `canary`.",
+        "`manual` waits until `promoted` says to go on: a canary rollout after its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, as when left out, goes on at once. For `canary` and `bluegreen`.",
       ),
     drain: duration()
       .optional()
@@ -67,7 +67,7 @@ export const optionsOf: Readonly<Record<string, readonly (typeof strategyTypes)[
   maxSurge: ["rolling", "canary"],
   count: ["canary"],
   observe: ["canary"],
-  promote: ["canary"],
+  promote: ["canary", "bluegreen"],
   keepOld: ["bluegreen"],
 };
 
@@ -86,6 +86,9 @@ export const volume = named(
     encrypted: behaviour(z.boolean().optional()).describe("Whether new volumes are encrypted; true when left out."),
     copy: behaviour(z.boolean().optional()).describe(
       "Allows `bluegreen`: each new Machine gets a copy of the volume of an old one. What the old one writes after that moment is not in the copy, and is left on the old volume.",
+    ),
+    adopt: behaviour(z.array(z.string().min(1)).optional()).describe(
+      "Volumes that exist and become the fleet's, by their ids. Each must be named after its Machine, for example `web_ams_1`, and be in its region; it is mounted when that Machine is created. Remove a Volume from the program first, with `retainOnDelete`.",
     ),
     snapshotRetention: behaviour(z.int().min(1).max(60).optional()).describe(
       "Days that a snapshot of a new volume is kept, 1 to 60; 5 when left out.",
@@ -125,7 +128,7 @@ export const inputs = z.object({
   volume: volume
     .optional()
     .describe(
-      "Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.",
+      "Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.",
     ),
   deleteVolumes: behaviour(z.boolean().default(false)).describe(
     "Whether the volume of a Machine is deleted with it, when the fleet shrinks or is deleted. Its data is lost then.",
@@ -160,19 +163,19 @@ export const inputs = z.object({
     "How the Machines are changed from one configuration to the next; rolling when left out.",
   ),
   promoted: behaviour(z.boolean().default(false)).describe(
-    'Whether a canary rollout with `promote: "manual"` continues after its canaries. Set it back to false with the next change of `config`.',
+    'Promotes the configuration that waits with `promote: "manual"`: it counts if it was false in the `up` that deployed this configuration, or since, and is true now. It promotes no other configuration: one that is left at true promotes nothing. Set it back to false with the next change of `config`.',
   ),
   onFailure: behaviour(z.enum(["stop", "rollback"]).default("stop")).describe(
-    'What happens when a Machine fails to run or to pass its checks: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration whose rollout was completed. The update fails either way.',
+    'What happens when a rollout fails, for instance because a Machine does not run or pass its checks, or because nothing gets better for `progressDeadline`: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration that all of them ran. The update fails either way.',
   ),
   releaseCommand: behaviour(z.array(z.string().min(1)).min(1, "must name a command").optional()).describe(
     'Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. That Machine destroys itself when the command ends. After another exit code than 0, no Machine is changed. It may run again after an interruption. A rollback does not run it.',
   ),
   restartOnce: behaviour(z.boolean().default(false)).describe(
-    "Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails.",
+    "Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. It gets the time for that once more.",
   ),
   progressDeadline: behaviour(duration().default("10m")).describe(
-    "Time for a Machine to be created or updated, to run, and to pass. It begins again whenever a step begins or succeeds, however long the whole rollout takes.",
+    "Time in which a rollout must get better, however long all of it takes: more Machines than ever before in it are ready with the new configuration, or fewer are left to do. A new attempt for a Machine does not begin it again. `minHealthySeconds` and `drain` are added to it.",
   ),
   startDeadline: behaviour(duration().optional()).describe(
     "Time for a Machine to run after it was created or updated; all of `progressDeadline` when left out. The time to stop is `config.stopConfig.timeout`.",
@@ -204,7 +207,15 @@ export const outputs = z.object({
   machines: required(z.array(fleetMember), "The Machines that serve, by name."),
   rollout: required(
     z.string(),
-    "`complete`; `canary` while canaries wait for `promoted`; `failed` after a rollout that stopped.",
+    "`complete`; `canary` or `green` while canaries, or new Machines without traffic, wait for `promoted`; `failed` after a rollout that stopped.",
+  ),
+  awaited: optional(
+    z.string(),
+    "While new Machines have no traffic yet: the digest of the image that they run, `sha256:` and 64 digits.",
+  ),
+  gatePassed: optional(
+    z.boolean(),
+    "True after a rollout that failed when its configuration had been promoted: the next update goes on without another promotion.",
   ),
   image: optional(z.string(), "The image that the Machines run, with its digest."),
   drift: required(
@@ -213,8 +224,16 @@ export const outputs = z.object({
   ),
   committed: optional(
     config,
-    "While a rollout is not complete: the last configuration whose rollout was, to which a rollback returns.",
+    "While a rollout is not complete, or no Machine runs: the last configuration that all Machines ran, to which a rollback returns.",
     { secret: true },
+  ),
+  otherMachines: optional(
+    z.array(z.string()),
+    "Ids of the fleet's Machines that do not serve, `app/machineId`: standbys, those that are kept or have no traffic yet, and those whose hosts cannot be reached.",
+  ),
+  volumes: optional(
+    z.array(z.string()),
+    "Ids of the volumes that are the fleet's, `app/volumeId`: it made or adopted them, and its Machines mount them or did.",
   ),
 });
 
@@ -223,16 +242,9 @@ const amountOf = (text: string, total: number, round: (value: number) => number)
   return text.endsWith("%") ? round((total * number) / 100 + (round === Math.ceil ? -1e-9 : 1e-9)) : number;
 };
 
-/** What the planner needs to know of the inputs. */
-export function wantedOf(wanted: Partial<FleetInputs>): Wanted {
-  const {
-    type = "rolling",
-    maxUnavailable,
-    maxSurge,
-    count = 1,
-    promote = "auto",
-    keepOld = false,
-  } = wanted.strategy ?? {};
+/** What the planner needs to know of the inputs. `isPromoted`: the rollout does not wait, or not any more. */
+export function wantedOf(wanted: Partial<FleetInputs>, isPromoted: boolean): Wanted {
+  const { type = "rolling", maxUnavailable, maxSurge, count = 1, keepOld = false } = wanted.strategy ?? {};
   const regions = regionsOf(wanted);
   const total = totalOf(regions);
   const least = maxUnavailable === "0" || maxUnavailable === "0%" ? 0 : 1;
@@ -243,7 +255,7 @@ export function wantedOf(wanted: Partial<FleetInputs>): Wanted {
     maxSurge: amountOf(maxSurge ?? "0", total, Math.ceil),
     canaries: count,
     isObserved: false,
-    isPromoted: promote === "auto" || wanted.promoted === true,
+    isPromoted,
     keepOld,
     needsRelease: wanted.releaseCommand !== undefined,
     isTied: wanted.volume !== undefined,

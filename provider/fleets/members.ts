@@ -38,6 +38,15 @@ export interface FleetKey {
   readonly name: string;
   readonly owner: string | undefined;
   readonly stack: string;
+  /**
+   * Ids of its Machines: those in the state, and those that this run has seen with its tag. Of a Machine whose host cannot be
+   * reached, the service may show no tags (R18).
+   */
+  readonly machines: Set<string>;
+  /** Ids of its state: one of them is in the names of its volumes. */
+  readonly stacks: readonly string[];
+  /** Ids of the volumes that it made or adopted, as far as they are known. */
+  readonly volumes: Set<string>;
 }
 
 /** A rollout to carry out. */
@@ -48,6 +57,12 @@ export interface Rollout {
   readonly template: Template;
   /** The configuration of the last update, whose metadata is the fleet's too. */
   readonly before: Config | undefined;
+  /** The last configuration that all Machines ran. */
+  readonly committed: Config | undefined;
+  /** The configuration that failed, while the rollout goes back to the committed one. */
+  readonly failed?: Config | undefined;
+  /** Whether it goes on where its strategy waits for a promotion. */
+  readonly isPromoted: boolean;
 }
 
 /** A Machine of the fleet, for requests. */
@@ -65,30 +80,67 @@ const metadataOf = ({ config, incompleteConfig }: Machine): Readonly<Record<stri
 export const isLost = ({ config, hostStatus }: Machine): boolean =>
   config === undefined || hostStatus === "unreachable";
 
-/** Whether a Machine belongs to a fleet. Of one whose host cannot be reached, perhaps only the name is known. */
-const belongsTo = (machine: Machine, fleet: string): boolean => {
+/** Whether a Machine belongs to a fleet: it has the fleet's tag, or it has no fleet's tag and its id is known. */
+const belongsTo = (machine: Machine, { name, machines }: Pick<FleetKey, "name" | "machines">): boolean => {
   const of = fleetOf(machine);
-  if (of !== undefined || !isLost(machine)) return of === fleet;
-  const { name = "", region = "" } = machine;
-  return [memberName(fleet, region, 0), standbyName(fleet, 0)].some(
-    (example) => name.replace(/\d+$/, "0") === example && name !== example,
-  );
+  return of === undefined ? machines.has(machine.id) : of === name;
 };
 
-/** The Machines of all fleets of an App. */
-export const fleetTagged = async (api: Api, app: string): Promise<Machine[]> =>
-  (await api.machines.list({ appName: app })).filter((one) => fleetOf(one) !== undefined && !isDestroyed(one));
+/**
+ * The Machines of which nothing shows whose they are: they have names that the fleet would give, and their hosts cannot be
+ * reached. Equal names prove nothing (R18).
+ */
+export const unproven = (machines: readonly Machine[], fleet: Pick<FleetKey, "name" | "machines">): Machine[] =>
+  machines.filter((machine) => {
+    const { name = "", region = "" } = machine;
+    const examples = [memberName(fleet.name, region, 0), standbyName(fleet.name, 0)];
+    const isNamedSo = examples.some((example) => name.replace(/\d+$/, "0") === example && name !== example);
+    return (
+      isNamedSo && isLost(machine) && fleetOf(machine) === undefined && !fleet.machines.has(machine.id) && !isDestroyed(machine)
+    );
+  });
+
+/** Why nothing can be done without a state while nothing shows whose a Machine is. */
+export function unprovenProblem(app: string, name: string, machines: readonly Machine[]): string | undefined {
+  const found = unproven(machines, { name, machines: new Set() });
+  if (found.length === 0) return undefined;
+  const ids = found.map((machine) => `${machine.name ?? "?"} (${machine.id})`).join(", ");
+  return `the hosts of ${ids} cannot be reached, and these Machines have names of a fleet ${JSON.stringify(name)}. So the service does not show whether they belong to a fleet ${app}/${name} that exists already. Run up again when the hosts can be reached, or choose another name.`;
+}
+
+/** Refuses to go on without a state while nothing shows whose a Machine is. */
+export function refuseUnproven(app: string, name: string, machines: readonly Machine[]): void {
+  const problem = unprovenProblem(app, name, machines);
+  if (problem !== undefined) throw new MachinesError("refused", `name: ${problem}`);
+}
+
+/** What an App has, seen from a fleet. */
+export interface Sight {
+  /** The Machines of the fleet. */
+  readonly machines: readonly Machine[];
+  /** Names that Machines of others have. */
+  readonly taken: ReadonlySet<string>;
+}
+
+/** Divides the Machines of an App into those of the fleet, and those of others. */
+export function sightOf(machines: readonly Machine[], fleet: Pick<FleetKey, "name" | "machines">): Sight {
+  const existing = machines.filter((machine) => !isDestroyed(machine));
+  const own = existing.filter((machine) => belongsTo(machine, fleet));
+  for (const { id } of own) fleet.machines.add(id);
+  const others = existing.filter((machine) => !own.includes(machine));
+  return { machines: own, taken: new Set(others.flatMap(({ name }) => name ?? [])) };
+}
 
 /**
- * The Machines that carry a fleet's tag. A list may be behind, so those that were `changed` are read one by one where it
+ * The Machines of an App, seen from a fleet. A list may be behind, so those that were `changed` are read one by one where it
  * does not show their last version.
  */
-export async function fleetMachines(
+export async function lookAt(
   api: Api,
-  app: string,
-  name: string,
+  fleet: Pick<FleetKey, "app" | "name" | "machines">,
   changed: ReadonlySet<string> = new Set(),
-): Promise<Machine[]> {
+): Promise<Sight> {
+  const { app } = fleet;
   const listed = await api.machines.list({ appName: app });
   const current = listed.filter(
     (machine) => !(changed.has(machine.id) && api.session.staleReads.isStale(machine.id, versionOf(machine))),
@@ -99,10 +151,14 @@ export async function fleetMachines(
       .filter((machineId) => !shown.has(machineId))
       .map((machineId) => orUndefined(() => api.machines.get({ appName: app, machineId }))),
   );
-  return [...current, ...missing.filter((machine) => machine !== undefined)].filter(
-    (machine) => belongsTo(machine, name) && !isDestroyed(machine),
-  );
+  return sightOf([...current, ...missing.filter((machine) => machine !== undefined)], fleet);
 }
+
+/** The Machines of a fleet. */
+export const fleetMachines = async (
+  api: Api,
+  fleet: Pick<FleetKey, "app" | "name" | "machines">,
+): Promise<readonly Machine[]> => (await lookAt(api, fleet)).machines;
 
 /** The region that a Machine counts for. */
 export const regionOf = (machine: Machine): string => metadataOf(machine)[regionTag] ?? machine.region ?? "";
@@ -110,7 +166,7 @@ export const regionOf = (machine: Machine): string => metadataOf(machine)[region
 /** The volume that a Machine mounts. */
 export const volumeOf = ({ config }: Machine): string | undefined => config?.mounts?.[0]?.volume;
 
-/** The phase of a Machine, from its tag. Of one whose host cannot be reached, perhaps only the name is known. */
+/** The phase of a Machine of the fleet, from its tag. While its host cannot be reached, perhaps only the name is known. */
 const phaseIn = (machine: Machine): Phase =>
   phases.find((phase) => phase === metadataOf(machine)[phaseTag]) ??
   (/-standby-\d+$/.test(machine.name ?? "") ? "standby" : "serving");
@@ -128,6 +184,7 @@ export async function adopt(call: Call, fleet: FleetKey, ids: readonly string[])
     const key = { appName: fleet.app, machineId: bareId(id) };
     const machine = await call.api.machines.get(key);
     const of = fleetOf(machine);
+    fleet.machines.add(machine.id);
     if (of === fleet.name) continue;
     if (of !== undefined || machine.region === undefined)
       throw new MachinesError(

@@ -17,7 +17,7 @@ export interface Wanted {
   readonly canaries: number;
   /** Whether the canaries have been observed in this rollout. */
   readonly isObserved: boolean;
-  /** Whether a canary rollout continues after the observation. */
+  /** Whether a canary rollout continues after the observation, and a blue/green one switches. */
   readonly isPromoted: boolean;
   /** Whether a blue/green rollout keeps the old members, stopped. */
   readonly keepOld: boolean;
@@ -91,14 +91,26 @@ export interface Situation {
   readonly fleet: string;
   /** Names that had members before, whose volumes exist. Only a member that gets no copy of a volume takes one again. */
   readonly used: ReadonlySet<string>;
+  /** Names that Machines of others have. */
+  readonly taken: ReadonlySet<string>;
+  /** How often a step of this rollout has brought a member up, by its name. */
+  readonly broughtUp: ReadonlyMap<string, number>;
 }
 
 /** The steps that may begin now. */
 export interface Plan {
   readonly begin: readonly Step[];
-  /** `canary`: nothing is left to do until the canaries are promoted. */
-  readonly state: "working" | "canary" | "complete";
+  /**
+   * `canary`, `green`: nothing is left to do until the canaries, or the new members beside the old ones, are promoted.
+   * `stuck`: members were brought up as often as allowed, and are down again.
+   */
+  readonly state: "working" | "canary" | "green" | "stuck" | "complete";
+  /** The members because of which a plan is `stuck`. */
+  readonly stuck: readonly string[];
 }
+
+/** How often a rollout brings one member up at most (R16). */
+export const mostAttempts = 3;
 
 /** How a fleet says how many Machines it has in which region. */
 export interface Placement {
@@ -129,18 +141,57 @@ const interrupting: readonly Step["kind"][] = ["update", "move", "destroy", "kee
 /** The members that a step is about. */
 const namesOf = (step: Step): readonly string[] => (step.kind === "move" ? [step.name, step.to] : [step.name]);
 
+/** Steps after which a member is ready. */
+const bringingUp: readonly Step["kind"][] = ["create", "update", "await"];
+
+/** Whether a step is to leave a member ready. */
+export const bringsUp = ({ kind }: Step): boolean => bringingUp.includes(kind);
+
 /** Plans the steps that may begin now. */
 export function plan(situation: Situation): Plan {
-  const { wanted, underway, fleet } = situation;
+  const { wanted, underway, fleet, broughtUp } = situation;
+  const of = (state: Plan["state"], begin: readonly Step[] = [], stuck: readonly string[] = []): Plan => ({
+    ...{ state, begin, stuck },
+  });
   if (wanted.needsRelease)
-    return { begin: underway.length > 0 ? [] : [{ kind: "release", name: releaseName(fleet) }], state: "working" };
+    return of("working", underway.length > 0 ? [] : [{ kind: "release", name: releaseName(fleet) }]);
   const draft = new Draft(situation);
   draft.removeAbandoned();
   if (wanted.strategy === "bluegreen") draft.replaceTogether();
   else draft.updateInPlace();
   const { steps, isHeld } = draft;
-  if (steps.length > 0 || underway.length > 0) return { begin: steps, state: "working" };
-  return { begin: [], state: isHeld ? "canary" : "complete" };
+  const stuck = steps.filter((step) => bringsUp(step) && (broughtUp.get(step.name) ?? 0) >= mostAttempts);
+  if (stuck.length > 0) {
+    const names = stuck.map(({ name }) => name);
+    return of("stuck", [], names);
+  }
+  if (steps.length > 0 || underway.length > 0) return of("working", steps);
+  if (!isHeld) return of("complete");
+  return of(wanted.strategy === "bluegreen" ? "green" : "canary");
+}
+
+/**
+ * The best that a rollout has reached. Only what is better than ever before is progress, so that a member that crashes and
+ * runs again and again makes none (R16).
+ */
+export class Best {
+  #done = -1;
+  #left = Infinity;
+
+  /** Notes the members as they are now. Returns whether more than ever are done, or fewer than ever are left to do. */
+  isBeatenBy(members: readonly Member[], regions: Wanted["regions"]): boolean {
+    const able = members.filter((one) => fits(one) && one.isReady);
+    const finished = able.filter((one) => isServing(one) && one.template === "current");
+    const unfinished = members.filter(({ phase }) => phase === "serving" || phase === "green").length - finished.length;
+    const surplus = [...new Set(finished.map(({ region }) => region))]
+      .map((region) => finished.filter((one) => one.region === region).length - (regions[region] ?? 0))
+      .reduce((sum, excess) => sum + Math.max(0, excess), 0);
+    const [done, left] = [able.length, unfinished + surplus];
+    const isBetter = done > this.#done || left < this.#left;
+    this.#done = Math.max(this.#done, done);
+    this.#left = Math.min(this.#left, left);
+    return isBetter;
+  }
 }
 
 /**
@@ -166,14 +217,13 @@ function withoutLost({ wanted, members }: Situation): Wanted {
 export function planAll({
   wanted: first,
   members: existing,
-  fleet,
-  used,
-}: Omit<Situation, "underway">): readonly (readonly Step[])[] {
+  ...rest
+}: Omit<Situation, "underway" | "broughtUp">): readonly (readonly Step[])[] {
   let wanted = { ...first, needsRelease: first.needsRelease && isReleaseDue(first, existing) };
   const members = new Map(existing.map((member) => [member.name, member]));
   const waves: (readonly Step[])[] = [];
   for (;;) {
-    const { begin } = plan({ wanted, members: [...members.values()], underway: [], fleet, used });
+    const { begin } = plan({ ...rest, wanted, members: [...members.values()], underway: [], broughtUp: new Map() });
     if (begin.length === 0) return waves;
     waves.push(begin);
     for (const step of begin) {
@@ -223,12 +273,14 @@ export const releaseName = (fleet: string): string => `${fleet}-release`;
 /** The steps of one plan while it is made. */
 class Draft {
   readonly steps: Step[] = [];
-  /** Whether outdated members wait for the promotion of the canaries. */
+  /** Whether the rollout waits for its promotion. */
   isHeld = false;
   readonly #wanted: Wanted;
   readonly #underway: readonly Step[];
   readonly #fleet: string;
   readonly #used: ReadonlySet<string>;
+  readonly #taken: ReadonlySet<string>;
+  readonly #broughtUp: ReadonlyMap<string, number>;
   readonly #members: readonly Member[];
   /** Names of members that will be created when enough others are ready, and their regions. */
   readonly #reserved = new Map<string, string>();
@@ -236,8 +288,10 @@ class Draft {
   #ready: number;
 
   constructor(situation: Situation) {
-    const { members, underway, fleet, used } = situation;
+    const { members, underway, fleet, used, taken, broughtUp } = situation;
     this.#used = used;
+    this.#taken = taken;
+    this.#broughtUp = broughtUp;
     this.#wanted = withoutLost(situation);
     this.#underway = underway;
     this.#fleet = fleet;
@@ -270,7 +324,7 @@ class Draft {
     for (const { name, isReady } of admitted) if (!isReady) this.steps.push({ kind: "update", name, isRepair: true });
     // Those that were down show whether the template works, before others are interrupted for it.
     const isRepairing = this.#begun().some((step) => step.kind === "update" && step.isRepair);
-    if (isRepairing && this.#wanted.strategy !== "immediate") return;
+    if ((isRepairing || this.#hasRelapsed()) && this.#wanted.strategy !== "immediate") return;
     for (const one of ready) this.#stop(one, { kind: "update", name: one.name, isRepair: false });
   }
 
@@ -295,6 +349,8 @@ class Draft {
         this.#countOf(region),
     );
     if (old.length > 0 && !isComplete) return;
+    this.isHeld = old.length > 0 && !this.#wanted.isPromoted;
+    if (this.isHeld) return;
     for (const { name } of green.filter((one) => this.#isFree(one))) this.steps.push({ kind: "expose", name });
     if (green.length > 0 || old.length === 0) return;
     const kind = this.#wanted.keepOld && totalOf(this.#wanted.regions) > 0 ? "keep" : "destroy";
@@ -428,6 +484,7 @@ class Draft {
 
   #newName(region: string, hasCopy: boolean): string {
     const taken = new Set([
+      ...this.#taken,
       ...(hasCopy ? this.#used : []),
       ...this.#members.map(({ name }) => name),
       ...this.#begun().flatMap(namesOf),
@@ -439,6 +496,13 @@ class Draft {
   }
 
   // --- facts ---
+
+  /** Whether a member that this rollout has brought up is down again: the template may be at fault. */
+  #hasRelapsed(): boolean {
+    return this.#members.some(
+      (one) => fits(one) && isServing(one) && !one.isReady && (this.#broughtUp.get(one.name) ?? 0) > 0,
+    );
+  }
 
   #begun(): readonly Step[] {
     return [...this.#underway, ...this.steps];

@@ -1,17 +1,19 @@
 // What an update of a fleet will do, for the user of a preview.
 import type { Api } from "../client/api.ts";
 import { isNotFound } from "../client/errors.ts";
+import type { Machine } from "../client/wait.ts";
 import { bareId } from "../../api/names.ts";
-import type { Note } from "../core/resource.ts";
+import type { Note, PreviewRun } from "../core/resource.ts";
 import { greatestOf } from "../core/values.ts";
 import { ownerTag } from "../machines/create.ts";
+import { gateOf } from "./gate.ts";
 import { wantedOf, type FleetInputs } from "./inputs.ts";
 import { fleetOf } from "../machines/live.ts";
-import { fleetTagged, membersOf, type FleetKey, type Found } from "./members.ts";
+import { membersOf, sightOf, unproven, unprovenProblem, type FleetKey, type Found } from "./members.ts";
+import { describe } from "./messages.ts";
 import { planAll, promised, totalOf, type Step } from "./planner.ts";
 import { describeStandby, planStandbys } from "./standbys.ts";
-import { describe } from "./steps.ts";
-import { machinesOf, volumesIn } from "./volumes.ts";
+import { adoptVolumes, foreignFor, foundByName, machinesOf, volumesIn } from "./volumes.ts";
 
 /** Lines of a plan that are shown at most. */
 const mostLines = 30;
@@ -24,36 +26,93 @@ function membersAfter(members: readonly Found[], steps: readonly Step[]): string
   return [...left.map(({ machine }) => machine.id), ...added.filter((name) => !gone.has(name))];
 }
 
+/** The Machines of an App, if it exists yet. */
+const machinesIn = (api: Api, app: string): Promise<readonly Machine[]> =>
+  api.machines.list({ appName: app }).catch((error: unknown) => {
+    // The App is created by the same update.
+    if (isNotFound(error)) return [];
+    throw error;
+  });
+
+/** A fleet as a preview knows it: without the ids in its state. So those that are named like it count for it there. */
+function keyFor(app: string, name: string, machines: readonly Machine[], run: PreviewRun): FleetKey {
+  const [stack = ""] = run.stateIds;
+  const key = { app, name, owner: undefined, stack, stacks: run.stateIds, volumes: new Set<string>() };
+  const perhaps = unproven(machines, { name, machines: new Set() });
+  return { ...key, machines: new Set(perhaps.map(({ id }) => id)) };
+}
+
+/** The name of a fleet. A program does not know a generated one before the fleet exists. */
+const nameIn = ({ name }: FleetInputs, machines: readonly Machine[], owner: string | undefined): string | undefined =>
+  name ?? machines.filter((one) => one.config?.metadata?.[ownerTag] === owner).map(fleetOf)[0];
+
+/** What is there, and the steps of the update. */
+async function situationOf(inputs: FleetInputs, api: Api, owner: string | undefined, run: PreviewRun) {
+  const app = bareId(inputs.app);
+  const all = await machinesIn(api, app);
+  const name = nameIn(inputs, all, owner);
+  if (name === undefined) return undefined;
+  const key = keyFor(app, name, all, run);
+  const { machines, taken } = sightOf(all, key);
+  // In a program, a list of versions may be given.
+  const { minSecretsVersion: version } = inputs;
+  const minSecretsVersion = Array.isArray(version) ? (greatestOf(version) as number | undefined) : version;
+  const template = { ...inputs, minSecretsVersion };
+  const members = membersOf(machines, key, template, undefined);
+  const before = run.inputsInState(owner) as Partial<FleetInputs>;
+  const wanted = wantedOf(inputs, gateOf({ ...before, rollout: "canary" }, template) !== "closed");
+  const volumes = inputs.volume ? await volumesIn(api, app).catch(noneWithoutApp) : [];
+  const waves = planAll({ wanted, members, fleet: name, used: machinesOf(volumes), taken });
+  return { machines, name, key, template, members, wanted, waves, volumes };
+}
+
+const noneWithoutApp = (error: unknown): [] => {
+  if (isNotFound(error)) return [];
+  throw error;
+};
+
+/** Why a new fleet cannot be created: nothing shows whose some Machines are. */
+export async function machinesProblem(
+  inputs: FleetInputs,
+  api: Api,
+  owner: string | undefined,
+  run: PreviewRun,
+): Promise<string | undefined> {
+  const app = bareId(inputs.app);
+  if (run.isInState(owner)) return undefined;
+  return unprovenProblem(app, inputs.name ?? "", await machinesIn(api, app));
+}
+
+/** Why a new fleet cannot be created: volumes have names for its Machines, and it did not make them. */
+export async function volumesProblem(
+  inputs: FleetInputs,
+  api: Api,
+  owner: string | undefined,
+  run: PreviewRun,
+): Promise<string | undefined> {
+  const found = run.isInState(owner) ? undefined : await situationOf(inputs, api, owner, run);
+  if (found === undefined) return undefined;
+  const { key, waves, volumes } = found;
+  adoptVolumes(key, inputs.volume ?? {});
+  for (const step of waves.flat()) {
+    const foreign = step.kind === "create" ? foreignFor(key, step.name, step.region, volumes) : [];
+    if (foreign.length > 0) return foundByName(key.app, step.name, foreign);
+  }
+  return undefined;
+}
+
 /** The steps of the update; undefined if there are none. */
 export async function previewRollout(
   inputs: FleetInputs,
   api: Api,
   owner: string | undefined,
+  run: PreviewRun,
 ): Promise<Note | undefined> {
-  const app = bareId(inputs.app);
-  const machines = await fleetTagged(api, app).catch((error: unknown) => {
-    // The App is created by the same update.
-    if (isNotFound(error)) return [];
-    throw error;
-  });
-  // The same fleet has another owner after a change of the binding.
-  const mine = machines.filter((one) =>
-    inputs.name === undefined ? one.config?.metadata?.[ownerTag] === owner : fleetOf(one) === inputs.name,
-  );
-  const name = inputs.name ?? mine.map(fleetOf)[0];
-  // A program does not know a generated name before the fleet exists.
-  if (name === undefined) return undefined;
-  // In a program, a list of versions may be given.
-  const { minSecretsVersion: version } = inputs;
-  const minSecretsVersion = Array.isArray(version) ? (greatestOf(version) as number | undefined) : version;
-  const key: FleetKey = { app, name, owner: undefined, stack: "" };
-  const template = { ...inputs, minSecretsVersion };
-  const members = membersOf(mine, key, template, undefined);
-  const wanted = wantedOf(inputs);
-  const used = machinesOf(inputs.volume && machines.length > 0 ? await volumesIn(api, app) : []);
-  const waves = planAll({ wanted, members, fleet: name, used });
+  const found = await situationOf(inputs, api, owner, run);
+  if (found === undefined) return undefined;
+  const { machines, name, key, template, members, wanted, waves } = found;
   const standbys = planStandbys({
-    ...{ wanted: { ...inputs, minSecretsVersion }, fleet: key, template, machines: mine },
+    ...{ wanted: template, fleet: key, template, machines },
     members: membersAfter(members, waves.flat()),
   });
   if (waves.length + standbys.length === 0) return undefined;

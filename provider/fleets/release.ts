@@ -18,7 +18,7 @@ export async function runRelease(rollout: Rollout, name: string): Promise<void> 
   const counts = regionsOf(wanted);
   const region = Object.keys(counts).find((code) => (counts[code] ?? 0) > 0) ?? "";
   const config = releaseConfig(fleet, template, region, command);
-  const existing = (await fleetMachines(api, fleet.app, fleet.name)).find((one) => one.name === name);
+  const existing = (await fleetMachines(api, fleet)).find((one) => one.name === name);
   const isUsable =
     existing !== undefined &&
     sameVersion(ownConfig(existing, config, undefined), config) &&

@@ -1,21 +1,23 @@
 // Carries out the planner's steps, one after the other or side by side, until the fleet is as wanted. After every step it
 // looks at the service and plans again, so that an interrupted rollout is resumed in the same way.
-import { MachinesError, messageOf } from "../client/errors.ts";
+import { MachinesError } from "../client/errors.ts";
 import { fewAtATime } from "../client/fewAtATime.ts";
+import { lastEvent } from "../client/events.ts";
 import type { Machine } from "../client/wait.ts";
 import type { Call } from "../core/resource.ts";
 import { discard } from "../machines/create.ts";
 import { wantedOf, type FleetInputs } from "./inputs.ts";
 import { fleetMachines, keyOf, membersOf, noConfig, type FleetKey, type Found, type Rollout } from "./members.ts";
-import { isReleaseDue, plan, type Plan, type Step, type Wanted } from "./planner.ts";
-import { carryOut, describe, takeAway, type Moment } from "./steps.ts";
+import { countText, describe, reasonOf, RolloutFailure, underwayText, Voice } from "./messages.ts";
+import { Best, bringsUp, isReleaseDue, mostAttempts, plan, type Plan, type Step, type Wanted } from "./planner.ts";
+import { Steps, takeAway } from "./steps.ts";
 import { View } from "./view.ts";
-import { growVolumes, machinesOf, volumesIn } from "./volumes.ts";
+import { adoptVolumes, growVolumes, machinesOf, volumesIn } from "./volumes.ts";
 
 /** How a rollout ended. */
 export interface Outcome {
   readonly machines: readonly Machine[];
-  readonly state: Exclude<Plan["state"], "working">;
+  readonly state: Exclude<Plan["state"], "working" | "stuck">;
 }
 
 /** Members that a deletion destroys at a time, so that a large fleet does not exceed the limit of requests. */
@@ -27,65 +29,126 @@ interface Failure {
   readonly error: unknown;
 }
 
-/** Carries out a rollout. @throws MachinesError `machine-failed` after a step has failed and the others have ended. */
+/** Carries out a rollout. @throws RolloutFailure after a step has failed and the others have ended. */
 export async function rollOut(rollout: Rollout): Promise<Outcome> {
-  const { call, fleet, wanted, template, before } = rollout;
-  const { api } = call;
-  const underway = new Map<Step, Promise<void>>();
-  const view = new View(call, fleet);
-  const lastProgress: Moment = { at: api.clock.now() };
-  const failures: Failure[] = [];
-  let target: Wanted = wantedOf(wanted);
-  let hasBegun = false;
-  const volumes = template.volume ? await volumesIn(api, fleet.app) : [];
-  const used = machinesOf(volumes);
-  if (template.volume && before) await growVolumes(call, fleet.app, fleet.name, volumes, template.volume);
-  const begin = async (step: Step, members: readonly Found[]): Promise<void> => {
-    try {
-      for (const [id, machine] of await carryOut(rollout, step, members, lastProgress)) view.set(id, machine);
-      lastProgress.at = api.clock.now();
-      if (step.kind === "observe") target = { ...target, isObserved: true };
-      if (step.kind === "release") target = { ...target, needsRelease: false };
-    } catch (error) {
-      failures.push({ step, error });
-    } finally {
-      underway.delete(step);
-    }
-  };
-  const planned = (machines: readonly Machine[], steps: readonly Step[]) => {
-    const members = membersOf(machines, fleet, template, before);
-    for (const { name } of members) used.add(name);
-    if (!hasBegun) target = { ...target, needsRelease: target.needsRelease && isReleaseDue(target, members) };
-    hasBegun = true;
-    return { ...plan({ wanted: target, members, underway: steps, fleet: fleet.name, used }), members };
-  };
-  for (;;) {
-    // A step that ends while we look may not be visible yet, so it counts as under way until the next look.
-    const steps = [...underway.keys()];
-    let machines: readonly Machine[] = [];
-    try {
-      machines = await view.look();
-      if (failures.length === 0) {
-        let next = planned(machines, steps);
-        if (next.state !== "working" && !view.isListed) {
-          // What others have changed meanwhile counts too.
-          machines = await view.list();
-          next = planned(machines, steps);
-        }
-        if (next.state !== "working") {
-          warnOfLost(rollout, next.members);
-          return { machines, state: next.state };
-        }
-        for (const step of next.begin) underway.set(step, begin(step, next.members));
-        if (next.begin.length > 0) call.progress(progressOf(next.members, [...underway.keys()]));
-      }
-    } catch (error) {
-      failures.push({ step: undefined, error });
-    }
-    if (underway.size === 0 && (failures.length > 0 || steps.length === 0))
-      throw failureOf(rollout, await view.list().catch(() => machines), failures);
-    if (steps.every((step) => underway.has(step))) await Promise.race(underway.values());
+  const { call, fleet, template, before } = rollout;
+  const volumes = template.volume ? await volumesIn(call.api, fleet.app) : [];
+  if (template.volume) adoptVolumes(fleet, template.volume);
+  if (template.volume && before) await growVolumes(call, fleet, volumes, template.volume);
+  return new Course(rollout, machinesOf(volumes)).run();
+}
+
+/** One rollout while it is carried out. */
+class Course {
+  readonly #rollout: Rollout;
+  readonly #view: View;
+  readonly #voice: Voice;
+  readonly #steps: Steps;
+  readonly #underway = new Map<Step, Promise<void>>();
+  readonly #failures: Failure[] = [];
+  readonly #best = new Best();
+  readonly #broughtUp = new Map<string, number>();
+  readonly #used: Set<string>;
+  #wanted: Wanted;
+  #hasBegun = false;
+
+  constructor(rollout: Rollout, used: Set<string>) {
+    const { call, fleet, wanted, isPromoted } = rollout;
+    this.#rollout = rollout;
+    this.#view = new View(call, fleet);
+    this.#voice = new Voice(() => countText(rollout, this.#view.machines), call.progress, call.api.clock);
+    this.#steps = new Steps(rollout, this.#voice);
+    this.#used = used;
+    this.#wanted = wantedOf(wanted, isPromoted);
   }
+
+  async run(): Promise<Outcome> {
+    for (;;) {
+      // A step that ends while we look may not be visible yet, so it counts as under way until the next look.
+      const steps = [...this.#underway.keys()];
+      const outcome = await this.#turn(steps).catch((error: unknown) => {
+        this.#failures.push({ step: undefined, error });
+        return undefined;
+      });
+      if (outcome) return outcome;
+      if (this.#underway.size === 0 && (this.#failures.length > 0 || steps.length === 0)) throw await this.#failure();
+      if (steps.every((step) => this.#underway.has(step))) await Promise.race(this.#underway.values());
+    }
+  }
+
+  /** Looks, and begins what the plan allows. */
+  async #turn(steps: readonly Step[]): Promise<Outcome | undefined> {
+    let machines = await this.#view.look();
+    if (this.#failures.length > 0) return undefined;
+    let next = this.#plan(machines, steps);
+    if (next.state !== "working" && !this.#view.isListed) {
+      // What others have changed meanwhile counts too.
+      machines = await this.#view.list();
+      next = this.#plan(machines, steps);
+    }
+    const { state, begin, members, stuck } = next;
+    if (state === "stuck") throw stuckError(members, stuck);
+    if (state !== "working") {
+      warnOfLost(this.#rollout, members);
+      return { machines, state };
+    }
+    if (begin.length > 0) this.#steps.requireProgress();
+    for (const step of begin) this.#underway.set(step, this.#begin(step, members));
+    if (begin.length > 0) this.#voice.say(underwayText([...this.#underway.keys()]));
+    return undefined;
+  }
+
+  #plan(machines: readonly Machine[], underway: readonly Step[]): Plan & { readonly members: readonly Found[] } {
+    const { fleet, template, before } = this.#rollout;
+    const members = membersOf(machines, fleet, template, before);
+    for (const { name } of members) this.#used.add(name);
+    const wanted = this.#wanted;
+    if (!this.#hasBegun)
+      this.#wanted = { ...wanted, needsRelease: wanted.needsRelease && isReleaseDue(wanted, members) };
+    this.#hasBegun = true;
+    if (this.#best.isBeatenBy(members, wanted.regions)) this.#steps.progressed();
+    const situation = { wanted: this.#wanted, members, underway, fleet: fleet.name };
+    const names = { used: this.#used, taken: this.#view.taken };
+    return { ...plan({ ...situation, ...names, broughtUp: this.#broughtUp }), members };
+  }
+
+  async #begin(step: Step, members: readonly Found[]): Promise<void> {
+    try {
+      for (const [id, machine] of await this.#steps.carryOut(step, members)) this.#view.set(id, machine);
+      if (bringsUp(step)) this.#broughtUp.set(step.name, (this.#broughtUp.get(step.name) ?? 0) + 1);
+      if (step.kind === "observe") this.#wanted = { ...this.#wanted, isObserved: true };
+      if (step.kind === "release") this.#wanted = { ...this.#wanted, needsRelease: false };
+      if (step.kind === "observe" || step.kind === "release") this.#steps.progressed();
+    } catch (error) {
+      this.#failures.push({ step, error });
+    } finally {
+      this.#underway.delete(step);
+    }
+  }
+
+  async #failure(): Promise<RolloutFailure> {
+    const { api } = this.#rollout.call;
+    // Also after a cancellation, and after the deadline.
+    const grace = api.within({ at: api.clock.now() + 10_000, allowed: "10s" });
+    const machines = await this.#view.list(grace).catch(() => (this.#hasBegun ? this.#view.machines : undefined));
+    const [first, ...more] = this.#failures;
+    const doing = first?.step === undefined ? "" : `${describe(first.step)}: `;
+    const reason = first === undefined ? "No step is left that could go on." : `${doing}${reasonOf(first.error)}`;
+    const also = more.length === 0 ? "" : ` ${more.length} more failed too.`;
+    const code = first?.error instanceof MachinesError ? first.error.code : "machine-failed";
+    return new RolloutFailure(this.#rollout, { reason: reason + also, code, cause: first?.error }, machines);
+  }
+}
+
+/** The error for members that were brought up as often as a rollout does, and are down again. */
+function stuckError(members: readonly Found[], names: readonly string[]): MachinesError {
+  const [name = ""] = names;
+  const machine = members.find((one) => one.name === name)?.machine;
+  const now = machine === undefined ? "it is gone" : `it is ${machine.state}, ${lastEvent(machine)}`;
+  return new MachinesError(
+    "machine-failed",
+    `Machine ${name} was ready ${mostAttempts} times in this rollout, and each time failed again afterwards: ${now}.`,
+  );
 }
 
 /** A Machine whose host cannot be reached ends no rollout. */
@@ -97,43 +160,15 @@ function warnOfLost({ call, fleet }: Rollout, members: readonly Found[]): void {
     );
 }
 
-/** What is being done, in one line. */
-function progressOf(members: readonly Found[], steps: readonly Step[]): string {
-  const done = members.filter(({ template, phase }) => template !== "outdated" && phase !== "kept").length;
-  const names = steps.slice(0, 3).map(describe).join(", ");
-  const more = steps.length > 3 ? ` and ${steps.length - 3} more` : "";
-  const progress = members.length === 0 ? "" : `; ${done} of ${members.length} Machines have the new configuration`;
-  return `${names}${more}${progress}`;
-}
-
-function failureOf(
-  { fleet, template, before }: Rollout,
-  machines: readonly Machine[],
-  failures: readonly Failure[],
-): MachinesError {
-  const [first] = failures;
-  const members = membersOf(machines, fleet, template, before).filter(({ phase }) => phase === "serving");
-  const done = members.filter((one) => one.template !== "outdated");
-  const ready = members.filter((one) => one.isReady).length;
-  const doing = first?.step === undefined ? "" : `${describe(first.step)}: `;
-  const reason = first === undefined ? "No step is left that could go on." : `${doing}${messageOf(first.error)}`;
-  const also = failures.length > 1 ? ` ${failures.length - 1} more failed too.` : "";
-  const names = done.length === 0 ? "" : ` (${done.map(({ name }) => name).join(", ")})`;
-  return new MachinesError(
-    first?.error instanceof MachinesError ? first.error.code : "machine-failed",
-    `the rollout of Fleet ${fleet.app}/${fleet.name} stopped. ${reason}${also} ${done.length} of ${members.length} Machines have the new configuration${names}, and ${ready} are ready; the others are unchanged. Correct the cause and run up again: it goes on with the rest.`,
-    { cause: first?.error },
-  );
-}
-
 /** Destroys all Machines of a fleet. */
 export async function destroyAll(call: Call, fleet: FleetKey, wanted: Partial<FleetInputs>): Promise<void> {
   const { api } = call;
   for (;;) {
-    const machines = await fleetMachines(api, fleet.app, fleet.name);
+    const machines = await fleetMachines(api, fleet);
     if (machines.length === 0) return;
     const template = { config: wanted.config ?? noConfig };
-    const rollout = { call, fleet, wanted: wanted as FleetInputs, template, before: undefined };
+    const nothing = { before: undefined, committed: undefined, isPromoted: true };
+    const rollout = { call, fleet, wanted: wanted as FleetInputs, template, ...nothing };
     const members = membersOf(machines, fleet, template, undefined);
     await fewAtATime(destroyedAtATime, machines, async (machine) => {
       const member = members.find((one) => one.machine === machine);

@@ -71,15 +71,16 @@ function differenceOf(situation: Situation, machine: Machine): string | undefine
 export const describeStandby = ({ kind, name }: StandbyStep): string =>
   kind === "create" ? `create ${name}, stopped` : `${kind} ${name}`;
 
-/** Puts the standbys in order. */
+/** Puts the standbys in order. Returns whether anything was changed. */
 export async function keepStandbys(
   rollout: Rollout,
   machines: readonly Machine[],
   members: readonly string[],
-): Promise<void> {
+): Promise<boolean> {
   const { call, fleet, template, wanted } = rollout;
   const situation = { wanted, fleet, template, machines, members };
-  for (const step of planStandbys(situation)) {
+  const steps = planStandbys(situation);
+  for (const step of steps) {
     call.progress(describeStandby(step));
     if (step.kind === "destroy") await discard(call, keyOf(rollout, step.machine));
     else if (step.kind === "create") await create(rollout, step, standbyConfig(situation, step.region));
@@ -88,6 +89,7 @@ export async function keepStandbys(
       await bringTo(rollout, step.machine, { config, state: "stopped", cordoned: false });
     }
   }
+  return steps.length > 0;
 }
 
 async function create(

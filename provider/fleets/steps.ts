@@ -1,7 +1,7 @@
 // Carries out one step of a rollout: what is sent, and what is waited for.
 import { isNotFound, MachinesError } from "../client/errors.ts";
 import { withLease, type Lease } from "../client/lease.ts";
-import { lastEvent } from "../client/events.ts";
+import { exitSince, lastEvent, notReached } from "../client/events.ts";
 import { getFresh, versionOf, type Machine, type MachineKey } from "../client/wait.ts";
 import { PartialStateError } from "../core/partialState.ts";
 import { createOnce } from "../machines/create.ts";
@@ -28,91 +28,91 @@ import {
   type Rollout,
 } from "./members.ts";
 import { phaseTag } from "../../api/fleetTags.ts";
-import type { Step } from "./planner.ts";
+import type { Voice } from "./messages.ts";
+import { bringsUp, type Step } from "./planner.ts";
 import { runRelease } from "./release.ts";
 import { lookEvery } from "./view.ts";
 import { copyFor, leaveVolume, volumeFor } from "./volumes.ts";
 
-/** Whether a failure says something about the Machine, and not about this run. */
-export const isUnhealthy = (error: unknown): error is MachinesError =>
-  error instanceof MachinesError && ["machine-failed", "wait-timeout"].includes(error.code);
-
-/** A step in words. */
-export function describe(step: Step): string {
-  switch (step.kind) {
-    case "release":
-      return "run the release command";
-    case "create":
-      return `create ${step.name}${step.isGreen ? " without traffic" : ""}${step.copyOf === undefined ? "" : `, with a copy of the volume of ${step.copyOf}`}`;
-    case "move":
-      return `move ${step.name} with its volume to ${step.to}`;
-    case "update":
-      return `update ${step.name}${step.isRepair ? ", which is down" : ""}`;
-    case "relabel":
-      return `change ${step.name} in place`;
-    case "await":
-      return `start ${step.name} if it is stopped, and wait until it passes`;
-    case "expose":
-      return `let traffic reach ${step.name}`;
-    case "destroy":
-      return `destroy ${step.name}`;
-    case "keep":
-      return `stop ${step.name} and keep it`;
-    case "observe":
-      return "watch the canaries";
-  }
-}
-
 /** The Machines that a step has changed, by id; undefined for those that are gone. */
 type Result = readonly (readonly [id: string, machine: Machine | undefined])[];
 
-/** When the rollout has last made progress. */
-export interface Moment {
-  at: number;
+/** Carries out the steps of a rollout, each within `progressDeadline` after the last progress of any of them. */
+export class Steps {
+  readonly #rollout: Rollout;
+  readonly #voice: Voice;
+  /** When the rollout was last better than ever before. */
+  #progressAt: number;
+  /** Names of Machines that were restarted because they did not pass. */
+  readonly #restarted = new Set<string>();
+
+  constructor(rollout: Rollout, voice: Voice) {
+    this.#rollout = rollout;
+    this.#voice = voice;
+    this.#progressAt = rollout.call.api.clock.now();
+  }
+
+  /** Notes that the rollout is better than ever before. A step that begins, or is repeated, is no progress (R16). */
+  progressed(): void {
+    this.#progressAt = this.#rollout.call.api.clock.now();
+  }
+
+  /** Milliseconds without progress after which the rollout has failed. */
+  get #patience(): number {
+    const { progressDeadline, strategy } = this.#rollout.wanted;
+    const healthy = (strategy?.minHealthySeconds ?? 0) * 1000;
+    return millisecondsOf(progressDeadline, "10m") + healthy + millisecondsOf(strategy?.drain, "0s");
+  }
+
+  /** @throws MachinesError `wait-timeout` if the rollout has not become better for too long. */
+  requireProgress(): void {
+    const { call, wanted } = this.#rollout;
+    if (call.api.clock.now() - this.#progressAt <= this.#patience) return;
+    throw new MachinesError(
+      "wait-timeout",
+      `No further Machine became ready within ${wanted.progressDeadline}. progressDeadline allows more time.`,
+    );
+  }
+
+  /** The same rollout, for one step: its waits end some time after what `since` returns, and name the Machine. */
+  #patient(name: string, since: () => number): Rollout {
+    const { call, wanted } = this.#rollout;
+    const { deadline } = call.api;
+    const patience = this.#patience;
+    const api = call.api.within({
+      ...deadline,
+      get at() {
+        return Math.min(deadline.at, since() + patience);
+      },
+      allowed: wanted.progressDeadline,
+      advice: "progressDeadline allows more time.",
+    });
+    return { ...this.#rollout, call: { ...call, api, progress: this.#voice.about(name) } };
+  }
+
+  /** Carries out one step. A Machine that runs and is unhealthy is restarted once if that is wanted. */
+  async carryOut(step: Step, members: readonly Found[]): Promise<Result> {
+    if (step.kind === "observe") {
+      const { call } = this.#rollout;
+      await observe({ ...this.#rollout, call: { ...call, progress: (text) => this.#voice.say(text) } }, members);
+      return [];
+    }
+    const { name } = step;
+    try {
+      return await apply(this.#patient(name, () => this.#progressAt), step, members);
+    } catch (error) {
+      const mayRestart = this.#rollout.wanted.restartOnce && bringsUp(step) && !this.#restarted.has(name);
+      if (!mayRestart || !isUnhealthy(error)) throw error;
+      this.#restarted.add(name);
+      const restartedAt = this.#rollout.call.api.clock.now();
+      return resultOf(await restart(this.#patient(name, () => restartedAt), name, error));
+    }
+  }
 }
 
-/**
- * The same rollout, for one step. Its deadline is `progressDeadline` after the last progress of any step, because steps may
- * wait for each other, for instance when requests are limited.
- */
-function patient(rollout: Rollout, progress: Moment): Rollout {
-  const { call, wanted } = rollout;
-  const { deadline } = call.api;
-  const patience = millisecondsOf(wanted.progressDeadline, "10m");
-  const api = call.api.within({
-    ...deadline,
-    get at() {
-      return Math.min(deadline.at, progress.at + patience);
-    },
-    allowed: wanted.progressDeadline,
-    advice: "progressDeadline allows more time.",
-  });
-  return { ...rollout, call: { ...call, api } };
-}
-
-/** Carries out one step. A Machine that runs and is unhealthy is restarted once if that is wanted. */
-export async function carryOut(
-  rollout: Rollout,
-  step: Step,
-  members: readonly Found[],
-  lastProgress: Moment,
-): Promise<Result> {
-  const { call, wanted } = rollout;
-  if (step.kind === "observe") {
-    await observe(rollout, members);
-    return [];
-  }
-  try {
-    // A step that begins is progress too.
-    lastProgress.at = call.api.clock.now();
-    return await apply(patient(rollout, lastProgress), step, members);
-  } catch (error) {
-    const mayRestart = wanted.restartOnce && ["create", "update", "await"].includes(step.kind) && isUnhealthy(error);
-    if (!mayRestart) throw error;
-    lastProgress.at = call.api.clock.now();
-    return resultOf(await restart(patient(rollout, lastProgress), step.name, error));
-  }
-}
+/** Whether a failure says something about the Machine, and not about this run. */
+const isUnhealthy = (error: unknown): error is MachinesError =>
+  error instanceof MachinesError && ["machine-failed", "wait-timeout"].includes(error.code);
 
 const resultOf = (machine: Machine): Result => [[machine.id, machine]];
 
@@ -129,23 +129,34 @@ async function apply(rollout: Rollout, step: Step, members: readonly Found[]): P
   if (step.kind === "destroy" || step.kind === "keep") return [[id, await takeAway(rollout, step.kind, member)]];
   const now = step.kind === "await" && member.phase === "kept" ? "green" : member.phase;
   const changed = await change(rollout, member, step.kind === "expose" || now === "lost" ? "serving" : now);
-  if (step.kind === "update" || step.kind === "await") await stayHealthy(rollout, keyOf(rollout, member.machine));
+  if (step.kind === "update" || step.kind === "await") await stayHealthy(rollout, changed);
   return resultOf(changed);
 }
+
+/**
+ * How long a Machine is waited for. A healthy time of the fleet is for each Machine, so that {@link stayHealthy} waits for it;
+ * otherwise what one Machine proves counts for the others.
+ */
+const patienceOf = ({ startDeadline, passDeadline, strategy }: Rollout["wanted"]) => ({
+  ...{ startDeadline, passDeadline },
+  minHealthySeconds: strategy?.minHealthySeconds === undefined ? undefined : 0,
+});
 
 /** Restarts a Machine that runs and is unhealthy, and waits until it is ready. @throws the error `why` if it does not run */
 async function restart(rollout: Rollout, name: string, why: MachinesError): Promise<Machine> {
   const { call, fleet, wanted } = rollout;
   const { api, progress } = call;
-  const machine = (await fleetMachines(api, fleet.app, fleet.name)).find((one) => one.name === name);
+  const machine = (await fleetMachines(api, fleet)).find((one) => one.name === name);
   if (machine?.state !== "started") throw why;
   progress(`Machine ${name} does not pass its checks; it is restarted once`);
   const key = keyOf(rollout, machine);
   const restarted = await withLease(api, key, { description: "rollout by pulumi", progress }, async (lease) => {
     await api.machines.restart({ ...key, leaseNonce: lease.nonce() });
-    return waitForTarget(call, key, wanted, { target: "started", version: versionOf(machine), lease });
+    const target = { config: wanted.config, ...patienceOf(wanted) };
+    const lastEventId = machine.events?.[0]?.id;
+    return waitForTarget(call, key, target, { target: "started", version: versionOf(machine), lease, lastEventId });
   });
-  await stayHealthy(rollout, key);
+  await stayHealthy(rollout, restarted);
   return restarted;
 }
 
@@ -153,15 +164,15 @@ type Create = Step & { readonly kind: "create" };
 
 /** The volume for a new Machine. */
 async function volumeOfNew(
-  { call, fleet: { app }, template: { volume } }: Rollout,
+  { call, fleet, template: { volume } }: Rollout,
   { name, region, copyOf: of }: Create,
   members: readonly Found[],
 ): Promise<string | undefined> {
   const original = members.find((member) => member.name === of)?.machine;
   const source = original && volumeOf(original);
   if (volume === undefined) return undefined;
-  if (source === undefined) return volumeFor(call, app, name, region, volume);
-  return copyFor(call, app, name, region, { source, isBegun: false, wanted: volume });
+  if (source === undefined) return volumeFor(call, fleet, name, region, volume);
+  return copyFor(call, fleet, name, region, { source, isBegun: false, wanted: volume });
 }
 
 /** Moves a Machine with its data: stops it, copies its volume, creates the new Machine, and destroys the old one when that passes. */
@@ -180,7 +191,7 @@ async function move(
     await drain(rollout, live, lease);
     await stopAndTag(rollout, live, lease, { [moveTag]: to });
     return (
-      source && template.volume && copyFor(call, fleet.app, to, region, { source, isBegun, wanted: template.volume })
+      source && template.volume && copyFor(call, fleet, to, region, { source, isBegun, wanted: template.volume })
     );
   });
   const machine = await create(rollout, { kind: "create", name: to, region, isGreen: false }, volumeId);
@@ -202,11 +213,10 @@ async function create(rollout: Rollout, step: Create, volumeId: string | undefin
   const { fallbackRegions } = wanted;
   const made = await createOnce(call, undefined, fleet.app, body, { config, fallbackRegions });
   const key = keyOf(rollout, made);
-  const { startDeadline, passDeadline } = wanted;
-  const target = { config, startDeadline, passDeadline };
+  const target = { config, ...patienceOf(wanted) };
   const version = versionOf(made);
   const machine = await waitForTarget(call, key, target, { target: "started", version, fresh: true });
-  await stayHealthy(rollout, key);
+  await stayHealthy(rollout, machine);
   return limitMemory(rollout, machine);
 }
 
@@ -230,8 +240,7 @@ async function change(rollout: Rollout, { machine, region }: Found, phase: Phase
   const wanted = {
     config,
     state: rests ? undefined : ("started" as const),
-    startDeadline: rollout.wanted.startDeadline,
-    passDeadline: rollout.wanted.passDeadline,
+    ...patienceOf(rollout.wanted),
     cordoned: phase === "green",
   };
   return bringTo(rollout, machine, wanted);
@@ -260,33 +269,57 @@ export async function bringTo(
   });
 }
 
-/** Waits for as long as a Machine must run and pass before it counts. */
-async function stayHealthy({ call: { api }, wanted }: Rollout, key: MachineKey): Promise<void> {
-  const seconds = wanted.strategy?.minHealthySeconds ?? 0;
-  if (seconds === 0) return;
-  await api.clock.sleep(seconds * 1000, api.deadline.signal);
-  const live = await api.machines.get(key);
-  if (!isReady({ ...live, cordoned: false }, wanted.config))
-    throw unhealthy(live, `within ${seconds} s after it had passed`);
+/**
+ * Waits until a Machine has kept running, and passed, for as long as the fleet wants each of them to. Its events decide (R16). Where
+ * the fleet does not say for how long, {@link waitForTarget} has watched it.
+ */
+async function stayHealthy(rollout: Rollout, machine: Machine): Promise<void> {
+  const { call, wanted } = rollout;
+  const { clock, deadline, machines } = call.api;
+  const key = keyOf(rollout, machine);
+  const lastEventId = machine.events?.[0]?.id;
+  const until = clock.now() + (wanted.strategy?.minHealthySeconds ?? 0) * 1000;
+  for (let remaining = until - clock.now(); remaining > 0; remaining = until - clock.now()) {
+    const state = ["stopped", "failed", "suspended", "destroyed"] as const;
+    const timeout = Math.min(60, Math.ceil(remaining / 1000));
+    const isAtRest = await machines.wait({ ...key, state: [...state], timeout }).then(
+      () => true,
+      () => false,
+    );
+    // Where a wait ends early, the events still tell.
+    if (!isAtRest) await clock.sleep(Math.min(lookEvery, until - clock.now()), deadline.signal);
+    requireHealthy(rollout, await machines.get(key), lastEventId, "after it had passed");
+    // One that rests until it is needed is not waited for again.
+    if (isAtRest) await clock.sleep(until - clock.now(), deadline.signal);
+  }
 }
 
-const unhealthy = (live: Machine, when: string): MachinesError =>
-  new MachinesError(
+/** @throws MachinesError `machine-failed` if the program of a Machine ended after an event, or if its checks do not pass */
+function requireHealthy(rollout: Rollout, live: Machine, lastEventId: string | undefined, when: string): void {
+  if (exitSince(live, lastEventId)) throw notReached(keyOf(rollout, live), live, "started", lastEventId);
+  if (isReady({ ...live, cordoned: false }, rollout.wanted.config)) return;
+  throw new MachinesError(
     "machine-failed",
     `Machine ${live.name ?? live.id} (${live.id}) failed ${when}: it is ${live.state}, ${lastEvent(live)}.`,
   );
+}
 
 /** Watches the canaries: one that fails ends the rollout. */
-async function observe({ call: { api, progress }, fleet, wanted }: Rollout, members: readonly Found[]): Promise<void> {
+async function observe(rollout: Rollout, members: readonly Found[]): Promise<void> {
+  const { call, fleet, wanted } = rollout;
+  const { api } = call;
   const canaries = members.filter(({ template, phase }) => template !== "outdated" && phase === "serving");
   const until = api.clock.now() + millisecondsOf(wanted.strategy?.observe, "1m");
-  progress(`watching ${canaries.map(({ name }) => name).join(", ")} for ${wanted.strategy?.observe ?? "1m"}`);
+  const names = canaries.map(({ name }) => name).join(", ");
+  call.progress(`watching ${names} for ${wanted.strategy?.observe ?? "1m"}`);
+  const lastEvents = new Map<string, string | undefined>();
   for (;;) {
-    const live = new Map((await fleetMachines(api, fleet.app, fleet.name)).map((machine) => [machine.id, machine]));
+    const live = new Map((await fleetMachines(api, fleet)).map((machine) => [machine.id, machine]));
     for (const { machine } of canaries) {
       const now = live.get(machine.id);
-      if (now === undefined || !isReady(now, wanted.config))
-        throw unhealthy(now ?? machine, "while it was watched as a canary");
+      if (now === undefined) throw notReached(keyOf(rollout, machine), now, "started");
+      if (!lastEvents.has(machine.id)) lastEvents.set(machine.id, now.events?.[0]?.id);
+      requireHealthy(rollout, now, lastEvents.get(machine.id), "while it was watched as a canary");
     }
     const remaining = until - api.clock.now();
     if (remaining <= 0) return;
@@ -330,7 +363,7 @@ export async function takeAway(
   const key = keyOf(rollout, machine);
   try {
     if (phase === "lost") {
-      // Only a deletion of the fleet does this.
+      // Only a deletion of the fleet does this. Without its host, a Machine has no lease.
       await api.machines.destroy({ ...key, force: true });
       return undefined;
     }
@@ -348,6 +381,6 @@ export async function takeAway(
   }
   const volumeId = volumeOf(machine);
   if (kind === "destroy" && volumeId !== undefined)
-    await leaveVolume(call, fleet.app, machine.name ?? machine.id, volumeId, wanted.deleteVolumes);
+    await leaveVolume(call, fleet, machine.name ?? machine.id, volumeId, wanted.deleteVolumes);
   return undefined;
 }

@@ -2,7 +2,7 @@
 // A list after every step would take longer than the steps of a large fleet.
 import { type Machine } from "../client/wait.ts";
 import type { Call } from "../core/resource.ts";
-import { fleetMachines, type FleetKey } from "./members.ts";
+import { lookAt, type FleetKey } from "./members.ts";
 
 /** Milliseconds after which the Machines are listed again. */
 export const lookEvery = 1000;
@@ -12,6 +12,7 @@ export class View {
   readonly #call: Call;
   readonly #fleet: FleetKey;
   #machines = new Map<string, Machine>();
+  #taken: ReadonlySet<string> = new Set();
   #listedAt = -Infinity;
   /** Machines that steps have changed: a list may be behind. */
   readonly #changed = new Set<string>();
@@ -25,18 +26,28 @@ export class View {
 
   /** The Machines, listed if the last list is too old. */
   async look(): Promise<readonly Machine[]> {
-    return this.#call.api.clock.now() - this.#listedAt < lookEvery ? [...this.#machines.values()] : this.list();
+    return this.#call.api.clock.now() - this.#listedAt < lookEvery ? this.machines : this.list();
   }
 
   /** The Machines, listed now. */
-  async list(): Promise<readonly Machine[]> {
-    const { api } = this.#call;
+  async list(api = this.#call.api): Promise<readonly Machine[]> {
     this.#since.clear();
-    const listed = await fleetMachines(api, this.#fleet.app, this.#fleet.name, this.#changed);
-    this.#machines = new Map(listed.map((machine) => [machine.id, machine]));
+    const { machines, taken } = await lookAt(api, this.#fleet, this.#changed);
+    this.#machines = new Map(machines.map((machine) => [machine.id, machine]));
+    this.#taken = taken;
     for (const [id, machine] of this.#since) this.#put(id, machine);
     this.#listedAt = api.clock.now();
+    return this.machines;
+  }
+
+  /** The Machines as the last look found them. */
+  get machines(): readonly Machine[] {
     return [...this.#machines.values()];
+  }
+
+  /** Names that Machines of others had in the last list. */
+  get taken(): ReadonlySet<string> {
+    return this.#taken;
   }
 
   /** Whether no step has changed anything since the last list. */
@@ -47,6 +58,7 @@ export class View {
   /** Records the result of a step; undefined if the Machine is gone. */
   set(id: string, machine: Machine | undefined): void {
     this.#changed.add(id);
+    this.#fleet.machines.add(id);
     this.#since.set(id, machine);
     this.#put(id, machine);
   }

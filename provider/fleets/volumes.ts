@@ -1,19 +1,63 @@
-// The volumes of a fleet's Machines. Each is named after its Machine, so that a Machine that is created again under the same
-// name mounts the same volume, and an interrupted run creates none twice.
+// The volumes of a fleet's Machines. Volumes have no metadata, so the name of each ends with a mark that only the fleet's state
+// can make. The mark, or the id in the state, shows that the fleet made a volume; a name alone proves nothing (R18). An
+// interrupted run finds its volume by the mark and creates none twice, also on another computer.
+import { createHash } from "node:crypto";
+import { bareId } from "../../api/names.ts";
 import type { Api } from "../client/api.ts";
 import { MachinesError } from "../client/errors.ts";
+import { orUndefined } from "../client/existence.ts";
 import type { Volume } from "../client/listCache.ts";
 import { retryWhilePreconditionFails } from "../client/poll.ts";
+import { isDestroyed, type Machine } from "../client/wait.ts";
 import { isLeaving } from "../apps/app.ts";
 import type { Call } from "../core/resource.ts";
 import { begin, bringToSize } from "../volumes/steps.ts";
 import type { FleetInputs } from "./inputs.ts";
-import { fleetMachines, volumeOf } from "./members.ts";
+import { fleetMachines, volumeOf, type FleetKey } from "./members.ts";
 
 type Wanted = NonNullable<FleetInputs["volume"]>;
 
-/** Name of the volume of a Machine. Volumes have no hyphens in their names. */
-export const volumeNameOf = (machine: string): string => machine.replaceAll("-", "_");
+/** Names of volumes have 30 characters at most. */
+const longestName = 30;
+/** A shorter mark could be another volume's by chance. */
+const [shortestMark, longestMark] = [4, 8];
+
+/** The name of a Machine in the name of its volume, which has no hyphens. */
+export const baseNameOf = (machine: string): string => machine.replaceAll("-", "_");
+
+const markedName = (app: string, machine: string, stack: string): string => {
+  const base = baseNameOf(machine);
+  const length = Math.min(longestMark, longestName - 1 - base.length);
+  if (length < shortestMark)
+    throw new MachinesError(
+      "invalid-input",
+      `name: the volume of Machine ${machine} needs a name of at most ${longestName} characters; choose a shorter name for the fleet`,
+    );
+  const digest = createHash("sha256").update(JSON.stringify([stack, app, base])).digest("hex");
+  const mark = BigInt(`0x${digest}`).toString(36);
+  return `${base}_${mark.slice(0, length)}`;
+};
+
+/** Name of the volume of a Machine. */
+const volumeNameOf = ({ app, stack }: FleetKey, machine: string): string => markedName(app, machine, stack);
+
+/** The names that the volume of a Machine may have: with a mark, or without one as earlier versions named it. */
+const isNamedFor = ({ name = "" }: Volume, machine: string): boolean => {
+  const base = baseNameOf(machine);
+  return name === base || (name.startsWith(`${base}_`) && /^[a-z0-9]{4,8}$/.test(name.slice(base.length + 1)));
+};
+
+/** Names of Machines that have or had the volumes. */
+export const machinesOf = (volumes: readonly Volume[]): Set<string> =>
+  new Set(
+    volumes.flatMap(({ name = "" }) => [name, name.replace(/_[a-z0-9]{4,8}$/, "")].map((one) => one.replaceAll("_", "-"))),
+  );
+
+/** Whether a volume is the fleet's: its id is known, or its name has the mark of this state. */
+export const owns = ({ app, stacks, volumes }: FleetKey, { id, name = "" }: Volume): boolean => {
+  const machine = name.slice(0, name.lastIndexOf("_")).replaceAll("_", "-");
+  return volumes.has(id) || stacks.some((stack) => machine !== "" && name === markedName(app, machine, stack));
+};
 
 /** The size of a volume when none is given. */
 const sizeOf = ({ sizeGb = 3 }: Wanted): number => sizeGb;
@@ -22,50 +66,99 @@ const sizeOf = ({ sizeGb = 3 }: Wanted): number => sizeGb;
 export const volumesIn = async (api: Api, app: string): Promise<Volume[]> =>
   (await api.volumes.list({ appName: app })).filter(({ state }) => !isLeaving(state));
 
-const namedFor = async ({ api }: Call, app: string, machine: string, region: string): Promise<Volume[]> =>
-  (await volumesIn(api, app)).filter((one) => one.name === volumeNameOf(machine) && one.region === region);
+/** The volumes of a region that are, or may be, those of a Machine. */
+const namedFor = async ({ api }: Call, { app }: FleetKey, machine: string, region: string): Promise<Volume[]> =>
+  (await volumesIn(api, app)).filter((one) => one.region === region && isNamedFor(one, machine));
 
-/** Names of Machines that have or had the volumes. */
-export const machinesOf = (volumes: readonly Volume[]): Set<string> =>
-  new Set(volumes.map(({ name = "" }) => name.replaceAll("_", "-")));
+/** Why a Machine gets no volume of the region, although one has a name for it. */
+export const foundByName = (app: string, machine: string, volumes: readonly Volume[]): string =>
+  `volume: ${volumes.map(({ id, name = "" }) => `${app}/${id} (${name})`).join(", ")} ${volumes.length === 1 ? "has a name" : "have names"} for Machine ${machine}, and nothing shows that this fleet made ${volumes.length === 1 ? "it" : "them"}. To mount one with its data, add its id to volume.adopt. Otherwise delete it, or choose another name for the fleet.`;
+
+/** The volumes that a new Machine would be refused for: unused ones that have a name for it, and are not the fleet's. */
+export const foreignFor = (
+  fleet: FleetKey,
+  machine: string,
+  region: string,
+  volumes: readonly Volume[],
+): readonly Volume[] => {
+  const named = volumes.filter((one) => one.region === region && isNamedFor(one, machine));
+  return named.some((one) => owns(fleet, one)) ? [] : named.filter(({ attachedMachineId }) => !attachedMachineId);
+};
+
+/** Creates a volume of the fleet. */
+async function make(call: Call, fleet: FleetKey, body: Parameters<typeof begin>[3]): Promise<Volume> {
+  const volume = await begin(call, undefined, fleet.app, body);
+  fleet.volumes.add(volume.id);
+  return volume;
+}
 
 /** A copy of a volume for a new Machine. `isBegun`: an interrupted run may have made it. */
 export async function copyFor(
   call: Call,
-  app: string,
+  fleet: FleetKey,
   machine: string,
   region: string,
   { source, isBegun, wanted }: { source: string; isBegun: boolean; wanted: Wanted },
 ): Promise<string> {
-  const known = isBegun ? await namedFor(call, app, machine, region) : [];
-  const found = known.find(({ attachedMachineId }) => !attachedMachineId);
-  const body = { name: volumeNameOf(machine), region, sourceVolumeId: source };
-  const volume = found ?? (await begin(call, undefined, app, body));
+  const known = isBegun ? await namedFor(call, fleet, machine, region) : [];
+  const found = known.find((one) => !one.attachedMachineId && owns(fleet, one));
+  const body = { name: volumeNameOf(fleet, machine), region, sourceVolumeId: source };
+  const volume = found ?? (await make(call, fleet, body));
+  fleet.volumes.add(volume.id);
   call.progress(`volume ${volume.id} of Machine ${machine} is a copy of ${source} from this moment`);
-  return (await grow(call, app, volume, wanted)).id;
+  return (await grow(call, fleet.app, volume, wanted)).id;
 }
 
 /** The volume for a new Machine: the one that an earlier Machine of the name had, or a new one. */
 export async function volumeFor(
   call: Call,
-  app: string,
+  fleet: FleetKey,
   machine: string,
   region: string,
   wanted: Wanted,
 ): Promise<string> {
-  const name = volumeNameOf(machine);
-  const known = await namedFor(call, app, machine, region);
-  const [found, ...more] = known.filter(({ attachedMachineId }) => !attachedMachineId);
-  if (more.length > 0 || known.length > 1)
+  const { app } = fleet;
+  const named = await namedFor(call, fleet, machine, region);
+  const own = named.filter((one) => owns(fleet, one));
+  const [found, ...more] = own;
+  if (more.length > 0)
     throw new MachinesError(
       "ambiguous",
-      `App ${app} has several volumes for Machine ${machine}: ${known.map(({ id }) => id).join(", ")}. Delete those without the wanted data, and run up again.`,
+      `App ${app} has several volumes for Machine ${machine}: ${own.map(({ id }) => id).join(", ")}. Delete those without the wanted data, and run up again.`,
     );
+  const foreign = foreignFor(fleet, machine, region, await released(call, app, named));
+  if (foreign.length > 0) throw new MachinesError("refused", foundByName(app, machine, foreign));
+  if (found) await refuseMounted(call, fleet, machine, found);
   const { snapshotRetention, encrypted } = wanted;
-  const body = { name, region, sizeGb: sizeOf(wanted), snapshotRetention, encrypted };
-  const volume = found ?? (await begin(call, undefined, app, body));
+  const body = { name: volumeNameOf(fleet, machine), region, sizeGb: sizeOf(wanted), snapshotRetention, encrypted };
+  const volume = found ?? (await make(call, fleet, body));
+  fleet.volumes.add(volume.id);
   if (found) call.progress(`Machine ${machine} gets the volume ${found.id} again, with its data`);
   return (await grow(call, app, volume, wanted)).id;
+}
+
+/** The Machine that mounts a volume, if it exists. One that is deleted releases the volume a moment later. */
+async function holderOf({ api }: Call, app: string, { attachedMachineId: machineId }: Volume): Promise<Machine | undefined> {
+  const holder = machineId ? await orUndefined(() => api.machines.get({ appName: app, machineId })) : undefined;
+  return holder === undefined || isDestroyed(holder) ? undefined : holder;
+}
+
+/** Volumes, without those Machines that are gone. */
+const released = (call: Call, app: string, volumes: readonly Volume[]): Promise<Volume[]> =>
+  Promise.all(
+    volumes.map(async (volume) =>
+      (await holderOf(call, app, volume)) === undefined ? { ...volume, attachedMachineId: null } : volume,
+    ),
+  );
+
+/** Refuses a volume of the fleet that a Machine of others mounts. */
+async function refuseMounted(call: Call, { app }: FleetKey, machine: string, volume: Volume): Promise<void> {
+  const holder = await holderOf(call, app, volume);
+  if (holder !== undefined)
+    throw new MachinesError(
+      "refused",
+      `volume: volume ${app}/${volume.id} of Machine ${machine} is mounted by Machine ${holder.name ?? "?"} (${holder.id}), which is not the fleet's. Release it there, and run up again.`,
+    );
 }
 
 /** Makes a volume as large as wanted, and waits until it can be used. It never shrinks. */
@@ -74,36 +167,56 @@ const grow = (call: Call, app: string, volume: Volume, wanted: Wanted): Promise<
     if (needsRestart) call.warn(`volume ${app}/${volume.id} was enlarged; its Machine sees that after a restart`);
   });
 
-/** Makes those of the volumes that the fleet's Machines mount as large as wanted. */
+/** Makes those of the fleet's volumes that its Machines mount as large as wanted. */
 export async function growVolumes(
   call: Call,
-  app: string,
-  fleet: string,
+  fleet: FleetKey,
   volumes: readonly Volume[],
   wanted: Wanted,
 ): Promise<void> {
-  const mounted = new Set((await fleetMachines(call.api, app, fleet)).map(volumeOf));
+  const mounted = new Set((await fleetMachines(call.api, fleet)).map(volumeOf));
   for (const volume of volumes)
-    if (mounted.has(volume.id) && (volume.sizeGb ?? 0) < sizeOf(wanted)) await grow(call, app, volume, wanted);
+    if (mounted.has(volume.id) && owns(fleet, volume) && (volume.sizeGb ?? 0) < sizeOf(wanted))
+      await grow(call, fleet.app, volume, wanted);
 }
 
-/** After its Machine is gone: keeps the volume and says how to find it, or deletes it if that is wanted. */
+/** What a fleet of an earlier version made, whose state has no ids of volumes: those that its Machines mount, by name. */
+export const mountedByName = (machines: readonly Machine[], volumes: readonly Volume[]): string[] =>
+  machines.flatMap((machine) => {
+    const mounted = volumes.find(({ id }) => id === volumeOf(machine));
+    return mounted !== undefined && isNamedFor(mounted, machine.name ?? "") ? [mounted.id] : [];
+  });
+
+/** Notes the volumes that a fleet adopts. */
+export const adoptVolumes = ({ volumes }: FleetKey, { adopt = [] }: Pick<Wanted, "adopt">): void => {
+  for (const id of adopt) volumes.add(bareId(id));
+};
+
+/** After its Machine is gone: keeps the volume and says how to find it, or deletes it if that is wanted and it is the fleet's. */
 export async function leaveVolume(
   call: Call,
-  app: string,
+  fleet: FleetKey,
   machine: string,
   volumeId: string,
   deleteVolumes: boolean,
 ): Promise<void> {
-  if (deleteVolumes) {
+  const { app, volumes } = fleet;
+  const key = { appName: app, volumeId };
+  const volume = await orUndefined(() => call.api.volumes.get(key));
+  if (volume === undefined || isLeaving(volume.state)) return;
+  const isOwn = owns(fleet, volume);
+  if (deleteVolumes && isOwn) {
     // The volume is detached a moment after its Machine is gone.
-    await retryWhilePreconditionFails(call, "the volume to be detached", () =>
-      call.api.volumes.delete({ appName: app, volumeId }),
+    await retryWhilePreconditionFails(call, `volume ${volumeId} of ${machine} to be detached`, () =>
+      call.api.volumes.delete(key),
     );
+    volumes.delete(volumeId);
     return;
   }
+  const imported = `pulumi import machines:index:Volume ${baseNameOf(machine)} ${app}/${volumeId}`;
   call.warn(
-    `volume ${app}/${volumeId} of Machine ${machine} is kept with its data; a Machine ${machine} of the fleet mounts it again. ` +
-      `To manage it: pulumi import machines:index:Volume ${volumeNameOf(machine)} ${app}/${volumeId}`,
+    isOwn
+      ? `volume ${app}/${volumeId} of Machine ${machine} is kept with its data; a Machine ${machine} of the fleet mounts it again. To manage it: ${imported}`
+      : `volume ${app}/${volumeId} of Machine ${machine} is kept with its data, because the fleet did not make it. To manage it: ${imported}`,
   );
 }

@@ -99,8 +99,12 @@ function together(contents: Contents | undefined, made: Pick<Derived, "secretLik
 /** The Machines of a resource that runs the release. */
 function runningOf({ type, values }: Passed): Running[] {
   if (type === "Fleet") {
-    const { machines, rollout } = values as { machines?: Parameters<typeof ofFleet>[0]; rollout?: string };
-    return ofFleet(machines ?? [], rollout);
+    const { machines, rollout, awaited } = values as {
+      machines?: Parameters<typeof ofFleet>[0];
+      rollout?: string;
+      awaited?: string;
+    };
+    return ofFleet(machines ?? [], rollout, awaited);
   }
   const { id, imageRef } = values as { id: string; imageRef?: { digest?: string } };
   return ofMachine(id, imageRef);
@@ -153,7 +157,7 @@ export const release = defineComponent({
         "The release that this stack runs, for its output `release`: the record that the next stack adopts. It fails if the Machines do not all run one image, unless canaries wait for their promotion.",
       argument: "machines",
       argumentDescription: "The Machines that run the image of the release, or the fleets whose Machines do.",
-      takes: { Machine: ["id", "imageRef"], Fleet: ["machines", "rollout"] },
+      takes: { Machine: ["id", "imageRef"], Fleet: ["machines", "rollout", "awaited"] },
       result: "release",
       resultDescription:
         "The record: `image` with its digest, `digest`, `settings`, `hash`, `stack` that runs it as `project/stack`, ids of the `machines` there, and `promotedBy` and `promotedAt` after a promotion.",

@@ -156,10 +156,12 @@ export class Release extends pulumi.ComponentResource {
 }
 
 /** A Machine, or a fleet of them. */
-export type Runner = Pick<Machine, "id" | "imageRef"> | Pick<Fleet, "machines" | "rollout">;
+export type Runner = Pick<Machine, "id" | "imageRef"> | Pick<Fleet, "machines" | "rollout" | "awaited">;
 
 /** The Machines of a runner, with the digests of their images. */
 const runningOf = (runner: Runner): pulumi.Output<readonly Running[]> =>
   "machines" in runner
-    ? pulumi.all([runner.machines, runner.rollout]).apply(([machines, rollout]) => ofFleet(machines, rollout))
+    ? pulumi
+        .all([runner.machines, runner.rollout, runner.awaited])
+        .apply(([machines, rollout, awaited]) => ofFleet(machines, rollout, awaited))
     : pulumi.all([runner.id, runner.imageRef]).apply(([id, ref]) => ofMachine(id, ref));

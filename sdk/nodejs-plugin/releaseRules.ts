@@ -51,7 +51,7 @@ export type ReadMachine = (id: string) => Promise<LiveMachine>;
 export interface Running {
   readonly id: string;
   readonly digest: string;
-  /** The newest image of a fleet whose canaries wait for their promotion. */
+  /** The newest image of a fleet whose rollout waits for its promotion. */
   readonly awaited?: string | undefined;
 }
 
@@ -168,7 +168,7 @@ export const ofMachine = (id: string, imageRef: { readonly digest?: string | und
   { id, digest: imageRef?.digest ?? "" },
 ];
 
-/** The Machines of a fleet that runs a release. */
+/** The Machines of a fleet that runs a release. `withoutTraffic`: the digest that new Machines without traffic run. */
 export function ofFleet(
   machines: readonly {
     readonly id: string;
@@ -176,10 +176,11 @@ export function ofFleet(
     readonly version?: string | undefined;
   }[],
   rollout: string | undefined,
+  withoutTraffic: string | undefined,
 ): Running[] {
   // Identifiers of versions are in the order of time.
   const [newest] = [...machines].sort((a, b) => ((a.version ?? "") < (b.version ?? "") ? 1 : -1));
-  const awaited = rollout === "canary" ? newest?.digest : undefined;
+  const awaited = rollout === "canary" ? newest?.digest : rollout === "green" ? withoutTraffic : undefined;
   return machines.map(({ id, digest = "" }) => ({ id, digest, awaited }));
 }
 
@@ -192,7 +193,7 @@ export function requireRunners(refuse: Refuse, runners: readonly unknown[]): voi
  * The record for the next stack.
  * @param release the release, whose digest is empty in the stack where it begins
  * @param stack the stack that runs it, `project/stack`
- * @throws the refusal of Machines that do not all run one image, unless canaries wait for their promotion
+ * @throws the refusal of Machines that do not all run one image, unless a rollout waits for its promotion
  */
 export function recordOf(
   refuse: Refuse,
@@ -204,7 +205,7 @@ export function recordOf(
   if (running.length === 0) throw refusal(refuse, "its fleets have no Machines");
   const awaited = running.find((machine) => machine.awaited !== undefined)?.awaited;
   const digest = promised === "" ? (awaited ?? running[0]?.digest ?? "") : promised;
-  // The others get it when the canaries are promoted. Until then the release is not healthy, and is not promoted.
+  // The others get it when the rollout is promoted. Until then the release is not healthy, and is not promoted.
   const others = running.filter(
     (machine) => machine.awaited !== digest && (machine.digest !== digest || digest === ""),
   );

@@ -37,7 +37,7 @@ export class Fleet extends pulumi.CustomResource {
   declare readonly fallbackRegions: pulumi.Output<("ams" | "arn" | "bom" | "cdg" | "dfw" | "ewr" | "fra" | "gru" | "iad" | "jnb" | "lax" | "lhr" | "nrt" | "ord" | "sin" | "sjc" | "syd" | "yyz" | (string & {}))[] | undefined>;
   /** Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`. */
   declare readonly config: pulumi.Output<output.MachineConfig>;
-  /** Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced. */
+  /** Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced. */
   declare readonly volume: pulumi.Output<output.FleetVolume | undefined>;
   /** Whether the volume of a Machine is deleted with it, when the fleet shrinks or is deleted. Its data is lost then. Default: `false`. */
   declare readonly deleteVolumes: pulumi.Output<boolean>;
@@ -51,15 +51,15 @@ export class Fleet extends pulumi.CustomResource {
   declare readonly adopt: pulumi.Output<string[] | undefined>;
   /** How the Machines are changed from one configuration to the next; rolling when left out. */
   declare readonly strategy: pulumi.Output<output.FleetStrategy | undefined>;
-  /** Whether a canary rollout with `promote: "manual"` continues after its canaries. Set it back to false with the next change of `config`. Default: `false`. */
+  /** Promotes the configuration that waits with `promote: "manual"`: it counts if it was false in the `up` that deployed this configuration, or since, and is true now. It promotes no other configuration: one that is left at true promotes nothing. Set it back to false with the next change of `config`. Default: `false`. */
   declare readonly promoted: pulumi.Output<boolean>;
-  /** What happens when a Machine fails to run or to pass its checks: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration whose rollout was completed. The update fails either way. Default: `"stop"`. */
+  /** What happens when a rollout fails, for instance because a Machine does not run or pass its checks, or because nothing gets better for `progressDeadline`: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration that all of them ran. The update fails either way. Default: `"stop"`. */
   declare readonly onFailure: pulumi.Output<"stop" | "rollback">;
   /** Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. That Machine destroys itself when the command ends. After another exit code than 0, no Machine is changed. It may run again after an interruption. A rollback does not run it. */
   declare readonly releaseCommand: pulumi.Output<string[] | undefined>;
-  /** Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. Default: `false`. */
+  /** Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. It gets the time for that once more. Default: `false`. */
   declare readonly restartOnce: pulumi.Output<boolean>;
-  /** Time for a Machine to be created or updated, to run, and to pass. It begins again whenever a step begins or succeeds, however long the whole rollout takes. Default: `"10m"`. */
+  /** Time in which a rollout must get better, however long all of it takes: more Machines than ever before in it are ready with the new configuration, or fewer are left to do. A new attempt for a Machine does not begin it again. `minHealthySeconds` and `drain` are added to it. Default: `"10m"`. */
   declare readonly progressDeadline: pulumi.Output<string>;
   /** Time for a Machine to run after it was created or updated; all of `progressDeadline` when left out. The time to stop is `config.stopConfig.timeout`. */
   declare readonly startDeadline: pulumi.Output<string | undefined>;
@@ -67,14 +67,22 @@ export class Fleet extends pulumi.CustomResource {
   declare readonly passDeadline: pulumi.Output<string | undefined>;
   /** The Machines that serve, by name. */
   declare readonly machines: pulumi.Output<output.FleetMember[]>;
-  /** `complete`; `canary` while canaries wait for `promoted`; `failed` after a rollout that stopped. */
+  /** `complete`; `canary` or `green` while canaries, or new Machines without traffic, wait for `promoted`; `failed` after a rollout that stopped. */
   declare readonly rollout: pulumi.Output<string>;
+  /** While new Machines have no traffic yet: the digest of the image that they run, `sha256:` and 64 digits. */
+  declare readonly awaited: pulumi.Output<string | undefined>;
+  /** True after a rollout that failed when its configuration had been promoted: the next update goes on without another promotion. */
+  declare readonly gatePassed: pulumi.Output<boolean | undefined>;
   /** The image that the Machines run, with its digest. */
   declare readonly image: pulumi.Output<string | undefined>;
   /** What others have changed, as the last refresh saw it; the next update repairs it. */
   declare readonly drift: pulumi.Output<string[]>;
-  /** While a rollout is not complete: the last configuration whose rollout was, to which a rollback returns. */
+  /** While a rollout is not complete, or no Machine runs: the last configuration that all Machines ran, to which a rollback returns. */
   declare readonly committed: pulumi.Output<output.MachineConfig | undefined>;
+  /** Ids of the fleet's Machines that do not serve, `app/machineId`: standbys, those that are kept or have no traffic yet, and those whose hosts cannot be reached. */
+  declare readonly otherMachines: pulumi.Output<string[] | undefined>;
+  /** Ids of the volumes that are the fleet's, `app/volumeId`: it made or adopted them, and its Machines mount them or did. */
+  declare readonly volumes: pulumi.Output<string[] | undefined>;
 
   /**
    * The Machines of one configuration in an App, and how they are changed from one configuration to the next.
@@ -84,7 +92,7 @@ export class Fleet extends pulumi.CustomResource {
    * @param opts options of the resource
    */
   constructor(name: string, args: FleetArgs, opts?: pulumi.CustomResourceOptions) {
-    super(typeToken("Fleet"), name, propertiesFor("Fleet", name, args, { outputs: ["name","regions","count","spreadOver","fallbackRegions","volume","minSecretsVersion","memoryLimitMb","adopt","strategy","releaseCommand","startDeadline","passDeadline","machines","rollout","image","drift","committed"], secrets: [] }, opts), optionsFor("Fleet", opts, ["committed"]));
+    super(typeToken("Fleet"), name, propertiesFor("Fleet", name, args, { outputs: ["name","regions","count","spreadOver","fallbackRegions","volume","minSecretsVersion","memoryLimitMb","adopt","strategy","releaseCommand","startDeadline","passDeadline","machines","rollout","awaited","gatePassed","image","drift","committed","otherMachines","volumes"], secrets: [] }, opts), optionsFor("Fleet", opts, ["committed"]));
   }
 }
 
@@ -104,7 +112,7 @@ export interface FleetArgs {
   fallbackRegions?: pulumi.Input<pulumi.Input<"ams" | "arn" | "bom" | "cdg" | "dfw" | "ewr" | "fra" | "gru" | "iad" | "jnb" | "lax" | "lhr" | "nrt" | "ord" | "sin" | "sjc" | "syd" | "yyz" | (string & {})>[]> | undefined;
   /** Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`. */
   config: pulumi.Input<input.MachineConfig>;
-  /** Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced. */
+  /** Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced. */
   volume?: pulumi.Input<input.FleetVolume> | undefined;
   /** Whether the volume of a Machine is deleted with it, when the fleet shrinks or is deleted. Its data is lost then. Default: `false`. */
   deleteVolumes?: pulumi.Input<boolean> | undefined;
@@ -118,15 +126,15 @@ export interface FleetArgs {
   adopt?: pulumi.Input<pulumi.Input<string>[]> | undefined;
   /** How the Machines are changed from one configuration to the next; rolling when left out. */
   strategy?: pulumi.Input<input.FleetStrategy> | undefined;
-  /** Whether a canary rollout with `promote: "manual"` continues after its canaries. Set it back to false with the next change of `config`. Default: `false`. */
+  /** Promotes the configuration that waits with `promote: "manual"`: it counts if it was false in the `up` that deployed this configuration, or since, and is true now. It promotes no other configuration: one that is left at true promotes nothing. Set it back to false with the next change of `config`. Default: `false`. */
   promoted?: pulumi.Input<boolean> | undefined;
-  /** What happens when a Machine fails to run or to pass its checks: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration whose rollout was completed. The update fails either way. Default: `"stop"`. */
+  /** What happens when a rollout fails, for instance because a Machine does not run or pass its checks, or because nothing gets better for `progressDeadline`: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration that all of them ran. The update fails either way. Default: `"stop"`. */
   onFailure?: pulumi.Input<"stop" | "rollback"> | undefined;
   /** Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. That Machine destroys itself when the command ends. After another exit code than 0, no Machine is changed. It may run again after an interruption. A rollback does not run it. */
   releaseCommand?: pulumi.Input<pulumi.Input<string>[]> | undefined;
-  /** Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. Default: `false`. */
+  /** Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. It gets the time for that once more. Default: `false`. */
   restartOnce?: pulumi.Input<boolean> | undefined;
-  /** Time for a Machine to be created or updated, to run, and to pass. It begins again whenever a step begins or succeeds, however long the whole rollout takes. Default: `"10m"`. */
+  /** Time in which a rollout must get better, however long all of it takes: more Machines than ever before in it are ready with the new configuration, or fewer are left to do. A new attempt for a Machine does not begin it again. `minHealthySeconds` and `drain` are added to it. Default: `"10m"`. */
   progressDeadline?: pulumi.Input<string> | undefined;
   /** Time for a Machine to run after it was created or updated; all of `progressDeadline` when left out. The time to stop is `config.stopConfig.timeout`. */
   startDeadline?: pulumi.Input<string> | undefined;

@@ -88,7 +88,7 @@ describe("promotion", () => {
     const program = stack.read();
     stack.program(program.replace('LOG_FORMAT: "json"', 'LOG_FORMAT: "json", MACHINES_SIMULATE: "crash"'));
     expect(await stack.fails("up", "--yes", "--skip-preview", "--stack", "dev")).toContain(
-      "All Machines have the configuration of before again.",
+      "failed, and was rolled back.",
     );
     stack.program(program);
     const [id = ""] = (await releaseOf("dev")).machines;

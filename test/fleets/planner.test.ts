@@ -2,7 +2,10 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
+  Best,
+  bringsUp,
   isReleaseDue,
+  mostAttempts,
   plan,
   planAll,
   promised,
@@ -57,6 +60,8 @@ const members: fc.Arbitrary<Member[]> = fc
       isReady: one.isReady && one.phase !== "kept" && one.phase !== "lost",
     })),
   );
+
+const noNames = { used: new Set<string>(), taken: new Set<string>() };
 
 /** A service that applies steps in any order, as the rollout would. */
 class World {
@@ -115,7 +120,7 @@ class World {
 }
 
 interface Played {
-  readonly state: "complete" | "canary" | "failed";
+  readonly state: "complete" | "canary" | "green" | "stuck" | "failed";
   readonly world: World;
   readonly steps: readonly Step[];
 }
@@ -126,12 +131,16 @@ function play(
   world: World,
   pick: (count: number) => number,
   fails: (step: Step) => boolean,
-  check: (begun: readonly Step[]) => void,
+  check: (begun: readonly Step[], broughtUp: ReadonlyMap<string, number>) => void,
+  /** Called before each plan: members may crash. */
+  crash: () => void = () => undefined,
 ): Played {
   let want = { ...first, needsRelease: first.needsRelease && isReleaseDue(first, [...world.members.values()]) };
   const steps: Step[] = [];
+  const broughtUp = new Map<string, number>();
   let hasFailed = false;
   for (let turn = 0; turn < 500; turn++) {
+    crash();
     const { begin, state } = hasFailed
       ? { begin: [], state: world.underway.length > 0 ? ("working" as const) : ("failed" as const) }
       : plan({
@@ -139,14 +148,17 @@ function play(
           members: [...world.members.values()],
           underway: world.underway,
           fleet: "web",
-          used: new Set(),
+          ...noNames,
+          broughtUp,
         });
-    if (state !== "working") return { state, world, steps };
+    // What is under way ends first.
+    if (state === "stuck" && world.underway.length > 0) hasFailed = true;
+    else if (state !== "working") return { state, world, steps };
     for (const step of begin) {
       steps.push(step);
       world.begin(step);
     }
-    check(begin);
+    check(begin, broughtUp);
     expect(world.underway.length, "a plan that does nothing never ends").toBeGreaterThan(0);
     const step = world.underway[pick(world.underway.length)];
     if (!step) continue;
@@ -156,6 +168,7 @@ function play(
       continue;
     }
     world.end(step);
+    if (bringsUp(step)) broughtUp.set(step.name, (broughtUp.get(step.name) ?? 0) + 1);
     if (step.kind === "observe") want = { ...want, isObserved: true };
     if (step.kind === "release") want = { ...want, needsRelease: false };
   }
@@ -227,7 +240,7 @@ describe("F50: a rollout", () => {
           };
           const fails = (step: Step): boolean => failing > 6 && step.kind !== "observe" && next() % 7 === 0;
           const named = ({ kind, name }: Step): string => `${kind} ${name}`;
-          const previewed = planAll({ wanted: want, members: list, fleet: "web", used: new Set() }).flat().map(named);
+          const previewed = planAll({ wanted: want, members: list, fleet: "web", ...noNames }).flat().map(named);
           const played = play(want, world, (count) => next() % count, fails, check);
           const hasTemplate = list.some(({ template, phase }) => template !== "outdated" && phase !== "lost");
           const releases = played.steps.filter(({ kind }) => kind === "release").length;
@@ -246,7 +259,7 @@ describe("F50: a rollout", () => {
           for (const region of regions) {
             const count = left.filter((one) => one.region === region && one.phase === "serving").length;
             // A move takes capacity, so it may have to wait for the promotion.
-            if (!want.isTied) expect(count).toBeGreaterThanOrEqual(reachable[region] ?? 0);
+            if (!want.isTied && played.state !== "green") expect(count).toBeGreaterThanOrEqual(reachable[region] ?? 0);
             // Before the canaries are promoted, an extra member or one of another region may be needed for the capacity.
             if (played.state === "complete") expect(count).toBe(reachable[region] ?? 0);
           }
@@ -256,14 +269,15 @@ describe("F50: a rollout", () => {
                 .filter(({ phase }) => phase === "serving")
                 .every(({ template, isReady }) => template === "current" && isReady),
             ).toBe(true);
-          } else expect([want.strategy, want.isPromoted]).toEqual(["canary", false]);
+          } else expect([want.strategy, want.isPromoted]).toEqual([played.state === "green" ? "bluegreen" : "canary", false]);
           expect(
             plan({
               wanted: { ...want, isObserved: true, needsRelease: false },
               members: left,
               underway: [],
               fleet: "web",
-              used: new Set(),
+              ...noNames,
+              broughtUp: new Map(),
             }).begin,
           ).toEqual([]);
         },
@@ -332,6 +346,70 @@ describe("F50: a rollout", () => {
         expect(world.ready()).toBe(totalOf(reachable));
       }),
       { numRuns: Number(process.env["FLEET_RUNS"] ?? 1000) },
+    );
+  });
+});
+
+describe("F53: a rollout whose members crash after they were ready", () => {
+  test("ends, brings each of them up a few times at most, and interrupts no other one while one is down", () => {
+    fc.assert(
+      fc.property(
+        wanted,
+        members,
+        fc.array(fc.nat(), { minLength: 1, maxLength: 40 }),
+        fc.array(fc.nat(4), { minLength: 1, maxLength: 40 }),
+        (want, list, order, crashes) => {
+          const world = new World(list);
+          let [at, turn] = [0, 0];
+          let before: readonly Member[] = [];
+          const isUnderway = (name: string): boolean => world.underway.some((step) => step.name === name);
+          const crash = (): void => {
+            const able = [...world.members.values()].filter(
+              (one) => one.template !== "outdated" && one.isReady && one.phase === "serving" && !isUnderway(one.name),
+            );
+            const chosen = able[crashes[turn++ % crashes.length] ?? 0];
+            if (chosen) world.members.set(chosen.name, { ...chosen, isReady: false });
+            before = [...world.members.values()];
+          };
+          const counts = new Map<string, number>();
+          const check = (begun: readonly Step[], broughtUp: ReadonlyMap<string, number>): void => {
+            for (const step of begun.filter(bringsUp)) counts.set(step.name, (counts.get(step.name) ?? 0) + 1);
+            const isDown = (one: Member): boolean =>
+              one.template !== "outdated" && one.phase === "serving" && !one.isReady && (broughtUp.get(one.name) ?? 0) > 0;
+            if (want.strategy !== "rolling" || !before.some(isDown)) return;
+            const isReadyOld = (name: string): boolean =>
+              before.some((one) => one.name === name && one.template === "outdated" && one.isReady);
+            expect(begun.filter(({ kind, name }) => kind === "update" && isReadyOld(name))).toEqual([]);
+          };
+          const played = play(
+            { ...want, isPromoted: true },
+            world,
+            (count) => (order[at++ % order.length] ?? 0) % count,
+            () => false,
+            check,
+            crash,
+          );
+          expect(["complete", "stuck", "failed"]).toContain(played.state);
+          for (const count of counts.values()) expect(count).toBeLessThanOrEqual(mostAttempts);
+        },
+      ),
+      { numRuns: Number(process.env["FLEET_RUNS"] ?? 1000) },
+    );
+  });
+
+  test("makes progress only as often as it has members, however often these crash", () => {
+    fc.assert(
+      fc.property(members, fc.array(fc.tuple(fc.nat(8), fc.boolean()), { maxLength: 200 }), (list, changes) => {
+        const best = new Best();
+        const all = list.map((one) => ({ ...one }));
+        let progress = 0;
+        for (const [i, isReady] of changes) {
+          const one = all[i];
+          if (one) all[i] = { ...one, template: "current", isReady };
+          if (best.isBeatenBy(all, { ams: 3 })) progress++;
+        }
+        expect(progress).toBeLessThanOrEqual(2 * (all.length + 1));
+      }),
     );
   });
 });

@@ -104,7 +104,7 @@ class Fleet {
   /** What a rollout promises, if as many were ready before it. */
   promise({ before }: Ran, version: Version): number {
     const strategy = version.strategy ?? this.#strategy;
-    const wanted = wantedOf({ ...inputsOf(strategy, version), app: "shop" });
+    const wanted = wantedOf({ ...inputsOf(strategy, version), app: "shop" }, true);
     if (strategy === "immediate") return 0;
     const regions = strategy === "bluegreen" ? totalOf(wanted.regions) : promised(wanted);
     return Math.min(before, regions);

@@ -87,6 +87,8 @@ export interface Simulation {
     readonly settings?: Readonly<Record<string, string>>;
     /** Uses another, empty service. */
     readonly isLost?: boolean;
+    /** Cancels its operations, as an engine does. */
+    readonly signal?: AbortSignal;
   }): ProviderProcess;
   /** Switches to another computer, without records of begun creates. */
   moveAway(): void;
@@ -147,11 +149,11 @@ export async function simulate(seed: string, options: ServiceOptions = {}): Prom
       const watched: Watched = { requests: [] };
       return { result: await watching.run(watched, work), watched };
     },
-    start({ death, slow = [], settings = {}, isLost = false } = {}) {
+    start({ death, slow = [], settings = {}, isLost = false, signal } = {}) {
       const { url: endpoint, token } = isLost ? empty : service;
       const process = new Process({
         ...{ time, wire, home: homes.at(-1) ?? "", watching, seed: `${seed}/${++processes}` },
-        ...{ death, slow, settings: { endpoint, token, ...settings } },
+        ...{ death, slow, settings: { endpoint, token, ...settings }, signal },
       });
       current = process;
       return process;
@@ -278,6 +280,7 @@ interface ProcessParts {
   readonly death: Death | undefined;
   readonly slow: readonly Slow[];
   readonly settings: Readonly<Record<string, string>>;
+  readonly signal: AbortSignal | undefined;
 }
 
 class Process implements ProviderProcess {
@@ -313,7 +316,8 @@ class Process implements ProviderProcess {
         watching.getStore()?.requests.push({ operation, status });
       },
     });
-    this.#caller = { api, run: this.#run, warn, progress: (text) => void this.said.push({ kind: "progress", text }) };
+    const progress = (text: string) => void this.said.push({ kind: "progress", text });
+    this.#caller = { api, run: this.#run, warn, progress, signal: parts.signal };
   }
 
   run<T>(work: () => Promise<T>): Promise<T | "died"> {

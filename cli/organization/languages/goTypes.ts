@@ -184,7 +184,9 @@ export const properties: Readonly<Record<string, Readonly<Record<string, string>
   "MachineSpot": {
     "maxPriceFraction": "number"
   },
-  "FleetVolume": {},
+  "FleetVolume": {
+    "adopt": "[string]"
+  },
   "FleetStrategy": {
     "type": "FleetStrategyType",
     "promote": "FleetStrategyPromote"

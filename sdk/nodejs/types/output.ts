@@ -226,7 +226,7 @@ export interface FleetStrategy {
   count?: number | undefined;
   /** How long the canaries must pass before the rollout continues; `"1m"` when left out. For `canary`. */
   observe?: string | undefined;
-  /** `manual` stops after the canaries have passed, until `promoted` is true; `auto`, as when left out, continues. For `canary`. */
+  /** `manual` waits until `promoted` says to go on: a canary rollout after its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, as when left out, goes on at once. For `canary` and `bluegreen`. */
   promote?: "auto" | "manual" | undefined;
   /** How long a Machine that is destroyed or kept goes on after the proxy has stopped sending to it; no time when left out. */
   drain?: string | undefined;
@@ -234,7 +234,7 @@ export interface FleetStrategy {
   keepOld?: boolean | undefined;
 }
 
-/** Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced. */
+/** Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced. */
 export interface FleetVolume {
   /** Where each Machine mounts its volume, for example `/data`. */
   path: string;
@@ -244,6 +244,8 @@ export interface FleetVolume {
   encrypted?: boolean | undefined;
   /** Allows `bluegreen`: each new Machine gets a copy of the volume of an old one. What the old one writes after that moment is not in the copy, and is left on the old volume. */
   copy?: boolean | undefined;
+  /** Volumes that exist and become the fleet's, by their ids. Each must be named after its Machine, for example `web_ams_1`, and be in its region; it is mounted when that Machine is created. Remove a Volume from the program first, with `retainOnDelete`. */
+  adopt?: string[] | undefined;
   /** Days that a snapshot of a new volume is kept, 1 to 60; 5 when left out. */
   snapshotRetention?: number | undefined;
 }

@@ -196,7 +196,7 @@ class FleetStrategyArgsDict(TypedDict):
     """
     promote: NotRequired[pulumi.Input[Optional[Union[_builtins.str, 'FleetStrategyPromote']]]]
     """
-    `manual` stops after the canaries have passed, until `promoted` is true; `auto`, as when left out, continues. For `canary`.
+    `manual` waits until `promoted` says to go on: a canary rollout after its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, as when left out, goes on at once. For `canary` and `bluegreen`.
     """
     type: NotRequired[pulumi.Input[Optional[Union[_builtins.str, 'FleetStrategyType']]]]
     """
@@ -225,7 +225,7 @@ class FleetStrategyArgs:
         :param pulumi.Input[_builtins.str] max_unavailable: How many Machines may be missing or failing because of the rollout: a number or a percentage, rounded down, but at least one. A third when left out. `"0"` needs `maxSurge`. For `rolling` and `canary`.
         :param pulumi.Input[_builtins.int] min_healthy_seconds: Seconds that a Machine must run and pass before the rollout continues, 0 to 3600; 0 when left out.
         :param pulumi.Input[_builtins.str] observe: How long the canaries must pass before the rollout continues; `"1m"` when left out. For `canary`.
-        :param pulumi.Input[Union[_builtins.str, 'FleetStrategyPromote']] promote: `manual` stops after the canaries have passed, until `promoted` is true; `auto`, as when left out, continues. For `canary`.
+        :param pulumi.Input[Union[_builtins.str, 'FleetStrategyPromote']] promote: `manual` waits until `promoted` says to go on: a canary rollout after its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, as when left out, goes on at once. For `canary` and `bluegreen`.
         :param pulumi.Input[Union[_builtins.str, 'FleetStrategyType']] type: `rolling` updates a few Machines at a time, and is used when left out. `canary` updates `count` Machines and watches them first. `bluegreen` creates all new Machines beside the old ones, and switches when all of them pass. `immediate` updates all at once.
         """
         if count is not None:
@@ -335,7 +335,7 @@ class FleetStrategyArgs:
     @pulumi.getter
     def promote(self) -> pulumi.Input[Optional[Union[_builtins.str, 'FleetStrategyPromote']]]:
         """
-        `manual` stops after the canaries have passed, until `promoted` is true; `auto`, as when left out, continues. For `canary`.
+        `manual` waits until `promoted` says to go on: a canary rollout after its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, as when left out, goes on at once. For `canary` and `bluegreen`.
         """
         return pulumi.get(self, "promote")
 
@@ -358,11 +358,15 @@ class FleetStrategyArgs:
 
 class FleetVolumeArgsDict(TypedDict):
     """
-    Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
+    Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
     """
     path: pulumi.Input[_builtins.str]
     """
     Where each Machine mounts its volume, for example `/data`.
+    """
+    adopt: NotRequired[pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]]
+    """
+    Volumes that exist and become the fleet's, by their ids. Each must be named after its Machine, for example `web_ams_1`, and be in its region; it is mounted when that Machine is created. Remove a Volume from the program first, with `retainOnDelete`.
     """
     copy: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
     """
@@ -385,20 +389,24 @@ class FleetVolumeArgsDict(TypedDict):
 class FleetVolumeArgs:
     def __init__(__self__, *,
                  path: pulumi.Input[_builtins.str],
+                 adopt: pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]] = None,
                  copy: pulumi.Input[Optional[_builtins.bool]] = None,
                  encrypted: pulumi.Input[Optional[_builtins.bool]] = None,
                  size_gb: pulumi.Input[Optional[_builtins.int]] = None,
                  snapshot_retention: pulumi.Input[Optional[_builtins.int]] = None):
         """
-        Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
+        Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
 
         :param pulumi.Input[_builtins.str] path: Where each Machine mounts its volume, for example `/data`.
+        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] adopt: Volumes that exist and become the fleet's, by their ids. Each must be named after its Machine, for example `web_ams_1`, and be in its region; it is mounted when that Machine is created. Remove a Volume from the program first, with `retainOnDelete`.
         :param pulumi.Input[_builtins.bool] copy: Allows `bluegreen`: each new Machine gets a copy of the volume of an old one. What the old one writes after that moment is not in the copy, and is left on the old volume.
         :param pulumi.Input[_builtins.bool] encrypted: Whether new volumes are encrypted; true when left out.
         :param pulumi.Input[_builtins.int] size_gb: Size of each volume in GB, 1 to 500; 3 when left out. Volumes grow, and never shrink.
         :param pulumi.Input[_builtins.int] snapshot_retention: Days that a snapshot of a new volume is kept, 1 to 60; 5 when left out.
         """
         pulumi.set(__self__, "path", path)
+        if adopt is not None:
+            pulumi.set(__self__, "adopt", adopt)
         if copy is not None:
             pulumi.set(__self__, "copy", copy)
         if encrypted is not None:
@@ -419,6 +427,18 @@ class FleetVolumeArgs:
     @path.setter
     def path(self, value: pulumi.Input[_builtins.str]):
         pulumi.set(self, "path", value)
+
+    @_builtins.property
+    @pulumi.getter
+    def adopt(self) -> pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]:
+        """
+        Volumes that exist and become the fleet's, by their ids. Each must be named after its Machine, for example `web_ams_1`, and be in its region; it is mounted when that Machine is created. Remove a Volume from the program first, with `retainOnDelete`.
+        """
+        return pulumi.get(self, "adopt")
+
+    @adopt.setter
+    def adopt(self, value: pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]):
+        pulumi.set(self, "adopt", value)
 
     @_builtins.property
     @pulumi.getter

@@ -130,14 +130,14 @@ public final class FleetStrategyArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * `manual` stops after the canaries have passed, until `promoted` is true; `auto`, as when left out, continues. For `canary`.
+     * `manual` waits until `promoted` says to go on: a canary rollout after its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, as when left out, goes on at once. For `canary` and `bluegreen`.
      * 
      */
     @Import(name="promote")
     private @Nullable Output<Either<String,FleetStrategyPromote>> promote;
 
     /**
-     * @return `manual` stops after the canaries have passed, until `promoted` is true; `auto`, as when left out, continues. For `canary`.
+     * @return `manual` waits until `promoted` says to go on: a canary rollout after its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, as when left out, goes on at once. For `canary` and `bluegreen`.
      * 
      */
     public Optional<Output<Either<String,FleetStrategyPromote>>> promote() {
@@ -339,7 +339,7 @@ public final class FleetStrategyArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param promote `manual` stops after the canaries have passed, until `promoted` is true; `auto`, as when left out, continues. For `canary`.
+         * @param promote `manual` waits until `promoted` says to go on: a canary rollout after its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, as when left out, goes on at once. For `canary` and `bluegreen`.
          * 
          * @return builder
          * 
@@ -350,7 +350,7 @@ public final class FleetStrategyArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param promote `manual` stops after the canaries have passed, until `promoted` is true; `auto`, as when left out, continues. For `canary`.
+         * @param promote `manual` waits until `promoted` says to go on: a canary rollout after its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, as when left out, goes on at once. For `canary` and `bluegreen`.
          * 
          * @return builder
          * 
@@ -360,7 +360,7 @@ public final class FleetStrategyArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param promote `manual` stops after the canaries have passed, until `promoted` is true; `auto`, as when left out, continues. For `canary`.
+         * @param promote `manual` waits until `promoted` says to go on: a canary rollout after its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, as when left out, goes on at once. For `canary` and `bluegreen`.
          * 
          * @return builder
          * 
@@ -370,7 +370,7 @@ public final class FleetStrategyArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param promote `manual` stops after the canaries have passed, until `promoted` is true; `auto`, as when left out, continues. For `canary`.
+         * @param promote `manual` waits until `promoted` says to go on: a canary rollout after its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, as when left out, goes on at once. For `canary` and `bluegreen`.
          * 
          * @return builder
          * 

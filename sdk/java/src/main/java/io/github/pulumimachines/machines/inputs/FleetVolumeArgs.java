@@ -9,18 +9,34 @@ import com.pulumi.exceptions.MissingRequiredPropertyException;
 import java.lang.Boolean;
 import java.lang.Integer;
 import java.lang.String;
+import java.util.List;
 import java.util.Objects;
 import java.util.Optional;
 import javax.annotation.Nullable;
 
 
 /**
- * Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
+ * Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
  * 
  */
 public final class FleetVolumeArgs extends com.pulumi.resources.ResourceArgs {
 
     public static final FleetVolumeArgs Empty = new FleetVolumeArgs();
+
+    /**
+     * Volumes that exist and become the fleet&#39;s, by their ids. Each must be named after its Machine, for example `web_ams_1`, and be in its region; it is mounted when that Machine is created. Remove a Volume from the program first, with `retainOnDelete`.
+     * 
+     */
+    @Import(name="adopt")
+    private @Nullable Output<List<String>> adopt;
+
+    /**
+     * @return Volumes that exist and become the fleet&#39;s, by their ids. Each must be named after its Machine, for example `web_ams_1`, and be in its region; it is mounted when that Machine is created. Remove a Volume from the program first, with `retainOnDelete`.
+     * 
+     */
+    public Optional<Output<List<String>>> adopt() {
+        return Optional.ofNullable(this.adopt);
+    }
 
     /**
      * Allows `bluegreen`: each new Machine gets a copy of the volume of an old one. What the old one writes after that moment is not in the copy, and is left on the old volume.
@@ -100,6 +116,7 @@ public final class FleetVolumeArgs extends com.pulumi.resources.ResourceArgs {
     private FleetVolumeArgs() {}
 
     private FleetVolumeArgs(FleetVolumeArgs $) {
+        this.adopt = $.adopt;
         this.copy = $.copy;
         this.encrypted = $.encrypted;
         this.path = $.path;
@@ -123,6 +140,37 @@ public final class FleetVolumeArgs extends com.pulumi.resources.ResourceArgs {
 
         public Builder(FleetVolumeArgs defaults) {
             $ = new FleetVolumeArgs(Objects.requireNonNull(defaults));
+        }
+
+        /**
+         * @param adopt Volumes that exist and become the fleet&#39;s, by their ids. Each must be named after its Machine, for example `web_ams_1`, and be in its region; it is mounted when that Machine is created. Remove a Volume from the program first, with `retainOnDelete`.
+         * 
+         * @return builder
+         * 
+         */
+        public Builder adopt(@Nullable Output<List<String>> adopt) {
+            $.adopt = adopt;
+            return this;
+        }
+
+        /**
+         * @param adopt Volumes that exist and become the fleet&#39;s, by their ids. Each must be named after its Machine, for example `web_ams_1`, and be in its region; it is mounted when that Machine is created. Remove a Volume from the program first, with `retainOnDelete`.
+         * 
+         * @return builder
+         * 
+         */
+        public Builder adopt(List<String> adopt) {
+            return adopt(Output.of(adopt));
+        }
+
+        /**
+         * @param adopt Volumes that exist and become the fleet&#39;s, by their ids. Each must be named after its Machine, for example `web_ams_1`, and be in its region; it is mounted when that Machine is created. Remove a Volume from the program first, with `retainOnDelete`.
+         * 
+         * @return builder
+         * 
+         */
+        public Builder adopt(String... adopt) {
+            return adopt(List.of(adopt));
         }
 
         /**

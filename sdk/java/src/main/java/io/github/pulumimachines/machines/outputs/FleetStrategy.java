@@ -49,7 +49,7 @@ public final class FleetStrategy {
      */
     private @Nullable String observe;
     /**
-     * @return `manual` stops after the canaries have passed, until `promoted` is true; `auto`, as when left out, continues. For `canary`.
+     * @return `manual` waits until `promoted` says to go on: a canary rollout after its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, as when left out, goes on at once. For `canary` and `bluegreen`.
      * 
      */
     private @Nullable String promote;
@@ -110,7 +110,7 @@ public final class FleetStrategy {
         return Optional.ofNullable(this.observe);
     }
     /**
-     * @return `manual` stops after the canaries have passed, until `promoted` is true; `auto`, as when left out, continues. For `canary`.
+     * @return `manual` waits until `promoted` says to go on: a canary rollout after its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, as when left out, goes on at once. For `canary` and `bluegreen`.
      * 
      */
     public Optional<String> promote() {

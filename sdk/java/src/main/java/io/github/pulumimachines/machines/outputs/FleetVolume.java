@@ -8,12 +8,18 @@ import com.pulumi.exceptions.MissingRequiredPropertyException;
 import java.lang.Boolean;
 import java.lang.Integer;
 import java.lang.String;
+import java.util.List;
 import java.util.Objects;
 import java.util.Optional;
 import javax.annotation.Nullable;
 
 @CustomType
 public final class FleetVolume {
+    /**
+     * @return Volumes that exist and become the fleet&#39;s, by their ids. Each must be named after its Machine, for example `web_ams_1`, and be in its region; it is mounted when that Machine is created. Remove a Volume from the program first, with `retainOnDelete`.
+     * 
+     */
+    private @Nullable List<String> adopt;
     /**
      * @return Allows `bluegreen`: each new Machine gets a copy of the volume of an old one. What the old one writes after that moment is not in the copy, and is left on the old volume.
      * 
@@ -41,6 +47,13 @@ public final class FleetVolume {
     private @Nullable Integer snapshotRetention;
 
     private FleetVolume() {}
+    /**
+     * @return Volumes that exist and become the fleet&#39;s, by their ids. Each must be named after its Machine, for example `web_ams_1`, and be in its region; it is mounted when that Machine is created. Remove a Volume from the program first, with `retainOnDelete`.
+     * 
+     */
+    public List<String> adopt() {
+        return this.adopt == null ? List.of() : this.adopt;
+    }
     /**
      * @return Allows `bluegreen`: each new Machine gets a copy of the volume of an old one. What the old one writes after that moment is not in the copy, and is left on the old volume.
      * 
@@ -86,6 +99,7 @@ public final class FleetVolume {
     }
     @CustomType.Builder
     public static final class Builder {
+        private @Nullable List<String> adopt;
         private @Nullable Boolean copy;
         private @Nullable Boolean encrypted;
         private String path;
@@ -94,6 +108,7 @@ public final class FleetVolume {
         public Builder() {}
         public Builder(FleetVolume defaults) {
     	      Objects.requireNonNull(defaults);
+    	      this.adopt = defaults.adopt;
     	      this.copy = defaults.copy;
     	      this.encrypted = defaults.encrypted;
     	      this.path = defaults.path;
@@ -101,6 +116,15 @@ public final class FleetVolume {
     	      this.snapshotRetention = defaults.snapshotRetention;
         }
 
+        @CustomType.Setter
+        public Builder adopt(@Nullable List<String> adopt) {
+
+            this.adopt = adopt;
+            return this;
+        }
+        public Builder adopt(String... adopt) {
+            return adopt(List.of(adopt));
+        }
         @CustomType.Setter
         public Builder copy(@Nullable Boolean copy) {
 
@@ -135,6 +159,7 @@ public final class FleetVolume {
         }
         public FleetVolume build() {
             final var _resultValue = new FleetVolume();
+            _resultValue.adopt = adopt;
             _resultValue.copy = copy;
             _resultValue.encrypted = encrypted;
             _resultValue.path = path;
