@@ -1,4 +1,5 @@
 // What others have changed in a fleet, and whether the next update has to repair it.
+import { exitSince } from "../client/events.ts";
 import { equal } from "../core/values.ts";
 import type { Config } from "../machines/settings.ts";
 import type { FleetInputs } from "./inputs.ts";
@@ -33,7 +34,9 @@ export function driftOf(
     const isUnlimited = lacksMemoryLimit(machine, wanted.memoryLimitMb);
     if (template === "metadata")
       return [`${name} (${machine.id}): ${isUnlimited ? "memoryLimitMb" : "config.metadata"} differs`];
-    return isReady ? [] : [`${name} (${machine.id}): is ${machine.state} and not ready`];
+    if (isReady) return [];
+    const exit = exitSince(machine);
+    return [`${name} (${machine.id}): is ${machine.state} and not ready${exit === undefined ? "" : `, ${exit.text}`}`];
   });
   const ofStandbys = standbys.map((step) =>
     step.kind === "update"

@@ -320,7 +320,7 @@ export const fleet = defineResource({
     const { config } = state;
     const { minSecretsVersion, volume, memoryLimitMb } = state;
     const template: Template = { config, minSecretsVersion, volume, memoryLimitMb };
-    const found = membersOf(machines, key, template, undefined);
+    const found = membersOf(machines, key, template, undefined, api.clock.now());
     // During a rollout that has stopped or waits, the differences are its own.
     if (state.rollout !== "complete")
       return {

@@ -7,6 +7,7 @@ import { hasCrashed } from "../client/events.ts";
 import { isDestroyed, versionOf, type Machine, type MachineKey } from "../client/wait.ts";
 import { fleetTag, phaseTag } from "../../api/fleetTags.ts";
 import { ownerTag, stackTag } from "../machines/create.ts";
+import { failureOf } from "../machines/failure.ts";
 import { fleetOf } from "../machines/live.ts";
 import { differingFields, fromService, sameMetadata, sameVersion, type Config } from "../machines/settings.ts";
 import type { Call } from "../core/resource.ts";
@@ -285,12 +286,16 @@ export const lacksMemoryLimit = (machine: Machine, limitMb: number | undefined):
   machine.state === "started" &&
   metadataOf(machine)[memoryTag] !== memoryTags(machine, limitMb)[memoryTag];
 
-/** The members of a fleet. `before` is the template of the last update, whose metadata is the fleet's too. */
+/**
+ * The members of a fleet. `before` is the template of the last update, whose metadata is the fleet's too. With `now`, one that
+ * its restart policy has just started again is not ready (R16).
+ */
 export const membersOf = (
   machines: readonly Machine[],
   fleet: FleetKey,
   template: Template,
   before: Config | undefined,
+  now?: number,
 ): Found[] =>
   machines.flatMap((machine) => {
     const [region, tagged, phase] = [regionOf(machine), phaseIn(machine), phaseOf(machine)];
@@ -310,7 +315,10 @@ export const membersOf = (
       region,
       phase,
       template: same === "current" && lacksMemoryLimit(machine, template.memoryLimitMb) ? "metadata" : same,
-      isReady: ["serving", "green"].includes(phase) && isReady(uncordoned, template.config),
+      isReady:
+        ["serving", "green"].includes(phase) &&
+        isReady(uncordoned, template.config) &&
+        (now === undefined || failureOf(machine, template, now) === undefined),
       createdAt: machine.createdAt ?? "",
       movesTo: movesTo(machine, fleet.name),
       copyOf: copyOf(machine),

@@ -99,8 +99,10 @@ class Course {
   }
 
   #plan(machines: readonly Machine[], underway: readonly Step[]): Plan & { readonly members: readonly Found[] } {
-    const { fleet, template, before } = this.#rollout;
-    const members = membersOf(machines, fleet, template, before);
+    const { call, fleet, template, before } = this.#rollout;
+    // Only members that this rollout has not brought up yet are judged by what they did before it.
+    const now = this.#hasBegun ? undefined : call.api.clock.now();
+    const members = membersOf(machines, fleet, template, before, now);
     for (const { name } of members) this.#used.add(name);
     const wanted = this.#wanted;
     if (!this.#hasBegun)

@@ -232,3 +232,82 @@ describe.each(bindingsOr("pulumi-machines"))("F50: a fleet on %s", (binding) => 
     expect(await send(service, "GET", "/v1/apps?org_slug=personal")).toMatchObject({ total_apps: 0 });
   });
 });
+
+const smallProgram = `
+import * as machines from "pulumi-machines";
+import * as pulumi from "@pulumi/pulumi";
+const settings = new pulumi.Config();
+const app = new machines.App("few", { name: "few" });
+export const web = settings.getBoolean("removed") ? undefined : new machines.Fleet("web", {
+  app: app.id,
+  name: "web",
+  regions: { ams: 3 },
+  config: {
+    image: settings.require("image"),
+    env: { MACHINES_SIMULATE: settings.get("simulate") ?? "" },
+    restart: { policy: "always" },
+  },
+  strategy: settings.requireObject("strategy"),
+  promoted: settings.getBoolean("promoted"),
+  progressDeadline: "30s",
+}).machines;
+`;
+
+describe.each(bindingsOr("pulumi-machines-plugin"))("a fleet of three Machines on %s", (binding) => {
+  let service: TestService;
+  let stack: Stack;
+  const rolling = { type: "rolling", maxUnavailable: "1", minHealthySeconds: 3 };
+
+  beforeAll(async () => {
+    service = await startService({ delays: "believable" });
+    stack = new Stack(inject("installed"), "few", binding);
+    stack.program(smallProgram);
+    await stack.init({ "machines:endpoint": service.url, "machines:token": service.token, image: image("1") });
+    await stack.set({ strategy: JSON.stringify({ ...rolling, minHealthySeconds: 0 }) });
+    await stack.ok("up", "--yes", "--skip-preview");
+  });
+  afterAll(() => service.close());
+
+  const live = () => send<(Live & { readonly version?: string; readonly instance_id: string })[]>(service, "GET", "/v1/apps/few/machines");
+  const tags = async () => (await live()).map(({ config }) => config.image.split(":").at(-1)).sort();
+
+  test("F53: a version that crashes again and again ends its rollout at the first Machine", async () => {
+    const before = await live();
+    await stack.set({ image: image("2"), simulate: "exit:1", strategy: JSON.stringify(rolling) });
+    const output = await stack.fails("up", "--yes", "--skip-preview");
+    expect(output).toMatch(/update web-ams-\d: Machine few\/\w+ .*exited \(code 1\)/);
+    expect(output).toMatch(/1 of 3 Machines has the new configuration \(web-ams-\d\), 2 have the old one, 2 are ready\./);
+    const same = (await live()).filter(({ id, instance_id: version }) =>
+      before.some((one) => one.id === id && one.instance_id === version),
+    );
+    expect(same).toHaveLength(2);
+    await stack.set({ image: image("1"), simulate: "" });
+    await stack.ok("up", "--yes", "--skip-preview");
+    expect(await tags()).toEqual(["1", "1", "1"]);
+  });
+
+  test("F55: promoted that is left at true passes no later gate", async () => {
+    const gated = { type: "canary", observe: "0s", promote: "manual", minHealthySeconds: 0 };
+    await stack.set({ image: image("3"), strategy: JSON.stringify(gated) });
+    const first = await stack.ok("up", "--yes", "--skip-preview");
+    expect(first.replaceAll(/\s+/g, " ")).toContain("1 of 3 Machines run the new configuration and wait for its promotion");
+    await stack.set({ promoted: "true" });
+    await stack.ok("up", "--yes", "--skip-preview");
+    expect(await tags()).toEqual(["3", "3", "3"]);
+    await stack.set({ image: image("4") });
+    await stack.ok("up", "--yes", "--skip-preview");
+    await stack.ok("up", "--yes", "--skip-preview");
+    expect(await tags()).toEqual(["3", "3", "4"]);
+  });
+
+  test("F54: a Machine of others whose host cannot be reached outlives the fleet", async () => {
+    const config = { image: image("other") };
+    const { id } = await send<{ id: string }>(service, "POST", "/v1/apps/few/machines", {
+      ...{ name: "web-ams-9", region: "ams", config },
+    });
+    service.fail({ unreachableHost: { machines: [id] } });
+    await stack.set({ removed: "true" });
+    await stack.ok("up", "--yes", "--skip-preview");
+    expect((await live()).map((one) => one.name)).toEqual(["web-ams-9"]);
+  });
+});

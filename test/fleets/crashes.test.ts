@@ -1,5 +1,7 @@
 // A new version of a fleet that crashes again and again, seen with the real provider and the real service in simulated time.
 import { describe, expect, test } from "vitest";
+import { withoutUndefined } from "../../provider/core/values.ts";
+import { refresh } from "../support/modelEngine.ts";
 import { withSimulation } from "../support/simulation.ts";
 import { named, Shop } from "./shop.ts";
 
@@ -68,6 +70,25 @@ describe("F53: a new version that crashes again and again", () => {
       expect(errors).toEqual([expect.stringMatching(/1 of 3 Machines has the new configuration \(web-ams-1\)/)]);
       expect(shop.tags()).toEqual({ "1": 2, "2": 1 });
     });
+  });
+});
+
+test("F52: a Machine of a fleet that crashes again and again is drift, and the next up fails again", async () => {
+  await withSimulation("drift", async (simulation) => {
+    const shop = new Shop(simulation, { regions: { ams: 1 } });
+    const program = (minHealthySeconds?: number) =>
+      shop.fleet("1", { config: crashing, strategy: withoutUndefined({ ...rolling, minHealthySeconds }) });
+    await shop.succeed(program(0));
+    await simulation.wait(10_000);
+    // It runs at some of the looks.
+    for (let look = 0; look < 6; look++) {
+      await simulation.wait(700);
+      await refresh(shop.stack, simulation.start());
+      expect(shop.state["drift"]).toEqual([
+        expect.stringMatching(/^web-ams-1 \(\w+\): is \w+ and not ready, its main process exited \(code 1\)/),
+      ]);
+    }
+    expect((await shop.up(program())).errors).toEqual([expect.stringContaining("exited (code 1)")]);
   });
 });
 
