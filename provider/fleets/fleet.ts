@@ -177,7 +177,13 @@ async function goBack(
 }
 
 /** Outputs that say how a rollout has ended, and what the fleet has. */
-const ofRollouts = { awaited: "any", committed: "any", gatePassed: "any", otherMachines: "any", volumes: "any" } as const;
+const ofRollouts = {
+  awaited: "any",
+  committed: "any",
+  gatePassed: "any",
+  otherMachines: "any",
+  volumes: "any",
+} as const;
 
 export const fleet = defineResource({
   name: "Fleet",

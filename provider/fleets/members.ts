@@ -97,7 +97,11 @@ export const unproven = (machines: readonly Machine[], fleet: Pick<FleetKey, "na
     const examples = [memberName(fleet.name, region, 0), standbyName(fleet.name, 0)];
     const isNamedSo = examples.some((example) => name.replace(/\d+$/, "0") === example && name !== example);
     return (
-      isNamedSo && isLost(machine) && fleetOf(machine) === undefined && !fleet.machines.has(machine.id) && !isDestroyed(machine)
+      isNamedSo &&
+      isLost(machine) &&
+      fleetOf(machine) === undefined &&
+      !fleet.machines.has(machine.id) &&
+      !isDestroyed(machine)
     );
   });
 

@@ -110,7 +110,8 @@ const verb = (count: number): string => (count === 1 ? "has" : "have");
 
 /** How many Machines have which configuration, in a sentence. */
 export function countSentence(rollout: Rollout, machines: readonly Machine[] | undefined): string {
-  if (machines === undefined) return "How many Machines have the new configuration is unknown: the service did not answer.";
+  if (machines === undefined)
+    return "How many Machines have the new configuration is unknown: the service did not answer.";
   const { total, fresh, old, ready } = countsOf(rollout, machines);
   const names = fresh.length === 0 || fresh.length > 10 ? "" : ` (${fresh.join(", ")})`;
   const isOldKnown = rollout.committed !== undefined;

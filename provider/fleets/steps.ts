@@ -99,13 +99,23 @@ export class Steps {
     }
     const { name } = step;
     try {
-      return await apply(this.#patient(name, () => this.#progressAt), step, members);
+      return await apply(
+        this.#patient(name, () => this.#progressAt),
+        step,
+        members,
+      );
     } catch (error) {
       const mayRestart = this.#rollout.wanted.restartOnce && bringsUp(step) && !this.#restarted.has(name);
       if (!mayRestart || !isUnhealthy(error)) throw error;
       this.#restarted.add(name);
       const restartedAt = this.#rollout.call.api.clock.now();
-      return resultOf(await restart(this.#patient(name, () => restartedAt), name, error));
+      return resultOf(
+        await restart(
+          this.#patient(name, () => restartedAt),
+          name,
+          error,
+        ),
+      );
     }
   }
 }
@@ -190,9 +200,7 @@ async function move(
     const isBegun = live.config?.metadata?.[moveTag] === to;
     await drain(rollout, live, lease);
     await stopAndTag(rollout, live, lease, { [moveTag]: to });
-    return (
-      source && template.volume && copyFor(call, fleet, to, region, { source, isBegun, wanted: template.volume })
-    );
+    return source && template.volume && copyFor(call, fleet, to, region, { source, isBegun, wanted: template.volume });
   });
   const machine = await create(rollout, { kind: "create", name: to, region, isGreen: false }, volumeId);
   await takeAway(rollout, "destroy", member);

@@ -33,7 +33,9 @@ const markedName = (app: string, machine: string, stack: string): string => {
       "invalid-input",
       `name: the volume of Machine ${machine} needs a name of at most ${longestName} characters; choose a shorter name for the fleet`,
     );
-  const digest = createHash("sha256").update(JSON.stringify([stack, app, base])).digest("hex");
+  const digest = createHash("sha256")
+    .update(JSON.stringify([stack, app, base]))
+    .digest("hex");
   const mark = BigInt(`0x${digest}`).toString(36);
   return `${base}_${mark.slice(0, length)}`;
 };
@@ -50,7 +52,9 @@ const isNamedFor = ({ name = "" }: Volume, machine: string): boolean => {
 /** Names of Machines that have or had the volumes. */
 export const machinesOf = (volumes: readonly Volume[]): Set<string> =>
   new Set(
-    volumes.flatMap(({ name = "" }) => [name, name.replace(/_[a-z0-9]{4,8}$/, "")].map((one) => one.replaceAll("_", "-"))),
+    volumes.flatMap(({ name = "" }) =>
+      [name, name.replace(/_[a-z0-9]{4,8}$/, "")].map((one) => one.replaceAll("_", "-")),
+    ),
   );
 
 /** Whether a volume is the fleet's: its id is known, or its name has the mark of this state. */
@@ -138,7 +142,11 @@ export async function volumeFor(
 }
 
 /** The Machine that mounts a volume, if it exists. One that is deleted releases the volume a moment later. */
-async function holderOf({ api }: Call, app: string, { attachedMachineId: machineId }: Volume): Promise<Machine | undefined> {
+async function holderOf(
+  { api }: Call,
+  app: string,
+  { attachedMachineId: machineId }: Volume,
+): Promise<Machine | undefined> {
   const holder = machineId ? await orUndefined(() => api.machines.get({ appName: app, machineId })) : undefined;
   return holder === undefined || isDestroyed(holder) ? undefined : holder;
 }

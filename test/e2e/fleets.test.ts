@@ -268,7 +268,12 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("a fleet of three Machines o
   });
   afterAll(() => service.close());
 
-  const live = () => send<(Live & { readonly version?: string; readonly instance_id: string })[]>(service, "GET", "/v1/apps/few/machines");
+  const live = () =>
+    send<(Live & { readonly version?: string; readonly instance_id: string })[]>(
+      service,
+      "GET",
+      "/v1/apps/few/machines",
+    );
   const tags = async () => (await live()).map(({ config }) => config.image.split(":").at(-1)).sort();
 
   test("F53: a version that crashes again and again ends its rollout at the first Machine", async () => {
@@ -276,7 +281,9 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("a fleet of three Machines o
     await stack.set({ image: image("2"), simulate: "exit:1", strategy: JSON.stringify(rolling) });
     const output = await stack.fails("up", "--yes", "--skip-preview");
     expect(output).toMatch(/update web-ams-\d: Machine few\/\w+ .*exited \(code 1\)/);
-    expect(output).toMatch(/1 of 3 Machines has the new configuration \(web-ams-\d\), 2 have the old one, 2 are ready\./);
+    expect(output).toMatch(
+      /1 of 3 Machines has the new configuration \(web-ams-\d\), 2 have the old one, 2 are ready\./,
+    );
     const same = (await live()).filter(({ id, instance_id: version }) =>
       before.some((one) => one.id === id && one.instance_id === version),
     );
@@ -290,7 +297,9 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("a fleet of three Machines o
     const gated = { type: "canary", observe: "0s", promote: "manual", minHealthySeconds: 0 };
     await stack.set({ image: image("3"), strategy: JSON.stringify(gated) });
     const first = await stack.ok("up", "--yes", "--skip-preview");
-    expect(first.replaceAll(/\s+/g, " ")).toContain("1 of 3 Machines run the new configuration and wait for its promotion");
+    expect(first.replaceAll(/\s+/g, " ")).toContain(
+      "1 of 3 Machines run the new configuration and wait for its promotion",
+    );
     await stack.set({ promoted: "true" });
     await stack.ok("up", "--yes", "--skip-preview");
     expect(await tags()).toEqual(["3", "3", "3"]);

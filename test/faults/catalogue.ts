@@ -252,6 +252,25 @@ export const faults = {
     promised: "It is never reported as unchanged. The next `up` repairs it in place, and fails if it fails again.",
     decisive: true,
   },
+  F53: {
+    wrong: "A fleet's new version crashes again and again, and runs at each look in between.",
+    promised:
+      "The rollout ends by itself at the first Machine, with the reason. Only progress prolongs it, and an attempt is none.",
+    decisive: true,
+  },
+  F54: {
+    wrong:
+      "Machines or volumes of others have the names of a fleet's, or a host cannot be reached, also without a state.",
+    promised:
+      "They are never changed, counted, waited for or mounted. What may be the fleet's is refused, with the way to adopt it.",
+    decisive: true,
+  },
+  F55: {
+    wrong: "A gate was passed by an earlier rollout, or another client's lease keeps a rollout from going on.",
+    promised:
+      "A gate is passed for one configuration only. No progress is a failure: the fleet goes back if it is to, to what it ran.",
+    decisive: true,
+  },
   F56: {
     wrong: "A secret object contains common words.",
     promised:
@@ -279,22 +298,5 @@ export const faults = {
     wrong:
       "The user's environment has settings for other work: of Pulumi's commands, of Postgres, a proxy, a language.",
     promised: "The provider, its commands and the service do the same as without them.",
-  F53: {
-    wrong: "A fleet's new version crashes again and again, and runs at each look in between.",
-    promised:
-      "The rollout ends by itself at the first Machine, with the reason. Only progress prolongs it, and an attempt is none.",
-    decisive: true,
-  },
-  F54: {
-    wrong: "Machines or volumes of others have the names of a fleet's, or a host cannot be reached, also without a state.",
-    promised:
-      "They are never changed, counted, waited for or mounted. What may be the fleet's is refused, with the way to adopt it.",
-    decisive: true,
-  },
-  F55: {
-    wrong: "A gate was passed by an earlier rollout, or another client's lease keeps a rollout from going on.",
-    promised:
-      "A gate is passed for one configuration only. No progress is a failure: the fleet goes back if it is to, to what it ran.",
-    decisive: true,
   },
 } as const satisfies Record<string, Fault>;

@@ -564,7 +564,10 @@ describe("a fleet with volumes", () => {
     // Moving back does not mount the old data again.
     const returned = await fleet.update(id, moved, await checked({ name: "move", regions: { ams: 2 } }));
     expect(Object.keys(await mounted()).sort()).toEqual(["move-ams-1", "move-ams-3"]);
-    expect(createdVolumes().at(-1)).toMatchObject({ name: marked("move_ams_3"), source_volume_id: after["move-fra-1"] });
+    expect(createdVolumes().at(-1)).toMatchObject({
+      name: marked("move_ams_3"),
+      source_volume_id: after["move-fra-1"],
+    });
     await fleet.delete(id, returned);
   });
 

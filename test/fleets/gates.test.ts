@@ -18,7 +18,9 @@ describe.each(["canary", "bluegreen"] as const)("F55: the gate of a %s rollout",
       await shop.succeed(shop.fleet("1"));
       const { warnings } = await shop.succeed(shop.fleet("2"));
       expect(warnings).toEqual([
-        expect.stringMatching(/wait for (its|their) promotion\. To promote it, set promoted: true and run up\. To go back, set the old config and run up\.$/),
+        expect.stringMatching(
+          /wait for (its|their) promotion\. To promote it, set promoted: true and run up\. To go back, set the old config and run up\.$/,
+        ),
       ]);
       expect([shop.tags(), shop.state["rollout"]]).toEqual([waiting[type], isWaiting]);
       // Nothing promotes it meanwhile.
@@ -67,7 +69,8 @@ describe.each(["canary", "bluegreen"] as const)("F55: the gate of a %s rollout",
       await shop.succeed(shop.fleet("1"));
       await shop.succeed(shop.fleet("2"));
       const promoted = shop.fleet("2", { promoted: true });
-      const change = (operation: string): boolean => /machines\.(update|cordon|uncordon|destroy|patchMetadata)/.test(operation);
+      const change = (operation: string): boolean =>
+        /machines\.(update|cordon|uncordon|destroy|patchMetadata)/.test(operation);
       expect(await shop.killed(promoted, { request: 1, when: "after", of: change })).toBe("died");
       // A refusal stops the next run, and the one after that goes on.
       const operation = type === "canary" ? "machines.update" : "machines.uncordon";
@@ -133,7 +136,13 @@ describe("F55: a rollback", () => {
       const shop = new Shop(simulation, { onFailure: "rollback", strategy: { type: "rolling", maxUnavailable: "1" } });
       await shop.succeed(shop.fleet("1"));
       // The first update of the way back is refused.
-      simulation.service.fail({ operation: "machines.update", when: "before", nth: 2, status: 403, body: { error: "no" } });
+      simulation.service.fail({
+        operation: "machines.update",
+        when: "before",
+        nth: 2,
+        status: 403,
+        body: { error: "no" },
+      });
       const { errors } = await shop.up(shop.fleet("2", never));
       expect(errors).toEqual([
         expect.stringMatching(

@@ -120,7 +120,9 @@ describe("F54: a volume of others with a name of the fleet", () => {
       const { errors } = await shop.up(shop.fleet("1"));
       expect(errors).toEqual([
         expect.stringMatching(
-          new RegExp(`volume: shop/${foreign} \\(web_ams_1\\) has a name for Machine web-ams-1, .* add its id to volume\\.adopt`),
+          new RegExp(
+            `volume: shop/${foreign} \\(web_ams_1\\) has a name for Machine web-ams-1, .* add its id to volume\\.adopt`,
+          ),
         ),
       ]);
       expect(shop.volumes().find(({ id }) => id === foreign)).toMatchObject({ attached: null });
@@ -149,7 +151,9 @@ describe("F54: a volume of others with a name of the fleet", () => {
       await simulation.wait(60_000);
       await shop.succeed(shop.fleet("1", { adopt: [id] }));
       const { warnings } = await shop.succeed(shop.fleet("1", { regions: { ams: 0 } }));
-      expect(warnings.join()).toContain(`shop/${foreign} of Machine first is kept with its data, because the fleet did not make it`);
+      expect(warnings.join()).toContain(
+        `shop/${foreign} of Machine first is kept with its data, because the fleet did not make it`,
+      );
       expect(ids(shop.volumes())).toEqual([foreign]);
     });
   });
@@ -177,7 +181,9 @@ describe("F54: a volume of others with a name of the fleet", () => {
       const { errors } = await shop.up(shop.fleet("1"));
       expect(errors).toEqual([expect.stringMatching(/has a name for Machine web-ams-\d, and nothing shows/)]);
       const mounted = shop.machines().map(({ id }) => id);
-      expect(shop.volumes().filter(({ id, attached }) => kept.includes(id) && mounted.includes(attached ?? ""))).toEqual([]);
+      expect(
+        shop.volumes().filter(({ id, attached }) => kept.includes(id) && mounted.includes(attached ?? "")),
+      ).toEqual([]);
     });
   });
 
@@ -191,9 +197,7 @@ describe("F54: a volume of others with a name of the fleet", () => {
         expect([killed, shop.volumes().length, shop.machines().length]).toEqual(["died", 1, 0]);
         if (isElsewhere) simulation.moveAway();
         await shop.succeed(shop.fleet("1"));
-        expect(shop.volumes()).toEqual([
-          expect.objectContaining({ attached: named(shop.machines(), "web-ams-1").id }),
-        ]);
+        expect(shop.volumes()).toEqual([expect.objectContaining({ attached: named(shop.machines(), "web-ams-1").id })]);
       });
   });
 
@@ -205,9 +209,7 @@ describe("F54: a volume of others with a name of the fleet", () => {
       await shop.succeed(shop.fleet("1", { volume: { ...volume, adopt: [old] } }));
       // Earlier versions named volumes like this, and stored no ids.
       for (const one of shop.stack.resources.filter(({ type }) => type === "Fleet"))
-        one.state = Object.fromEntries(
-          Object.entries({ ...one.state, volume }).filter(([name]) => name !== "volumes"),
-        );
+        one.state = Object.fromEntries(Object.entries({ ...one.state, volume }).filter(([name]) => name !== "volumes"));
       await shop.succeed(shop.fleet("1", { regions: { ams: 0 } }));
       await shop.succeed(shop.fleet("1"));
       expect(ids(shop.volumes())).toEqual([old]);

@@ -240,7 +240,9 @@ describe("F50: a rollout", () => {
           };
           const fails = (step: Step): boolean => failing > 6 && step.kind !== "observe" && next() % 7 === 0;
           const named = ({ kind, name }: Step): string => `${kind} ${name}`;
-          const previewed = planAll({ wanted: want, members: list, fleet: "web", ...noNames }).flat().map(named);
+          const previewed = planAll({ wanted: want, members: list, fleet: "web", ...noNames })
+            .flat()
+            .map(named);
           const played = play(want, world, (count) => next() % count, fails, check);
           const hasTemplate = list.some(({ template, phase }) => template !== "outdated" && phase !== "lost");
           const releases = played.steps.filter(({ kind }) => kind === "release").length;
@@ -269,7 +271,11 @@ describe("F50: a rollout", () => {
                 .filter(({ phase }) => phase === "serving")
                 .every(({ template, isReady }) => template === "current" && isReady),
             ).toBe(true);
-          } else expect([want.strategy, want.isPromoted]).toEqual([played.state === "green" ? "bluegreen" : "canary", false]);
+          } else
+            expect([want.strategy, want.isPromoted]).toEqual([
+              played.state === "green" ? "bluegreen" : "canary",
+              false,
+            ]);
           expect(
             plan({
               wanted: { ...want, isObserved: true, needsRelease: false },
@@ -375,7 +381,10 @@ describe("F53: a rollout whose members crash after they were ready", () => {
           const check = (begun: readonly Step[], broughtUp: ReadonlyMap<string, number>): void => {
             for (const step of begun.filter(bringsUp)) counts.set(step.name, (counts.get(step.name) ?? 0) + 1);
             const isDown = (one: Member): boolean =>
-              one.template !== "outdated" && one.phase === "serving" && !one.isReady && (broughtUp.get(one.name) ?? 0) > 0;
+              one.template !== "outdated" &&
+              one.phase === "serving" &&
+              !one.isReady &&
+              (broughtUp.get(one.name) ?? 0) > 0;
             if (want.strategy !== "rolling" || !before.some(isDown)) return;
             const isReadyOld = (name: string): boolean =>
               before.some((one) => one.name === name && one.template === "outdated" && one.isReady);

@@ -57,7 +57,10 @@ export class Shop {
   }
 
   /** Runs `up` with a fleet, or without it, in a new process. */
-  async up(fleet: Declared | undefined, { settings = {}, ...asked }: Asked & { settings?: Record<string, string> } = {}) {
+  async up(
+    fleet: Declared | undefined,
+    { settings = {}, ...asked }: Asked & { settings?: Record<string, string> } = {},
+  ) {
     const process = this.#simulation.start({ settings });
     const report = await process.run(() => up(this.stack, [app, ...(fleet ? [fleet] : [])], process, asked));
     if (report === "died") throw new Error("the process died");
