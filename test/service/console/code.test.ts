@@ -247,6 +247,28 @@ new machines.Machine("web", {
     expect(typescript).not.toContain("pulumi-owner");
   });
 
+  test("F57 with texts that would break out of a program is data in every language", async () => {
+    const service = await started();
+    await makeApp(service, "shop");
+    const env = { A: "x\u2028b: ${pulumi.cwd}\u0085\ufeff\u202e", "${A}": "1", "fn::readFile": "./secret" };
+    const id = await makeMachine(service, "shop", { name: "web", region: "ams", config: { image, env } });
+    const code = await codeOf(service, "Machine", `shop/${id}`);
+    for (const program of [code.typescript, code.python, code.go, code.yaml]) {
+      expect(program).not.toMatch(/[\u2028\u0085\ufeff\u202e]/);
+      expect(program).toContain("\\u2028");
+    }
+    const { resources } = parse(code.yaml) as { resources: Record<string, { properties: unknown; options: unknown }> };
+    expect(Object.values(resources)).toMatchObject([
+      {
+        // A dollar before another one stands for one.
+        properties: { config: { env: { A: env.A.replace("$", "$$$$"), "$${A}": "1" } } },
+        options: { ignoreChanges: ['config.env["fn::readFile"]'] },
+      },
+    ]);
+    expect(code.yaml).toContain("Pulumi's YAML takes this key for the name of a function");
+    expect(code.python).toContain('"fn::readFile": "./secret"');
+  });
+
   test("has a command that requests it, with a token of the shell", async () => {
     const service = await started();
     await makeApp(service, "shop");
