@@ -227,7 +227,7 @@ export interface FleetStrategy {
   count?: number | undefined;
   /** How long the canaries must pass before the rollout continues; `"1m"` when left out. For `canary`. */
   observe?: string | undefined;
-  /** `manual` stops after the canaries have passed, until `promoted` is true; `auto`, as when left out, continues. For `canary`. */
+  /** `manual` waits until `promoted` says to go on: a canary rollout after its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, as when left out, goes on at once. For `canary` and `bluegreen`. */
   promote?: "auto" | "manual" | undefined;
   /** How long a Machine that is destroyed or kept goes on after the proxy has stopped sending to it; no time when left out. */
   drain?: string | undefined;
@@ -235,7 +235,7 @@ export interface FleetStrategy {
   keepOld?: boolean | undefined;
 }
 
-/** Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced. */
+/** Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced. */
 export interface FleetVolume {
   /** Where each Machine mounts its volume, for example `/data`. */
   path: string;
@@ -245,6 +245,8 @@ export interface FleetVolume {
   encrypted?: boolean | undefined;
   /** Allows `bluegreen`: each new Machine gets a copy of the volume of an old one. What the old one writes after that moment is not in the copy, and is left on the old volume. */
   copy?: boolean | undefined;
+  /** Volumes that exist and become the fleet's, by their ids. Each must be named after its Machine, for example `web_ams_1`, and be in its region; it is mounted when that Machine is created. Remove a Volume from the program first, with `retainOnDelete`. */
+  adopt?: string[] | undefined;
   /** Days that a snapshot of a new volume is kept, 1 to 60; 5 when left out. */
   snapshotRetention?: number | undefined;
 }
@@ -1538,7 +1540,7 @@ export interface FleetInputs {
   fallbackRegions?: ("ams" | "arn" | "bom" | "cdg" | "dfw" | "ewr" | "fra" | "gru" | "iad" | "jnb" | "lax" | "lhr" | "nrt" | "ord" | "sin" | "sjc" | "syd" | "yyz" | (string & {}))[] | undefined;
   /** Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`. */
   config: MachineConfig;
-  /** Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced. */
+  /** Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced. */
   volume?: FleetVolume | undefined;
   /** Whether the volume of a Machine is deleted with it, when the fleet shrinks or is deleted. Its data is lost then. Default: `false`. */
   deleteVolumes?: boolean | undefined;
@@ -1552,15 +1554,15 @@ export interface FleetInputs {
   adopt?: string[] | undefined;
   /** How the Machines are changed from one configuration to the next; rolling when left out. */
   strategy?: FleetStrategy | undefined;
-  /** Whether a canary rollout with `promote: "manual"` continues after its canaries. Set it back to false with the next change of `config`. Default: `false`. */
+  /** Promotes the configuration that waits with `promote: "manual"`: it counts if it was false in the `up` that deployed this configuration, or since, and is true now. It promotes no other configuration: one that is left at true promotes nothing. Set it back to false with the next change of `config`. Default: `false`. */
   promoted?: boolean | undefined;
-  /** What happens when a Machine fails to run or to pass its checks: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration whose rollout was completed. The update fails either way. Default: `"stop"`. */
+  /** What happens when a rollout fails, for instance because a Machine does not run or pass its checks, or because nothing gets better for `progressDeadline`: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration that all of them ran. The update fails either way. Default: `"stop"`. */
   onFailure?: "stop" | "rollback" | undefined;
   /** Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. That Machine destroys itself when the command ends. After another exit code than 0, no Machine is changed. It may run again after an interruption. A rollback does not run it. */
   releaseCommand?: string[] | undefined;
-  /** Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. Default: `false`. */
+  /** Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. It gets the time for that once more. Default: `false`. */
   restartOnce?: boolean | undefined;
-  /** Time for a Machine to be created or updated, to run, and to pass. It begins again whenever a step begins or succeeds, however long the whole rollout takes. Default: `"10m"`. */
+  /** Time in which a rollout must get better, however long all of it takes: more Machines than ever before in it are ready with the new configuration, or fewer are left to do. A new attempt for a Machine does not begin it again. `minHealthySeconds` and `drain` are added to it. Default: `"10m"`. */
   progressDeadline?: string | undefined;
   /** Time for a Machine to run after it was created or updated; all of `progressDeadline` when left out. The time to stop is `config.stopConfig.timeout`. */
   startDeadline?: string | undefined;
@@ -1584,7 +1586,7 @@ export interface FleetOutputs {
   fallbackRegions?: ("ams" | "arn" | "bom" | "cdg" | "dfw" | "ewr" | "fra" | "gru" | "iad" | "jnb" | "lax" | "lhr" | "nrt" | "ord" | "sin" | "sjc" | "syd" | "yyz" | (string & {}))[] | undefined;
   /** Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`. */
   config: MachineConfig;
-  /** Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced. */
+  /** Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced. */
   volume?: FleetVolume | undefined;
   /** Whether the volume of a Machine is deleted with it, when the fleet shrinks or is deleted. Its data is lost then. Default: `false`. */
   deleteVolumes: boolean;
@@ -1598,15 +1600,15 @@ export interface FleetOutputs {
   adopt?: string[] | undefined;
   /** How the Machines are changed from one configuration to the next; rolling when left out. */
   strategy?: FleetStrategy | undefined;
-  /** Whether a canary rollout with `promote: "manual"` continues after its canaries. Set it back to false with the next change of `config`. Default: `false`. */
+  /** Promotes the configuration that waits with `promote: "manual"`: it counts if it was false in the `up` that deployed this configuration, or since, and is true now. It promotes no other configuration: one that is left at true promotes nothing. Set it back to false with the next change of `config`. Default: `false`. */
   promoted: boolean;
-  /** What happens when a Machine fails to run or to pass its checks: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration whose rollout was completed. The update fails either way. Default: `"stop"`. */
+  /** What happens when a rollout fails, for instance because a Machine does not run or pass its checks, or because nothing gets better for `progressDeadline`: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration that all of them ran. The update fails either way. Default: `"stop"`. */
   onFailure: "stop" | "rollback";
   /** Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. That Machine destroys itself when the command ends. After another exit code than 0, no Machine is changed. It may run again after an interruption. A rollback does not run it. */
   releaseCommand?: string[] | undefined;
-  /** Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. Default: `false`. */
+  /** Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. It gets the time for that once more. Default: `false`. */
   restartOnce: boolean;
-  /** Time for a Machine to be created or updated, to run, and to pass. It begins again whenever a step begins or succeeds, however long the whole rollout takes. Default: `"10m"`. */
+  /** Time in which a rollout must get better, however long all of it takes: more Machines than ever before in it are ready with the new configuration, or fewer are left to do. A new attempt for a Machine does not begin it again. `minHealthySeconds` and `drain` are added to it. Default: `"10m"`. */
   progressDeadline: string;
   /** Time for a Machine to run after it was created or updated; all of `progressDeadline` when left out. The time to stop is `config.stopConfig.timeout`. */
   startDeadline?: string | undefined;
@@ -1614,14 +1616,22 @@ export interface FleetOutputs {
   passDeadline?: string | undefined;
   /** The Machines that serve, by name. */
   machines: FleetMember[];
-  /** `complete`; `canary` while canaries wait for `promoted`; `failed` after a rollout that stopped. */
+  /** `complete`; `canary` or `green` while canaries, or new Machines without traffic, wait for `promoted`; `failed` after a rollout that stopped. */
   rollout: string;
+  /** While new Machines have no traffic yet: the digest of the image that they run, `sha256:` and 64 digits. */
+  awaited?: string | undefined;
+  /** True after a rollout that failed when its configuration had been promoted: the next update goes on without another promotion. */
+  gatePassed?: boolean | undefined;
   /** The image that the Machines run, with its digest. */
   image?: string | undefined;
   /** What others have changed, as the last refresh saw it; the next update repairs it. */
   drift: string[];
-  /** While a rollout is not complete: the last configuration whose rollout was, to which a rollback returns. */
+  /** While a rollout is not complete, or no Machine runs: the last configuration that all Machines ran, to which a rollback returns. */
   committed?: MachineConfig | undefined;
+  /** Ids of the fleet's Machines that do not serve, `app/machineId`: standbys, those that are kept or have no traffic yet, and those whose hosts cannot be reached. */
+  otherMachines?: string[] | undefined;
+  /** Ids of the volumes that are the fleet's, `app/volumeId`: it made or adopted them, and its Machines mount them or did. */
+  volumes?: string[] | undefined;
 }
 
 /** What a program declares of a IpAssignment, with the defaults filled in. */

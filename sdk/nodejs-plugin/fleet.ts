@@ -48,7 +48,11 @@ export class Fleet extends pulumi.CustomResource {
      */
     declare public readonly app: pulumi.Output<string>;
     /**
-     * While a rollout is not complete: the last configuration whose rollout was, to which a rollback returns.
+     * While new Machines have no traffic yet: the digest of the image that they run, `sha256:` and 64 digits.
+     */
+    declare public /*out*/ readonly awaited: pulumi.Output<string | undefined>;
+    /**
+     * While a rollout is not complete, or no Machine runs: the last configuration that all Machines ran, to which a rollback returns.
      */
     declare public /*out*/ readonly committed: pulumi.Output<outputs.MachineConfig | undefined>;
     /**
@@ -72,6 +76,10 @@ export class Fleet extends pulumi.CustomResource {
      */
     declare public readonly fallbackRegions: pulumi.Output<(enums.Region | (string & {}))[] | undefined>;
     /**
+     * True after a rollout that failed when its configuration had been promoted: the next update goes on without another promotion.
+     */
+    declare public /*out*/ readonly gatePassed: pulumi.Output<boolean | undefined>;
+    /**
      * The image that the Machines run, with its digest.
      */
     declare public /*out*/ readonly image: pulumi.Output<string | undefined>;
@@ -92,19 +100,23 @@ export class Fleet extends pulumi.CustomResource {
      */
     declare public readonly name: pulumi.Output<string>;
     /**
-     * What happens when a Machine fails to run or to pass its checks: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration whose rollout was completed. The update fails either way. Default: `"stop"`.
+     * What happens when a rollout fails, for instance because a Machine does not run or pass its checks, or because nothing gets better for `progressDeadline`: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration that all of them ran. The update fails either way. Default: `"stop"`.
      */
     declare public readonly onFailure: pulumi.Output<enums.FleetOnFailure>;
+    /**
+     * Ids of the fleet's Machines that do not serve, `app/machineId`: standbys, those that are kept or have no traffic yet, and those whose hosts cannot be reached.
+     */
+    declare public /*out*/ readonly otherMachines: pulumi.Output<string[] | undefined>;
     /**
      * Time for the checks of a running Machine to pass; the rest of `progressDeadline` when left out.
      */
     declare public readonly passDeadline: pulumi.Output<string | undefined>;
     /**
-     * Time for a Machine to be created or updated, to run, and to pass. It begins again whenever a step begins or succeeds, however long the whole rollout takes. Default: `"10m"`.
+     * Time in which a rollout must get better, however long all of it takes: more Machines than ever before in it are ready with the new configuration, or fewer are left to do. A new attempt for a Machine does not begin it again. `minHealthySeconds` and `drain` are added to it. Default: `"10m"`.
      */
     declare public readonly progressDeadline: pulumi.Output<string>;
     /**
-     * Whether a canary rollout with `promote: "manual"` continues after its canaries. Set it back to false with the next change of `config`. Default: `false`.
+     * Promotes the configuration that waits with `promote: "manual"`: it counts if it was false in the `up` that deployed this configuration, or since, and is true now. It promotes no other configuration: one that is left at true promotes nothing. Set it back to false with the next change of `config`. Default: `false`.
      */
     declare public readonly promoted: pulumi.Output<boolean>;
     /**
@@ -116,11 +128,11 @@ export class Fleet extends pulumi.CustomResource {
      */
     declare public readonly releaseCommand: pulumi.Output<string[] | undefined>;
     /**
-     * Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. Default: `false`.
+     * Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. It gets the time for that once more. Default: `false`.
      */
     declare public readonly restartOnce: pulumi.Output<boolean>;
     /**
-     * `complete`; `canary` while canaries wait for `promoted`; `failed` after a rollout that stopped.
+     * `complete`; `canary` or `green` while canaries, or new Machines without traffic, wait for `promoted`; `failed` after a rollout that stopped.
      */
     declare public /*out*/ readonly rollout: pulumi.Output<string>;
     /**
@@ -140,9 +152,13 @@ export class Fleet extends pulumi.CustomResource {
      */
     declare public readonly strategy: pulumi.Output<outputs.FleetStrategy | undefined>;
     /**
-     * Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
+     * Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
      */
     declare public readonly volume: pulumi.Output<outputs.FleetVolume | undefined>;
+    /**
+     * Ids of the volumes that are the fleet's, `app/volumeId`: it made or adopted them, and its Machines mount them or did.
+     */
+    declare public /*out*/ readonly volumes: pulumi.Output<string[] | undefined>;
 
     /**
      * The Machines of one configuration in an App, and how they are changed from one configuration to the next.
@@ -177,11 +193,15 @@ export class Fleet extends pulumi.CustomResource {
             resourceInputs["startDeadline"] = args?.startDeadline;
             resourceInputs["strategy"] = args?.strategy;
             resourceInputs["volume"] = args?.volume;
+            resourceInputs["awaited"] = undefined /*out*/;
             resourceInputs["committed"] = undefined /*out*/;
             resourceInputs["drift"] = undefined /*out*/;
+            resourceInputs["gatePassed"] = undefined /*out*/;
             resourceInputs["image"] = undefined /*out*/;
             resourceInputs["machines"] = undefined /*out*/;
+            resourceInputs["otherMachines"] = undefined /*out*/;
             resourceInputs["rollout"] = undefined /*out*/;
+            resourceInputs["volumes"] = undefined /*out*/;
             if (!utilities.handOn(resourceInputs, args)) {
                 if (args?.app === undefined && !opts.urn) {
                     throw new Error("Missing required property 'app'");
@@ -193,18 +213,21 @@ export class Fleet extends pulumi.CustomResource {
         } else {
             resourceInputs["adopt"] = undefined /*out*/;
             resourceInputs["app"] = undefined /*out*/;
+            resourceInputs["awaited"] = undefined /*out*/;
             resourceInputs["committed"] = undefined /*out*/;
             resourceInputs["config"] = undefined /*out*/;
             resourceInputs["count"] = undefined /*out*/;
             resourceInputs["deleteVolumes"] = undefined /*out*/;
             resourceInputs["drift"] = undefined /*out*/;
             resourceInputs["fallbackRegions"] = undefined /*out*/;
+            resourceInputs["gatePassed"] = undefined /*out*/;
             resourceInputs["image"] = undefined /*out*/;
             resourceInputs["machines"] = undefined /*out*/;
             resourceInputs["memoryLimitMb"] = undefined /*out*/;
             resourceInputs["minSecretsVersion"] = undefined /*out*/;
             resourceInputs["name"] = undefined /*out*/;
             resourceInputs["onFailure"] = undefined /*out*/;
+            resourceInputs["otherMachines"] = undefined /*out*/;
             resourceInputs["passDeadline"] = undefined /*out*/;
             resourceInputs["progressDeadline"] = undefined /*out*/;
             resourceInputs["promoted"] = undefined /*out*/;
@@ -217,6 +240,7 @@ export class Fleet extends pulumi.CustomResource {
             resourceInputs["startDeadline"] = undefined /*out*/;
             resourceInputs["strategy"] = undefined /*out*/;
             resourceInputs["volume"] = undefined /*out*/;
+            resourceInputs["volumes"] = undefined /*out*/;
         }
         opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts);
         const aliasOpts = { aliases: [{ type: "pulumi-nodejs:dynamic/machines:Fleet" }] };
@@ -268,7 +292,7 @@ export interface FleetArgs {
      */
     name?: pulumi.Input<string | undefined>;
     /**
-     * What happens when a Machine fails to run or to pass its checks: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration whose rollout was completed. The update fails either way. Default: `"stop"`.
+     * What happens when a rollout fails, for instance because a Machine does not run or pass its checks, or because nothing gets better for `progressDeadline`: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration that all of them ran. The update fails either way. Default: `"stop"`.
      */
     onFailure?: pulumi.Input<enums.FleetOnFailure | undefined>;
     /**
@@ -276,11 +300,11 @@ export interface FleetArgs {
      */
     passDeadline?: pulumi.Input<string | undefined>;
     /**
-     * Time for a Machine to be created or updated, to run, and to pass. It begins again whenever a step begins or succeeds, however long the whole rollout takes. Default: `"10m"`.
+     * Time in which a rollout must get better, however long all of it takes: more Machines than ever before in it are ready with the new configuration, or fewer are left to do. A new attempt for a Machine does not begin it again. `minHealthySeconds` and `drain` are added to it. Default: `"10m"`.
      */
     progressDeadline?: pulumi.Input<string | undefined>;
     /**
-     * Whether a canary rollout with `promote: "manual"` continues after its canaries. Set it back to false with the next change of `config`. Default: `false`.
+     * Promotes the configuration that waits with `promote: "manual"`: it counts if it was false in the `up` that deployed this configuration, or since, and is true now. It promotes no other configuration: one that is left at true promotes nothing. Set it back to false with the next change of `config`. Default: `false`.
      */
     promoted?: pulumi.Input<boolean | undefined>;
     /**
@@ -292,7 +316,7 @@ export interface FleetArgs {
      */
     releaseCommand?: pulumi.Input<pulumi.Input<string>[] | undefined>;
     /**
-     * Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. Default: `false`.
+     * Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. It gets the time for that once more. Default: `false`.
      */
     restartOnce?: pulumi.Input<boolean | undefined>;
     /**
@@ -312,7 +336,7 @@ export interface FleetArgs {
      */
     strategy?: pulumi.Input<inputs.FleetStrategyArgs | undefined>;
     /**
-     * Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
+     * Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
      */
     volume?: pulumi.Input<inputs.FleetVolumeArgs | undefined>;
 }

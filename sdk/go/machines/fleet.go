@@ -22,7 +22,9 @@ type Fleet struct {
 	Adopt pulumi.StringArrayOutput `pulumi:"adopt"`
 	// App the Machines run in: the `id` of an App. Changing it replaces the fleet.
 	App pulumi.StringOutput `pulumi:"app"`
-	// While a rollout is not complete: the last configuration whose rollout was, to which a rollback returns.
+	// While new Machines have no traffic yet: the digest of the image that they run, `sha256:` and 64 digits.
+	Awaited pulumi.StringPtrOutput `pulumi:"awaited"`
+	// While a rollout is not complete, or no Machine runs: the last configuration that all Machines ran, to which a rollback returns.
 	Committed MachineConfigPtrOutput `pulumi:"committed"`
 	// Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
 	Config MachineConfigOutput `pulumi:"config"`
@@ -34,6 +36,8 @@ type Fleet struct {
 	Drift pulumi.StringArrayOutput `pulumi:"drift"`
 	// Regions to try in this order when a region has no room for a Machine. It counts for the region that it was wanted in.
 	FallbackRegions pulumi.StringArrayOutput `pulumi:"fallbackRegions"`
+	// True after a rollout that failed when its configuration had been promoted: the next update goes on without another promotion.
+	GatePassed pulumi.BoolPtrOutput `pulumi:"gatePassed"`
 	// The image that the Machines run, with its digest.
 	Image pulumi.StringPtrOutput `pulumi:"image"`
 	// The Machines that serve, by name.
@@ -44,21 +48,23 @@ type Fleet struct {
 	MinSecretsVersion pulumi.IntPtrOutput `pulumi:"minSecretsVersion"`
 	// Name of the fleet.
 	Name pulumi.StringOutput `pulumi:"name"`
-	// What happens when a Machine fails to run or to pass its checks: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration whose rollout was completed. The update fails either way. Default: `"stop"`.
+	// What happens when a rollout fails, for instance because a Machine does not run or pass its checks, or because nothing gets better for `progressDeadline`: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration that all of them ran. The update fails either way. Default: `"stop"`.
 	OnFailure FleetOnFailureOutput `pulumi:"onFailure"`
+	// Ids of the fleet's Machines that do not serve, `app/machineId`: standbys, those that are kept or have no traffic yet, and those whose hosts cannot be reached.
+	OtherMachines pulumi.StringArrayOutput `pulumi:"otherMachines"`
 	// Time for the checks of a running Machine to pass; the rest of `progressDeadline` when left out.
 	PassDeadline pulumi.StringPtrOutput `pulumi:"passDeadline"`
-	// Time for a Machine to be created or updated, to run, and to pass. It begins again whenever a step begins or succeeds, however long the whole rollout takes. Default: `"10m"`.
+	// Time in which a rollout must get better, however long all of it takes: more Machines than ever before in it are ready with the new configuration, or fewer are left to do. A new attempt for a Machine does not begin it again. `minHealthySeconds` and `drain` are added to it. Default: `"10m"`.
 	ProgressDeadline pulumi.StringOutput `pulumi:"progressDeadline"`
-	// Whether a canary rollout with `promote: "manual"` continues after its canaries. Set it back to false with the next change of `config`. Default: `false`.
+	// Promotes the configuration that waits with `promote: "manual"`: it counts if it was false in the `up` that deployed this configuration, or since, and is true now. It promotes no other configuration: one that is left at true promotes nothing. Set it back to false with the next change of `config`. Default: `false`.
 	Promoted pulumi.BoolOutput `pulumi:"promoted"`
 	// Number of Machines by region, for example `{ ams: 3, iad: 2 }`. Exclusive with `count`.
 	Regions pulumi.IntMapOutput `pulumi:"regions"`
 	// Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. That Machine destroys itself when the command ends. After another exit code than 0, no Machine is changed. It may run again after an interruption. A rollback does not run it.
 	ReleaseCommand pulumi.StringArrayOutput `pulumi:"releaseCommand"`
-	// Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. Default: `false`.
+	// Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. It gets the time for that once more. Default: `false`.
 	RestartOnce pulumi.BoolOutput `pulumi:"restartOnce"`
-	// `complete`; `canary` while canaries wait for `promoted`; `failed` after a rollout that stopped.
+	// `complete`; `canary` or `green` while canaries, or new Machines without traffic, wait for `promoted`; `failed` after a rollout that stopped.
 	Rollout pulumi.StringOutput `pulumi:"rollout"`
 	// Regions that `count` is spread over; the first ones get one Machine more.
 	SpreadOver pulumi.StringArrayOutput `pulumi:"spreadOver"`
@@ -68,8 +74,10 @@ type Fleet struct {
 	StartDeadline pulumi.StringPtrOutput `pulumi:"startDeadline"`
 	// How the Machines are changed from one configuration to the next; rolling when left out.
 	Strategy FleetStrategyPtrOutput `pulumi:"strategy"`
-	// Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
+	// Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
 	Volume FleetVolumePtrOutput `pulumi:"volume"`
+	// Ids of the volumes that are the fleet's, `app/volumeId`: it made or adopted them, and its Machines mount them or did.
+	Volumes pulumi.StringArrayOutput `pulumi:"volumes"`
 }
 
 // NewFleet registers a new resource with the given unique name, arguments, and options.
@@ -168,19 +176,19 @@ type fleetArgs struct {
 	MinSecretsVersion interface{} `pulumi:"minSecretsVersion"`
 	// Name, 1 to 40 of `a-z`, `0-9` and `-`, unique among the App's fleets. Its Machines are named after it: `web-ams-1`. The resource's name when left out. Changing it replaces the fleet.
 	Name *string `pulumi:"name"`
-	// What happens when a Machine fails to run or to pass its checks: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration whose rollout was completed. The update fails either way. Default: `"stop"`.
+	// What happens when a rollout fails, for instance because a Machine does not run or pass its checks, or because nothing gets better for `progressDeadline`: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration that all of them ran. The update fails either way. Default: `"stop"`.
 	OnFailure *FleetOnFailure `pulumi:"onFailure"`
 	// Time for the checks of a running Machine to pass; the rest of `progressDeadline` when left out.
 	PassDeadline *string `pulumi:"passDeadline"`
-	// Time for a Machine to be created or updated, to run, and to pass. It begins again whenever a step begins or succeeds, however long the whole rollout takes. Default: `"10m"`.
+	// Time in which a rollout must get better, however long all of it takes: more Machines than ever before in it are ready with the new configuration, or fewer are left to do. A new attempt for a Machine does not begin it again. `minHealthySeconds` and `drain` are added to it. Default: `"10m"`.
 	ProgressDeadline *string `pulumi:"progressDeadline"`
-	// Whether a canary rollout with `promote: "manual"` continues after its canaries. Set it back to false with the next change of `config`. Default: `false`.
+	// Promotes the configuration that waits with `promote: "manual"`: it counts if it was false in the `up` that deployed this configuration, or since, and is true now. It promotes no other configuration: one that is left at true promotes nothing. Set it back to false with the next change of `config`. Default: `false`.
 	Promoted *bool `pulumi:"promoted"`
 	// Number of Machines by region, for example `{ ams: 3, iad: 2 }`. Exclusive with `count`.
 	Regions map[string]int `pulumi:"regions"`
 	// Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. That Machine destroys itself when the command ends. After another exit code than 0, no Machine is changed. It may run again after an interruption. A rollback does not run it.
 	ReleaseCommand []string `pulumi:"releaseCommand"`
-	// Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. Default: `false`.
+	// Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. It gets the time for that once more. Default: `false`.
 	RestartOnce *bool `pulumi:"restartOnce"`
 	// Regions that `count` is spread over; the first ones get one Machine more.
 	SpreadOver []string `pulumi:"spreadOver"`
@@ -190,7 +198,7 @@ type fleetArgs struct {
 	StartDeadline *string `pulumi:"startDeadline"`
 	// How the Machines are changed from one configuration to the next; rolling when left out.
 	Strategy *FleetStrategy `pulumi:"strategy"`
-	// Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
+	// Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
 	Volume *FleetVolume `pulumi:"volume"`
 }
 
@@ -214,19 +222,19 @@ type FleetArgs struct {
 	MinSecretsVersion pulumi.Input
 	// Name, 1 to 40 of `a-z`, `0-9` and `-`, unique among the App's fleets. Its Machines are named after it: `web-ams-1`. The resource's name when left out. Changing it replaces the fleet.
 	Name pulumi.StringPtrInput
-	// What happens when a Machine fails to run or to pass its checks: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration whose rollout was completed. The update fails either way. Default: `"stop"`.
+	// What happens when a rollout fails, for instance because a Machine does not run or pass its checks, or because nothing gets better for `progressDeadline`: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration that all of them ran. The update fails either way. Default: `"stop"`.
 	OnFailure FleetOnFailurePtrInput
 	// Time for the checks of a running Machine to pass; the rest of `progressDeadline` when left out.
 	PassDeadline pulumi.StringPtrInput
-	// Time for a Machine to be created or updated, to run, and to pass. It begins again whenever a step begins or succeeds, however long the whole rollout takes. Default: `"10m"`.
+	// Time in which a rollout must get better, however long all of it takes: more Machines than ever before in it are ready with the new configuration, or fewer are left to do. A new attempt for a Machine does not begin it again. `minHealthySeconds` and `drain` are added to it. Default: `"10m"`.
 	ProgressDeadline pulumi.StringPtrInput
-	// Whether a canary rollout with `promote: "manual"` continues after its canaries. Set it back to false with the next change of `config`. Default: `false`.
+	// Promotes the configuration that waits with `promote: "manual"`: it counts if it was false in the `up` that deployed this configuration, or since, and is true now. It promotes no other configuration: one that is left at true promotes nothing. Set it back to false with the next change of `config`. Default: `false`.
 	Promoted pulumi.BoolPtrInput
 	// Number of Machines by region, for example `{ ams: 3, iad: 2 }`. Exclusive with `count`.
 	Regions pulumi.IntMapInput
 	// Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. That Machine destroys itself when the command ends. After another exit code than 0, no Machine is changed. It may run again after an interruption. A rollback does not run it.
 	ReleaseCommand pulumi.StringArrayInput
-	// Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. Default: `false`.
+	// Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. It gets the time for that once more. Default: `false`.
 	RestartOnce pulumi.BoolPtrInput
 	// Regions that `count` is spread over; the first ones get one Machine more.
 	SpreadOver pulumi.StringArrayInput
@@ -236,7 +244,7 @@ type FleetArgs struct {
 	StartDeadline pulumi.StringPtrInput
 	// How the Machines are changed from one configuration to the next; rolling when left out.
 	Strategy FleetStrategyPtrInput
-	// Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
+	// Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
 	Volume FleetVolumePtrInput
 }
 
@@ -337,7 +345,12 @@ func (o FleetOutput) App() pulumi.StringOutput {
 	return o.ApplyT(func(v *Fleet) pulumi.StringOutput { return v.App }).(pulumi.StringOutput)
 }
 
-// While a rollout is not complete: the last configuration whose rollout was, to which a rollback returns.
+// While new Machines have no traffic yet: the digest of the image that they run, `sha256:` and 64 digits.
+func (o FleetOutput) Awaited() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v *Fleet) pulumi.StringPtrOutput { return v.Awaited }).(pulumi.StringPtrOutput)
+}
+
+// While a rollout is not complete, or no Machine runs: the last configuration that all Machines ran, to which a rollback returns.
 func (o FleetOutput) Committed() MachineConfigPtrOutput {
 	return o.ApplyT(func(v *Fleet) MachineConfigPtrOutput { return v.Committed }).(MachineConfigPtrOutput)
 }
@@ -367,6 +380,11 @@ func (o FleetOutput) FallbackRegions() pulumi.StringArrayOutput {
 	return o.ApplyT(func(v *Fleet) pulumi.StringArrayOutput { return v.FallbackRegions }).(pulumi.StringArrayOutput)
 }
 
+// True after a rollout that failed when its configuration had been promoted: the next update goes on without another promotion.
+func (o FleetOutput) GatePassed() pulumi.BoolPtrOutput {
+	return o.ApplyT(func(v *Fleet) pulumi.BoolPtrOutput { return v.GatePassed }).(pulumi.BoolPtrOutput)
+}
+
 // The image that the Machines run, with its digest.
 func (o FleetOutput) Image() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Fleet) pulumi.StringPtrOutput { return v.Image }).(pulumi.StringPtrOutput)
@@ -392,9 +410,14 @@ func (o FleetOutput) Name() pulumi.StringOutput {
 	return o.ApplyT(func(v *Fleet) pulumi.StringOutput { return v.Name }).(pulumi.StringOutput)
 }
 
-// What happens when a Machine fails to run or to pass its checks: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration whose rollout was completed. The update fails either way. Default: `"stop"`.
+// What happens when a rollout fails, for instance because a Machine does not run or pass its checks, or because nothing gets better for `progressDeadline`: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration that all of them ran. The update fails either way. Default: `"stop"`.
 func (o FleetOutput) OnFailure() FleetOnFailureOutput {
 	return o.ApplyT(func(v *Fleet) FleetOnFailureOutput { return v.OnFailure }).(FleetOnFailureOutput)
+}
+
+// Ids of the fleet's Machines that do not serve, `app/machineId`: standbys, those that are kept or have no traffic yet, and those whose hosts cannot be reached.
+func (o FleetOutput) OtherMachines() pulumi.StringArrayOutput {
+	return o.ApplyT(func(v *Fleet) pulumi.StringArrayOutput { return v.OtherMachines }).(pulumi.StringArrayOutput)
 }
 
 // Time for the checks of a running Machine to pass; the rest of `progressDeadline` when left out.
@@ -402,12 +425,12 @@ func (o FleetOutput) PassDeadline() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Fleet) pulumi.StringPtrOutput { return v.PassDeadline }).(pulumi.StringPtrOutput)
 }
 
-// Time for a Machine to be created or updated, to run, and to pass. It begins again whenever a step begins or succeeds, however long the whole rollout takes. Default: `"10m"`.
+// Time in which a rollout must get better, however long all of it takes: more Machines than ever before in it are ready with the new configuration, or fewer are left to do. A new attempt for a Machine does not begin it again. `minHealthySeconds` and `drain` are added to it. Default: `"10m"`.
 func (o FleetOutput) ProgressDeadline() pulumi.StringOutput {
 	return o.ApplyT(func(v *Fleet) pulumi.StringOutput { return v.ProgressDeadline }).(pulumi.StringOutput)
 }
 
-// Whether a canary rollout with `promote: "manual"` continues after its canaries. Set it back to false with the next change of `config`. Default: `false`.
+// Promotes the configuration that waits with `promote: "manual"`: it counts if it was false in the `up` that deployed this configuration, or since, and is true now. It promotes no other configuration: one that is left at true promotes nothing. Set it back to false with the next change of `config`. Default: `false`.
 func (o FleetOutput) Promoted() pulumi.BoolOutput {
 	return o.ApplyT(func(v *Fleet) pulumi.BoolOutput { return v.Promoted }).(pulumi.BoolOutput)
 }
@@ -422,12 +445,12 @@ func (o FleetOutput) ReleaseCommand() pulumi.StringArrayOutput {
 	return o.ApplyT(func(v *Fleet) pulumi.StringArrayOutput { return v.ReleaseCommand }).(pulumi.StringArrayOutput)
 }
 
-// Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. Default: `false`.
+// Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. It gets the time for that once more. Default: `false`.
 func (o FleetOutput) RestartOnce() pulumi.BoolOutput {
 	return o.ApplyT(func(v *Fleet) pulumi.BoolOutput { return v.RestartOnce }).(pulumi.BoolOutput)
 }
 
-// `complete`; `canary` while canaries wait for `promoted`; `failed` after a rollout that stopped.
+// `complete`; `canary` or `green` while canaries, or new Machines without traffic, wait for `promoted`; `failed` after a rollout that stopped.
 func (o FleetOutput) Rollout() pulumi.StringOutput {
 	return o.ApplyT(func(v *Fleet) pulumi.StringOutput { return v.Rollout }).(pulumi.StringOutput)
 }
@@ -452,9 +475,14 @@ func (o FleetOutput) Strategy() FleetStrategyPtrOutput {
 	return o.ApplyT(func(v *Fleet) FleetStrategyPtrOutput { return v.Strategy }).(FleetStrategyPtrOutput)
 }
 
-// Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
+// Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
 func (o FleetOutput) Volume() FleetVolumePtrOutput {
 	return o.ApplyT(func(v *Fleet) FleetVolumePtrOutput { return v.Volume }).(FleetVolumePtrOutput)
+}
+
+// Ids of the volumes that are the fleet's, `app/volumeId`: it made or adopted them, and its Machines mount them or did.
+func (o FleetOutput) Volumes() pulumi.StringArrayOutput {
+	return o.ApplyT(func(v *Fleet) pulumi.StringArrayOutput { return v.Volumes }).(pulumi.StringArrayOutput)
 }
 
 type FleetArrayOutput struct{ *pulumi.OutputState }

@@ -403,7 +403,7 @@ func (in *envFromFieldRefPtr) ToEnvFromFieldRefPtrOutputWithContext(ctx context.
 	return pulumi.ToOutputWithContext(ctx, in).(EnvFromFieldRefPtrOutput)
 }
 
-// What happens when a Machine fails to run or to pass its checks: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration whose rollout was completed. The update fails either way.
+// What happens when a rollout fails, for instance because a Machine does not run or pass its checks, or because nothing gets better for `progressDeadline`: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration that all of them ran. The update fails either way.
 type FleetOnFailure string
 
 const (
@@ -569,7 +569,7 @@ func (in *fleetOnFailurePtr) ToFleetOnFailurePtrOutputWithContext(ctx context.Co
 	return pulumi.ToOutputWithContext(ctx, in).(FleetOnFailurePtrOutput)
 }
 
-// `manual` stops after the canaries have passed, until `promoted` is true; `auto`, as when left out, continues. For `canary`.
+// `manual` waits until `promoted` says to go on: a canary rollout after its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, as when left out, goes on at once. For `canary` and `bluegreen`.
 type FleetStrategyPromote string
 
 const (

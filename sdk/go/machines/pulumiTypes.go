@@ -1432,7 +1432,7 @@ type FleetStrategy struct {
 	MinHealthySeconds *int `pulumi:"minHealthySeconds"`
 	// How long the canaries must pass before the rollout continues; `"1m"` when left out. For `canary`.
 	Observe *string `pulumi:"observe"`
-	// `manual` stops after the canaries have passed, until `promoted` is true; `auto`, as when left out, continues. For `canary`.
+	// `manual` waits until `promoted` says to go on: a canary rollout after its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, as when left out, goes on at once. For `canary` and `bluegreen`.
 	Promote *FleetStrategyPromote `pulumi:"promote"`
 	// `rolling` updates a few Machines at a time, and is used when left out. `canary` updates `count` Machines and watches them first. `bluegreen` creates all new Machines beside the old ones, and switches when all of them pass. `immediate` updates all at once.
 	Type *FleetStrategyType `pulumi:"type"`
@@ -1465,7 +1465,7 @@ type FleetStrategyArgs struct {
 	MinHealthySeconds pulumi.IntPtrInput `pulumi:"minHealthySeconds"`
 	// How long the canaries must pass before the rollout continues; `"1m"` when left out. For `canary`.
 	Observe pulumi.StringPtrInput `pulumi:"observe"`
-	// `manual` stops after the canaries have passed, until `promoted` is true; `auto`, as when left out, continues. For `canary`.
+	// `manual` waits until `promoted` says to go on: a canary rollout after its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, as when left out, goes on at once. For `canary` and `bluegreen`.
 	Promote FleetStrategyPromotePtrInput `pulumi:"promote"`
 	// `rolling` updates a few Machines at a time, and is used when left out. `canary` updates `count` Machines and watches them first. `bluegreen` creates all new Machines beside the old ones, and switches when all of them pass. `immediate` updates all at once.
 	Type FleetStrategyTypePtrInput `pulumi:"type"`
@@ -1584,7 +1584,7 @@ func (o FleetStrategyOutput) Observe() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v FleetStrategy) *string { return v.Observe }).(pulumi.StringPtrOutput)
 }
 
-// `manual` stops after the canaries have passed, until `promoted` is true; `auto`, as when left out, continues. For `canary`.
+// `manual` waits until `promoted` says to go on: a canary rollout after its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, as when left out, goes on at once. For `canary` and `bluegreen`.
 func (o FleetStrategyOutput) Promote() FleetStrategyPromotePtrOutput {
 	return o.ApplyT(func(v FleetStrategy) *FleetStrategyPromote { return v.Promote }).(FleetStrategyPromotePtrOutput)
 }
@@ -1688,7 +1688,7 @@ func (o FleetStrategyPtrOutput) Observe() pulumi.StringPtrOutput {
 	}).(pulumi.StringPtrOutput)
 }
 
-// `manual` stops after the canaries have passed, until `promoted` is true; `auto`, as when left out, continues. For `canary`.
+// `manual` waits until `promoted` says to go on: a canary rollout after its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, as when left out, goes on at once. For `canary` and `bluegreen`.
 func (o FleetStrategyPtrOutput) Promote() FleetStrategyPromotePtrOutput {
 	return o.ApplyT(func(v *FleetStrategy) *FleetStrategyPromote {
 		if v == nil {
@@ -1708,8 +1708,10 @@ func (o FleetStrategyPtrOutput) Type() FleetStrategyTypePtrOutput {
 	}).(FleetStrategyTypePtrOutput)
 }
 
-// Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
+// Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
 type FleetVolume struct {
+	// Volumes that exist and become the fleet's, by their ids. Each must be named after its Machine, for example `web_ams_1`, and be in its region; it is mounted when that Machine is created. Remove a Volume from the program first, with `retainOnDelete`.
+	Adopt []string `pulumi:"adopt"`
 	// Allows `bluegreen`: each new Machine gets a copy of the volume of an old one. What the old one writes after that moment is not in the copy, and is left on the old volume.
 	Copy *bool `pulumi:"copy"`
 	// Whether new volumes are encrypted; true when left out.
@@ -1733,8 +1735,10 @@ type FleetVolumeInput interface {
 	ToFleetVolumeOutputWithContext(context.Context) FleetVolumeOutput
 }
 
-// Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
+// Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
 type FleetVolumeArgs struct {
+	// Volumes that exist and become the fleet's, by their ids. Each must be named after its Machine, for example `web_ams_1`, and be in its region; it is mounted when that Machine is created. Remove a Volume from the program first, with `retainOnDelete`.
+	Adopt pulumi.StringArrayInput `pulumi:"adopt"`
 	// Allows `bluegreen`: each new Machine gets a copy of the volume of an old one. What the old one writes after that moment is not in the copy, and is left on the old volume.
 	Copy pulumi.BoolPtrInput `pulumi:"copy"`
 	// Whether new volumes are encrypted; true when left out.
@@ -1800,7 +1804,7 @@ func (i *fleetVolumePtrType) ToFleetVolumePtrOutputWithContext(ctx context.Conte
 	return pulumi.ToOutputWithContext(ctx, i).(FleetVolumePtrOutput)
 }
 
-// Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
+// Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
 type FleetVolumeOutput struct{ *pulumi.OutputState }
 
 func (FleetVolumeOutput) ElementType() reflect.Type {
@@ -1823,6 +1827,11 @@ func (o FleetVolumeOutput) ToFleetVolumePtrOutputWithContext(ctx context.Context
 	return o.ApplyTWithContext(ctx, func(_ context.Context, v FleetVolume) *FleetVolume {
 		return &v
 	}).(FleetVolumePtrOutput)
+}
+
+// Volumes that exist and become the fleet's, by their ids. Each must be named after its Machine, for example `web_ams_1`, and be in its region; it is mounted when that Machine is created. Remove a Volume from the program first, with `retainOnDelete`.
+func (o FleetVolumeOutput) Adopt() pulumi.StringArrayOutput {
+	return o.ApplyT(func(v FleetVolume) []string { return v.Adopt }).(pulumi.StringArrayOutput)
 }
 
 // Allows `bluegreen`: each new Machine gets a copy of the volume of an old one. What the old one writes after that moment is not in the copy, and is left on the old volume.
@@ -1872,6 +1881,16 @@ func (o FleetVolumePtrOutput) Elem() FleetVolumeOutput {
 		var ret FleetVolume
 		return ret
 	}).(FleetVolumeOutput)
+}
+
+// Volumes that exist and become the fleet's, by their ids. Each must be named after its Machine, for example `web_ams_1`, and be in its region; it is mounted when that Machine is created. Remove a Volume from the program first, with `retainOnDelete`.
+func (o FleetVolumePtrOutput) Adopt() pulumi.StringArrayOutput {
+	return o.ApplyT(func(v *FleetVolume) []string {
+		if v == nil {
+			return nil
+		}
+		return v.Adopt
+	}).(pulumi.StringArrayOutput)
 }
 
 // Allows `bluegreen`: each new Machine gets a copy of the volume of an old one. What the old one writes after that moment is not in the copy, and is left on the old volume.

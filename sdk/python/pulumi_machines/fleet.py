@@ -55,18 +55,18 @@ class FleetArgs:
         :param pulumi.Input[_builtins.int] memory_limit_mb: Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, the limits are left alone.
         :param Any min_secrets_version: Version of the App's secrets that the Machines must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change begins a rollout. It cannot be read back.
         :param pulumi.Input[_builtins.str] name: Name, 1 to 40 of `a-z`, `0-9` and `-`, unique among the App's fleets. Its Machines are named after it: `web-ams-1`. The resource's name when left out. Changing it replaces the fleet.
-        :param pulumi.Input[Union[_builtins.str, 'FleetOnFailure']] on_failure: What happens when a Machine fails to run or to pass its checks: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration whose rollout was completed. The update fails either way. Default: `"stop"`.
+        :param pulumi.Input[Union[_builtins.str, 'FleetOnFailure']] on_failure: What happens when a rollout fails, for instance because a Machine does not run or pass its checks, or because nothing gets better for `progressDeadline`: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration that all of them ran. The update fails either way. Default: `"stop"`.
         :param pulumi.Input[_builtins.str] pass_deadline: Time for the checks of a running Machine to pass; the rest of `progressDeadline` when left out.
-        :param pulumi.Input[_builtins.str] progress_deadline: Time for a Machine to be created or updated, to run, and to pass. It begins again whenever a step begins or succeeds, however long the whole rollout takes. Default: `"10m"`.
-        :param pulumi.Input[_builtins.bool] promoted: Whether a canary rollout with `promote: "manual"` continues after its canaries. Set it back to false with the next change of `config`. Default: `false`.
+        :param pulumi.Input[_builtins.str] progress_deadline: Time in which a rollout must get better, however long all of it takes: more Machines than ever before in it are ready with the new configuration, or fewer are left to do. A new attempt for a Machine does not begin it again. `minHealthySeconds` and `drain` are added to it. Default: `"10m"`.
+        :param pulumi.Input[_builtins.bool] promoted: Promotes the configuration that waits with `promote: "manual"`: it counts if it was false in the `up` that deployed this configuration, or since, and is true now. It promotes no other configuration: one that is left at true promotes nothing. Set it back to false with the next change of `config`. Default: `false`.
         :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.int]]] regions: Number of Machines by region, for example `{ ams: 3, iad: 2 }`. Exclusive with `count`.
         :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] release_command: Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. That Machine destroys itself when the command ends. After another exit code than 0, no Machine is changed. It may run again after an interruption. A rollback does not run it.
-        :param pulumi.Input[_builtins.bool] restart_once: Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. Default: `false`.
+        :param pulumi.Input[_builtins.bool] restart_once: Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. It gets the time for that once more. Default: `false`.
         :param pulumi.Input[Sequence[pulumi.Input[Union[_builtins.str, 'Region']]]] spread_over: Regions that `count` is spread over; the first ones get one Machine more.
         :param pulumi.Input[_builtins.int] standbys: Number of further Machines that are stopped, 0 to 100. The service starts them when a Machine of the fleet has failed; the next update repairs that Machine and stops them again. Not with `config.services` or `volume`. Default: `0`.
         :param pulumi.Input[_builtins.str] start_deadline: Time for a Machine to run after it was created or updated; all of `progressDeadline` when left out. The time to stop is `config.stopConfig.timeout`.
         :param pulumi.Input['FleetStrategyArgs'] strategy: How the Machines are changed from one configuration to the next; rolling when left out.
-        :param pulumi.Input['FleetVolumeArgs'] volume: Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
+        :param pulumi.Input['FleetVolumeArgs'] volume: Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
         """
         pulumi.set(__self__, "app", app)
         pulumi.set(__self__, "config", config)
@@ -233,7 +233,7 @@ class FleetArgs:
     @pulumi.getter(name="onFailure")
     def on_failure(self) -> pulumi.Input[Optional[Union[_builtins.str, 'FleetOnFailure']]]:
         """
-        What happens when a Machine fails to run or to pass its checks: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration whose rollout was completed. The update fails either way. Default: `"stop"`.
+        What happens when a rollout fails, for instance because a Machine does not run or pass its checks, or because nothing gets better for `progressDeadline`: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration that all of them ran. The update fails either way. Default: `"stop"`.
         """
         return pulumi.get(self, "on_failure")
 
@@ -257,7 +257,7 @@ class FleetArgs:
     @pulumi.getter(name="progressDeadline")
     def progress_deadline(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Time for a Machine to be created or updated, to run, and to pass. It begins again whenever a step begins or succeeds, however long the whole rollout takes. Default: `"10m"`.
+        Time in which a rollout must get better, however long all of it takes: more Machines than ever before in it are ready with the new configuration, or fewer are left to do. A new attempt for a Machine does not begin it again. `minHealthySeconds` and `drain` are added to it. Default: `"10m"`.
         """
         return pulumi.get(self, "progress_deadline")
 
@@ -269,7 +269,7 @@ class FleetArgs:
     @pulumi.getter
     def promoted(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether a canary rollout with `promote: "manual"` continues after its canaries. Set it back to false with the next change of `config`. Default: `false`.
+        Promotes the configuration that waits with `promote: "manual"`: it counts if it was false in the `up` that deployed this configuration, or since, and is true now. It promotes no other configuration: one that is left at true promotes nothing. Set it back to false with the next change of `config`. Default: `false`.
         """
         return pulumi.get(self, "promoted")
 
@@ -305,7 +305,7 @@ class FleetArgs:
     @pulumi.getter(name="restartOnce")
     def restart_once(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. Default: `false`.
+        Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. It gets the time for that once more. Default: `false`.
         """
         return pulumi.get(self, "restart_once")
 
@@ -365,7 +365,7 @@ class FleetArgs:
     @pulumi.getter
     def volume(self) -> pulumi.Input[Optional['FleetVolumeArgs']]:
         """
-        Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
+        Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
         """
         return pulumi.get(self, "volume")
 
@@ -418,18 +418,18 @@ class Fleet(pulumi.CustomResource):
         :param pulumi.Input[_builtins.int] memory_limit_mb: Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, the limits are left alone.
         :param Any min_secrets_version: Version of the App's secrets that the Machines must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change begins a rollout. It cannot be read back.
         :param pulumi.Input[_builtins.str] name: Name, 1 to 40 of `a-z`, `0-9` and `-`, unique among the App's fleets. Its Machines are named after it: `web-ams-1`. The resource's name when left out. Changing it replaces the fleet.
-        :param pulumi.Input[Union[_builtins.str, 'FleetOnFailure']] on_failure: What happens when a Machine fails to run or to pass its checks: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration whose rollout was completed. The update fails either way. Default: `"stop"`.
+        :param pulumi.Input[Union[_builtins.str, 'FleetOnFailure']] on_failure: What happens when a rollout fails, for instance because a Machine does not run or pass its checks, or because nothing gets better for `progressDeadline`: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration that all of them ran. The update fails either way. Default: `"stop"`.
         :param pulumi.Input[_builtins.str] pass_deadline: Time for the checks of a running Machine to pass; the rest of `progressDeadline` when left out.
-        :param pulumi.Input[_builtins.str] progress_deadline: Time for a Machine to be created or updated, to run, and to pass. It begins again whenever a step begins or succeeds, however long the whole rollout takes. Default: `"10m"`.
-        :param pulumi.Input[_builtins.bool] promoted: Whether a canary rollout with `promote: "manual"` continues after its canaries. Set it back to false with the next change of `config`. Default: `false`.
+        :param pulumi.Input[_builtins.str] progress_deadline: Time in which a rollout must get better, however long all of it takes: more Machines than ever before in it are ready with the new configuration, or fewer are left to do. A new attempt for a Machine does not begin it again. `minHealthySeconds` and `drain` are added to it. Default: `"10m"`.
+        :param pulumi.Input[_builtins.bool] promoted: Promotes the configuration that waits with `promote: "manual"`: it counts if it was false in the `up` that deployed this configuration, or since, and is true now. It promotes no other configuration: one that is left at true promotes nothing. Set it back to false with the next change of `config`. Default: `false`.
         :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.int]]] regions: Number of Machines by region, for example `{ ams: 3, iad: 2 }`. Exclusive with `count`.
         :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] release_command: Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. That Machine destroys itself when the command ends. After another exit code than 0, no Machine is changed. It may run again after an interruption. A rollback does not run it.
-        :param pulumi.Input[_builtins.bool] restart_once: Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. Default: `false`.
+        :param pulumi.Input[_builtins.bool] restart_once: Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. It gets the time for that once more. Default: `false`.
         :param pulumi.Input[Sequence[pulumi.Input[Union[_builtins.str, 'Region']]]] spread_over: Regions that `count` is spread over; the first ones get one Machine more.
         :param pulumi.Input[_builtins.int] standbys: Number of further Machines that are stopped, 0 to 100. The service starts them when a Machine of the fleet has failed; the next update repairs that Machine and stops them again. Not with `config.services` or `volume`. Default: `0`.
         :param pulumi.Input[_builtins.str] start_deadline: Time for a Machine to run after it was created or updated; all of `progressDeadline` when left out. The time to stop is `config.stopConfig.timeout`.
         :param pulumi.Input[Union['FleetStrategyArgs', 'FleetStrategyArgsDict']] strategy: How the Machines are changed from one configuration to the next; rolling when left out.
-        :param pulumi.Input[Union['FleetVolumeArgs', 'FleetVolumeArgsDict']] volume: Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
+        :param pulumi.Input[Union['FleetVolumeArgs', 'FleetVolumeArgsDict']] volume: Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
         """
         ...
     @overload
@@ -524,11 +524,15 @@ class Fleet(pulumi.CustomResource):
             __props__.__dict__["start_deadline"] = start_deadline
             __props__.__dict__["strategy"] = strategy
             __props__.__dict__["volume"] = volume
+            __props__.__dict__["awaited"] = None
             __props__.__dict__["committed"] = None
             __props__.__dict__["drift"] = None
+            __props__.__dict__["gate_passed"] = None
             __props__.__dict__["image"] = None
             __props__.__dict__["machines"] = None
+            __props__.__dict__["other_machines"] = None
             __props__.__dict__["rollout"] = None
+            __props__.__dict__["volumes"] = None
         alias_opts = pulumi.ResourceOptions(aliases=[pulumi.Alias(type_="pulumi-nodejs:dynamic/machines:Fleet")])
         opts = pulumi.ResourceOptions.merge(opts, alias_opts)
         secret_opts = pulumi.ResourceOptions(additional_secret_outputs=["committed"])
@@ -557,18 +561,21 @@ class Fleet(pulumi.CustomResource):
 
         __props__.__dict__["adopt"] = None
         __props__.__dict__["app"] = None
+        __props__.__dict__["awaited"] = None
         __props__.__dict__["committed"] = None
         __props__.__dict__["config"] = None
         __props__.__dict__["count"] = None
         __props__.__dict__["delete_volumes"] = None
         __props__.__dict__["drift"] = None
         __props__.__dict__["fallback_regions"] = None
+        __props__.__dict__["gate_passed"] = None
         __props__.__dict__["image"] = None
         __props__.__dict__["machines"] = None
         __props__.__dict__["memory_limit_mb"] = None
         __props__.__dict__["min_secrets_version"] = None
         __props__.__dict__["name"] = None
         __props__.__dict__["on_failure"] = None
+        __props__.__dict__["other_machines"] = None
         __props__.__dict__["pass_deadline"] = None
         __props__.__dict__["progress_deadline"] = None
         __props__.__dict__["promoted"] = None
@@ -581,6 +588,7 @@ class Fleet(pulumi.CustomResource):
         __props__.__dict__["start_deadline"] = None
         __props__.__dict__["strategy"] = None
         __props__.__dict__["volume"] = None
+        __props__.__dict__["volumes"] = None
         return Fleet(resource_name, opts=opts, __props__=__props__)
 
     @_builtins.property
@@ -601,9 +609,17 @@ class Fleet(pulumi.CustomResource):
 
     @_builtins.property
     @pulumi.getter
+    def awaited(self) -> pulumi.Output[Optional[_builtins.str]]:
+        """
+        While new Machines have no traffic yet: the digest of the image that they run, `sha256:` and 64 digits.
+        """
+        return pulumi.get(self, "awaited")
+
+    @_builtins.property
+    @pulumi.getter
     def committed(self) -> pulumi.Output[Optional['outputs.MachineConfig']]:
         """
-        While a rollout is not complete: the last configuration whose rollout was, to which a rollback returns.
+        While a rollout is not complete, or no Machine runs: the last configuration that all Machines ran, to which a rollback returns.
         """
         return pulumi.get(self, "committed")
 
@@ -646,6 +662,14 @@ class Fleet(pulumi.CustomResource):
         Regions to try in this order when a region has no room for a Machine. It counts for the region that it was wanted in.
         """
         return pulumi.get(self, "fallback_regions")
+
+    @_builtins.property
+    @pulumi.getter(name="gatePassed")
+    def gate_passed(self) -> pulumi.Output[Optional[_builtins.bool]]:
+        """
+        True after a rollout that failed when its configuration had been promoted: the next update goes on without another promotion.
+        """
+        return pulumi.get(self, "gate_passed")
 
     @_builtins.property
     @pulumi.getter
@@ -691,9 +715,17 @@ class Fleet(pulumi.CustomResource):
     @pulumi.getter(name="onFailure")
     def on_failure(self) -> pulumi.Output[_builtins.str]:
         """
-        What happens when a Machine fails to run or to pass its checks: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration whose rollout was completed. The update fails either way. Default: `"stop"`.
+        What happens when a rollout fails, for instance because a Machine does not run or pass its checks, or because nothing gets better for `progressDeadline`: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration that all of them ran. The update fails either way. Default: `"stop"`.
         """
         return pulumi.get(self, "on_failure")
+
+    @_builtins.property
+    @pulumi.getter(name="otherMachines")
+    def other_machines(self) -> pulumi.Output[Optional[Sequence[_builtins.str]]]:
+        """
+        Ids of the fleet's Machines that do not serve, `app/machineId`: standbys, those that are kept or have no traffic yet, and those whose hosts cannot be reached.
+        """
+        return pulumi.get(self, "other_machines")
 
     @_builtins.property
     @pulumi.getter(name="passDeadline")
@@ -707,7 +739,7 @@ class Fleet(pulumi.CustomResource):
     @pulumi.getter(name="progressDeadline")
     def progress_deadline(self) -> pulumi.Output[_builtins.str]:
         """
-        Time for a Machine to be created or updated, to run, and to pass. It begins again whenever a step begins or succeeds, however long the whole rollout takes. Default: `"10m"`.
+        Time in which a rollout must get better, however long all of it takes: more Machines than ever before in it are ready with the new configuration, or fewer are left to do. A new attempt for a Machine does not begin it again. `minHealthySeconds` and `drain` are added to it. Default: `"10m"`.
         """
         return pulumi.get(self, "progress_deadline")
 
@@ -715,7 +747,7 @@ class Fleet(pulumi.CustomResource):
     @pulumi.getter
     def promoted(self) -> pulumi.Output[_builtins.bool]:
         """
-        Whether a canary rollout with `promote: "manual"` continues after its canaries. Set it back to false with the next change of `config`. Default: `false`.
+        Promotes the configuration that waits with `promote: "manual"`: it counts if it was false in the `up` that deployed this configuration, or since, and is true now. It promotes no other configuration: one that is left at true promotes nothing. Set it back to false with the next change of `config`. Default: `false`.
         """
         return pulumi.get(self, "promoted")
 
@@ -739,7 +771,7 @@ class Fleet(pulumi.CustomResource):
     @pulumi.getter(name="restartOnce")
     def restart_once(self) -> pulumi.Output[_builtins.bool]:
         """
-        Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. Default: `false`.
+        Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. It gets the time for that once more. Default: `false`.
         """
         return pulumi.get(self, "restart_once")
 
@@ -747,7 +779,7 @@ class Fleet(pulumi.CustomResource):
     @pulumi.getter
     def rollout(self) -> pulumi.Output[_builtins.str]:
         """
-        `complete`; `canary` while canaries wait for `promoted`; `failed` after a rollout that stopped.
+        `complete`; `canary` or `green` while canaries, or new Machines without traffic, wait for `promoted`; `failed` after a rollout that stopped.
         """
         return pulumi.get(self, "rollout")
 
@@ -787,7 +819,15 @@ class Fleet(pulumi.CustomResource):
     @pulumi.getter
     def volume(self) -> pulumi.Output[Optional['outputs.FleetVolume']]:
         """
-        Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
+        Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
         """
         return pulumi.get(self, "volume")
+
+    @_builtins.property
+    @pulumi.getter
+    def volumes(self) -> pulumi.Output[Optional[Sequence[_builtins.str]]]:
+        """
+        Ids of the volumes that are the fleet's, `app/volumeId`: it made or adopted them, and its Machines mount them or did.
+        """
+        return pulumi.get(self, "volumes")
 

@@ -1267,7 +1267,7 @@ class FleetStrategy(dict):
         :param _builtins.str max_unavailable: How many Machines may be missing or failing because of the rollout: a number or a percentage, rounded down, but at least one. A third when left out. `"0"` needs `maxSurge`. For `rolling` and `canary`.
         :param _builtins.int min_healthy_seconds: Seconds that a Machine must run and pass before the rollout continues, 0 to 3600; 0 when left out.
         :param _builtins.str observe: How long the canaries must pass before the rollout continues; `"1m"` when left out. For `canary`.
-        :param Union[_builtins.str, 'FleetStrategyPromote'] promote: `manual` stops after the canaries have passed, until `promoted` is true; `auto`, as when left out, continues. For `canary`.
+        :param Union[_builtins.str, 'FleetStrategyPromote'] promote: `manual` waits until `promoted` says to go on: a canary rollout after its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, as when left out, goes on at once. For `canary` and `bluegreen`.
         :param Union[_builtins.str, 'FleetStrategyType'] type: `rolling` updates a few Machines at a time, and is used when left out. `canary` updates `count` Machines and watches them first. `bluegreen` creates all new Machines beside the old ones, and switches when all of them pass. `immediate` updates all at once.
         """
         if count is not None:
@@ -1349,7 +1349,7 @@ class FleetStrategy(dict):
     @pulumi.getter
     def promote(self) -> Optional[_builtins.str]:
         """
-        `manual` stops after the canaries have passed, until `promoted` is true; `auto`, as when left out, continues. For `canary`.
+        `manual` waits until `promoted` says to go on: a canary rollout after its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, as when left out, goes on at once. For `canary` and `bluegreen`.
         """
         return pulumi.get(self, "promote")
 
@@ -1365,7 +1365,7 @@ class FleetStrategy(dict):
 @pulumi.output_type
 class FleetVolume(dict):
     """
-    Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
+    Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
     """
     @staticmethod
     def __key_warning(key: str):
@@ -1388,20 +1388,24 @@ class FleetVolume(dict):
 
     def __init__(__self__, *,
                  path: _builtins.str,
+                 adopt: Optional[Sequence[_builtins.str]] = None,
                  copy: Optional[_builtins.bool] = None,
                  encrypted: Optional[_builtins.bool] = None,
                  size_gb: Optional[_builtins.int] = None,
                  snapshot_retention: Optional[_builtins.int] = None):
         """
-        Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
+        Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
 
         :param _builtins.str path: Where each Machine mounts its volume, for example `/data`.
+        :param Sequence[_builtins.str] adopt: Volumes that exist and become the fleet's, by their ids. Each must be named after its Machine, for example `web_ams_1`, and be in its region; it is mounted when that Machine is created. Remove a Volume from the program first, with `retainOnDelete`.
         :param _builtins.bool copy: Allows `bluegreen`: each new Machine gets a copy of the volume of an old one. What the old one writes after that moment is not in the copy, and is left on the old volume.
         :param _builtins.bool encrypted: Whether new volumes are encrypted; true when left out.
         :param _builtins.int size_gb: Size of each volume in GB, 1 to 500; 3 when left out. Volumes grow, and never shrink.
         :param _builtins.int snapshot_retention: Days that a snapshot of a new volume is kept, 1 to 60; 5 when left out.
         """
         pulumi.set(__self__, "path", path)
+        if adopt is not None:
+            pulumi.set(__self__, "adopt", adopt)
         if copy is not None:
             pulumi.set(__self__, "copy", copy)
         if encrypted is not None:
@@ -1418,6 +1422,14 @@ class FleetVolume(dict):
         Where each Machine mounts its volume, for example `/data`.
         """
         return pulumi.get(self, "path")
+
+    @_builtins.property
+    @pulumi.getter
+    def adopt(self) -> Optional[Sequence[_builtins.str]]:
+        """
+        Volumes that exist and become the fleet's, by their ids. Each must be named after its Machine, for example `web_ams_1`, and be in its region; it is mounted when that Machine is created. Remove a Volume from the program first, with `retainOnDelete`.
+        """
+        return pulumi.get(self, "adopt")
 
     @_builtins.property
     @pulumi.getter

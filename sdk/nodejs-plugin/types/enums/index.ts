@@ -36,7 +36,7 @@ export const FleetOnFailure = {
 } as const;
 
 /**
- * What happens when a Machine fails to run or to pass its checks: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration whose rollout was completed. The update fails either way.
+ * What happens when a rollout fails, for instance because a Machine does not run or pass its checks, or because nothing gets better for `progressDeadline`: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration that all of them ran. The update fails either way.
  */
 export type FleetOnFailure = (typeof FleetOnFailure)[keyof typeof FleetOnFailure];
 
@@ -46,7 +46,7 @@ export const FleetStrategyPromote = {
 } as const;
 
 /**
- * `manual` stops after the canaries have passed, until `promoted` is true; `auto`, as when left out, continues. For `canary`.
+ * `manual` waits until `promoted` says to go on: a canary rollout after its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, as when left out, goes on at once. For `canary` and `bluegreen`.
  */
 export type FleetStrategyPromote = (typeof FleetStrategyPromote)[keyof typeof FleetStrategyPromote];
 

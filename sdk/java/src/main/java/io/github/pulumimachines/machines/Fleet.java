@@ -59,14 +59,28 @@ public class Fleet extends com.pulumi.resources.CustomResource {
         return this.app;
     }
     /**
-     * While a rollout is not complete: the last configuration whose rollout was, to which a rollback returns.
+     * While new Machines have no traffic yet: the digest of the image that they run, `sha256:` and 64 digits.
+     * 
+     */
+    @Export(name="awaited", refs={String.class}, tree="[0]")
+    private Output</* @Nullable */ String> awaited;
+
+    /**
+     * @return While new Machines have no traffic yet: the digest of the image that they run, `sha256:` and 64 digits.
+     * 
+     */
+    public Output<Optional<String>> awaited() {
+        return Codegen.optional(this.awaited);
+    }
+    /**
+     * While a rollout is not complete, or no Machine runs: the last configuration that all Machines ran, to which a rollback returns.
      * 
      */
     @Export(name="committed", refs={MachineConfig.class}, tree="[0]")
     private Output</* @Nullable */ MachineConfig> committed;
 
     /**
-     * @return While a rollout is not complete: the last configuration whose rollout was, to which a rollback returns.
+     * @return While a rollout is not complete, or no Machine runs: the last configuration that all Machines ran, to which a rollback returns.
      * 
      */
     public Output<Optional<MachineConfig>> committed() {
@@ -143,6 +157,20 @@ public class Fleet extends com.pulumi.resources.CustomResource {
         return Codegen.optional(this.fallbackRegions);
     }
     /**
+     * True after a rollout that failed when its configuration had been promoted: the next update goes on without another promotion.
+     * 
+     */
+    @Export(name="gatePassed", refs={Boolean.class}, tree="[0]")
+    private Output</* @Nullable */ Boolean> gatePassed;
+
+    /**
+     * @return True after a rollout that failed when its configuration had been promoted: the next update goes on without another promotion.
+     * 
+     */
+    public Output<Optional<Boolean>> gatePassed() {
+        return Codegen.optional(this.gatePassed);
+    }
+    /**
      * The image that the Machines run, with its digest.
      * 
      */
@@ -213,18 +241,32 @@ public class Fleet extends com.pulumi.resources.CustomResource {
         return this.name;
     }
     /**
-     * What happens when a Machine fails to run or to pass its checks: `&#34;stop&#34;` changes no other Machine, and the next update goes on; `&#34;rollback&#34;` gives all Machines the last configuration whose rollout was completed. The update fails either way. Default: `&#34;stop&#34;`.
+     * What happens when a rollout fails, for instance because a Machine does not run or pass its checks, or because nothing gets better for `progressDeadline`: `&#34;stop&#34;` changes no other Machine, and the next update goes on; `&#34;rollback&#34;` gives all Machines the last configuration that all of them ran. The update fails either way. Default: `&#34;stop&#34;`.
      * 
      */
     @Export(name="onFailure", refs={String.class}, tree="[0]")
     private Output<String> onFailure;
 
     /**
-     * @return What happens when a Machine fails to run or to pass its checks: `&#34;stop&#34;` changes no other Machine, and the next update goes on; `&#34;rollback&#34;` gives all Machines the last configuration whose rollout was completed. The update fails either way. Default: `&#34;stop&#34;`.
+     * @return What happens when a rollout fails, for instance because a Machine does not run or pass its checks, or because nothing gets better for `progressDeadline`: `&#34;stop&#34;` changes no other Machine, and the next update goes on; `&#34;rollback&#34;` gives all Machines the last configuration that all of them ran. The update fails either way. Default: `&#34;stop&#34;`.
      * 
      */
     public Output<String> onFailure() {
         return this.onFailure;
+    }
+    /**
+     * Ids of the fleet&#39;s Machines that do not serve, `app/machineId`: standbys, those that are kept or have no traffic yet, and those whose hosts cannot be reached.
+     * 
+     */
+    @Export(name="otherMachines", refs={List.class,String.class}, tree="[0,1]")
+    private Output</* @Nullable */ List<String>> otherMachines;
+
+    /**
+     * @return Ids of the fleet&#39;s Machines that do not serve, `app/machineId`: standbys, those that are kept or have no traffic yet, and those whose hosts cannot be reached.
+     * 
+     */
+    public Output<Optional<List<String>>> otherMachines() {
+        return Codegen.optional(this.otherMachines);
     }
     /**
      * Time for the checks of a running Machine to pass; the rest of `progressDeadline` when left out.
@@ -241,28 +283,28 @@ public class Fleet extends com.pulumi.resources.CustomResource {
         return Codegen.optional(this.passDeadline);
     }
     /**
-     * Time for a Machine to be created or updated, to run, and to pass. It begins again whenever a step begins or succeeds, however long the whole rollout takes. Default: `&#34;10m&#34;`.
+     * Time in which a rollout must get better, however long all of it takes: more Machines than ever before in it are ready with the new configuration, or fewer are left to do. A new attempt for a Machine does not begin it again. `minHealthySeconds` and `drain` are added to it. Default: `&#34;10m&#34;`.
      * 
      */
     @Export(name="progressDeadline", refs={String.class}, tree="[0]")
     private Output<String> progressDeadline;
 
     /**
-     * @return Time for a Machine to be created or updated, to run, and to pass. It begins again whenever a step begins or succeeds, however long the whole rollout takes. Default: `&#34;10m&#34;`.
+     * @return Time in which a rollout must get better, however long all of it takes: more Machines than ever before in it are ready with the new configuration, or fewer are left to do. A new attempt for a Machine does not begin it again. `minHealthySeconds` and `drain` are added to it. Default: `&#34;10m&#34;`.
      * 
      */
     public Output<String> progressDeadline() {
         return this.progressDeadline;
     }
     /**
-     * Whether a canary rollout with `promote: &#34;manual&#34;` continues after its canaries. Set it back to false with the next change of `config`. Default: `false`.
+     * Promotes the configuration that waits with `promote: &#34;manual&#34;`: it counts if it was false in the `up` that deployed this configuration, or since, and is true now. It promotes no other configuration: one that is left at true promotes nothing. Set it back to false with the next change of `config`. Default: `false`.
      * 
      */
     @Export(name="promoted", refs={Boolean.class}, tree="[0]")
     private Output<Boolean> promoted;
 
     /**
-     * @return Whether a canary rollout with `promote: &#34;manual&#34;` continues after its canaries. Set it back to false with the next change of `config`. Default: `false`.
+     * @return Promotes the configuration that waits with `promote: &#34;manual&#34;`: it counts if it was false in the `up` that deployed this configuration, or since, and is true now. It promotes no other configuration: one that is left at true promotes nothing. Set it back to false with the next change of `config`. Default: `false`.
      * 
      */
     public Output<Boolean> promoted() {
@@ -297,28 +339,28 @@ public class Fleet extends com.pulumi.resources.CustomResource {
         return Codegen.optional(this.releaseCommand);
     }
     /**
-     * Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. Default: `false`.
+     * Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. It gets the time for that once more. Default: `false`.
      * 
      */
     @Export(name="restartOnce", refs={Boolean.class}, tree="[0]")
     private Output<Boolean> restartOnce;
 
     /**
-     * @return Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. Default: `false`.
+     * @return Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. It gets the time for that once more. Default: `false`.
      * 
      */
     public Output<Boolean> restartOnce() {
         return this.restartOnce;
     }
     /**
-     * `complete`; `canary` while canaries wait for `promoted`; `failed` after a rollout that stopped.
+     * `complete`; `canary` or `green` while canaries, or new Machines without traffic, wait for `promoted`; `failed` after a rollout that stopped.
      * 
      */
     @Export(name="rollout", refs={String.class}, tree="[0]")
     private Output<String> rollout;
 
     /**
-     * @return `complete`; `canary` while canaries wait for `promoted`; `failed` after a rollout that stopped.
+     * @return `complete`; `canary` or `green` while canaries, or new Machines without traffic, wait for `promoted`; `failed` after a rollout that stopped.
      * 
      */
     public Output<String> rollout() {
@@ -381,18 +423,32 @@ public class Fleet extends com.pulumi.resources.CustomResource {
         return Codegen.optional(this.strategy);
     }
     /**
-     * Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
+     * Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
      * 
      */
     @Export(name="volume", refs={FleetVolume.class}, tree="[0]")
     private Output</* @Nullable */ FleetVolume> volume;
 
     /**
-     * @return Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
+     * @return Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
      * 
      */
     public Output<Optional<FleetVolume>> volume() {
         return Codegen.optional(this.volume);
+    }
+    /**
+     * Ids of the volumes that are the fleet&#39;s, `app/volumeId`: it made or adopted them, and its Machines mount them or did.
+     * 
+     */
+    @Export(name="volumes", refs={List.class,String.class}, tree="[0,1]")
+    private Output</* @Nullable */ List<String>> volumes;
+
+    /**
+     * @return Ids of the volumes that are the fleet&#39;s, `app/volumeId`: it made or adopted them, and its Machines mount them or did.
+     * 
+     */
+    public Output<Optional<List<String>>> volumes() {
+        return Codegen.optional(this.volumes);
     }
 
     /**

@@ -162,14 +162,14 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * What happens when a Machine fails to run or to pass its checks: `&#34;stop&#34;` changes no other Machine, and the next update goes on; `&#34;rollback&#34;` gives all Machines the last configuration whose rollout was completed. The update fails either way. Default: `&#34;stop&#34;`.
+     * What happens when a rollout fails, for instance because a Machine does not run or pass its checks, or because nothing gets better for `progressDeadline`: `&#34;stop&#34;` changes no other Machine, and the next update goes on; `&#34;rollback&#34;` gives all Machines the last configuration that all of them ran. The update fails either way. Default: `&#34;stop&#34;`.
      * 
      */
     @Import(name="onFailure")
     private @Nullable Output<Either<String,FleetOnFailure>> onFailure;
 
     /**
-     * @return What happens when a Machine fails to run or to pass its checks: `&#34;stop&#34;` changes no other Machine, and the next update goes on; `&#34;rollback&#34;` gives all Machines the last configuration whose rollout was completed. The update fails either way. Default: `&#34;stop&#34;`.
+     * @return What happens when a rollout fails, for instance because a Machine does not run or pass its checks, or because nothing gets better for `progressDeadline`: `&#34;stop&#34;` changes no other Machine, and the next update goes on; `&#34;rollback&#34;` gives all Machines the last configuration that all of them ran. The update fails either way. Default: `&#34;stop&#34;`.
      * 
      */
     public Optional<Output<Either<String,FleetOnFailure>>> onFailure() {
@@ -192,14 +192,14 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Time for a Machine to be created or updated, to run, and to pass. It begins again whenever a step begins or succeeds, however long the whole rollout takes. Default: `&#34;10m&#34;`.
+     * Time in which a rollout must get better, however long all of it takes: more Machines than ever before in it are ready with the new configuration, or fewer are left to do. A new attempt for a Machine does not begin it again. `minHealthySeconds` and `drain` are added to it. Default: `&#34;10m&#34;`.
      * 
      */
     @Import(name="progressDeadline")
     private @Nullable Output<String> progressDeadline;
 
     /**
-     * @return Time for a Machine to be created or updated, to run, and to pass. It begins again whenever a step begins or succeeds, however long the whole rollout takes. Default: `&#34;10m&#34;`.
+     * @return Time in which a rollout must get better, however long all of it takes: more Machines than ever before in it are ready with the new configuration, or fewer are left to do. A new attempt for a Machine does not begin it again. `minHealthySeconds` and `drain` are added to it. Default: `&#34;10m&#34;`.
      * 
      */
     public Optional<Output<String>> progressDeadline() {
@@ -207,14 +207,14 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Whether a canary rollout with `promote: &#34;manual&#34;` continues after its canaries. Set it back to false with the next change of `config`. Default: `false`.
+     * Promotes the configuration that waits with `promote: &#34;manual&#34;`: it counts if it was false in the `up` that deployed this configuration, or since, and is true now. It promotes no other configuration: one that is left at true promotes nothing. Set it back to false with the next change of `config`. Default: `false`.
      * 
      */
     @Import(name="promoted")
     private @Nullable Output<Boolean> promoted;
 
     /**
-     * @return Whether a canary rollout with `promote: &#34;manual&#34;` continues after its canaries. Set it back to false with the next change of `config`. Default: `false`.
+     * @return Promotes the configuration that waits with `promote: &#34;manual&#34;`: it counts if it was false in the `up` that deployed this configuration, or since, and is true now. It promotes no other configuration: one that is left at true promotes nothing. Set it back to false with the next change of `config`. Default: `false`.
      * 
      */
     public Optional<Output<Boolean>> promoted() {
@@ -252,14 +252,14 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. Default: `false`.
+     * Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. It gets the time for that once more. Default: `false`.
      * 
      */
     @Import(name="restartOnce")
     private @Nullable Output<Boolean> restartOnce;
 
     /**
-     * @return Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. Default: `false`.
+     * @return Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. It gets the time for that once more. Default: `false`.
      * 
      */
     public Optional<Output<Boolean>> restartOnce() {
@@ -327,14 +327,14 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
+     * Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
      * 
      */
     @Import(name="volume")
     private @Nullable Output<FleetVolumeArgs> volume;
 
     /**
-     * @return Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
+     * @return Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
      * 
      */
     public Optional<Output<FleetVolumeArgs>> volume() {
@@ -615,7 +615,7 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param onFailure What happens when a Machine fails to run or to pass its checks: `&#34;stop&#34;` changes no other Machine, and the next update goes on; `&#34;rollback&#34;` gives all Machines the last configuration whose rollout was completed. The update fails either way. Default: `&#34;stop&#34;`.
+         * @param onFailure What happens when a rollout fails, for instance because a Machine does not run or pass its checks, or because nothing gets better for `progressDeadline`: `&#34;stop&#34;` changes no other Machine, and the next update goes on; `&#34;rollback&#34;` gives all Machines the last configuration that all of them ran. The update fails either way. Default: `&#34;stop&#34;`.
          * 
          * @return builder
          * 
@@ -626,7 +626,7 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param onFailure What happens when a Machine fails to run or to pass its checks: `&#34;stop&#34;` changes no other Machine, and the next update goes on; `&#34;rollback&#34;` gives all Machines the last configuration whose rollout was completed. The update fails either way. Default: `&#34;stop&#34;`.
+         * @param onFailure What happens when a rollout fails, for instance because a Machine does not run or pass its checks, or because nothing gets better for `progressDeadline`: `&#34;stop&#34;` changes no other Machine, and the next update goes on; `&#34;rollback&#34;` gives all Machines the last configuration that all of them ran. The update fails either way. Default: `&#34;stop&#34;`.
          * 
          * @return builder
          * 
@@ -636,7 +636,7 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param onFailure What happens when a Machine fails to run or to pass its checks: `&#34;stop&#34;` changes no other Machine, and the next update goes on; `&#34;rollback&#34;` gives all Machines the last configuration whose rollout was completed. The update fails either way. Default: `&#34;stop&#34;`.
+         * @param onFailure What happens when a rollout fails, for instance because a Machine does not run or pass its checks, or because nothing gets better for `progressDeadline`: `&#34;stop&#34;` changes no other Machine, and the next update goes on; `&#34;rollback&#34;` gives all Machines the last configuration that all of them ran. The update fails either way. Default: `&#34;stop&#34;`.
          * 
          * @return builder
          * 
@@ -646,7 +646,7 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param onFailure What happens when a Machine fails to run or to pass its checks: `&#34;stop&#34;` changes no other Machine, and the next update goes on; `&#34;rollback&#34;` gives all Machines the last configuration whose rollout was completed. The update fails either way. Default: `&#34;stop&#34;`.
+         * @param onFailure What happens when a rollout fails, for instance because a Machine does not run or pass its checks, or because nothing gets better for `progressDeadline`: `&#34;stop&#34;` changes no other Machine, and the next update goes on; `&#34;rollback&#34;` gives all Machines the last configuration that all of them ran. The update fails either way. Default: `&#34;stop&#34;`.
          * 
          * @return builder
          * 
@@ -677,7 +677,7 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param progressDeadline Time for a Machine to be created or updated, to run, and to pass. It begins again whenever a step begins or succeeds, however long the whole rollout takes. Default: `&#34;10m&#34;`.
+         * @param progressDeadline Time in which a rollout must get better, however long all of it takes: more Machines than ever before in it are ready with the new configuration, or fewer are left to do. A new attempt for a Machine does not begin it again. `minHealthySeconds` and `drain` are added to it. Default: `&#34;10m&#34;`.
          * 
          * @return builder
          * 
@@ -688,7 +688,7 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param progressDeadline Time for a Machine to be created or updated, to run, and to pass. It begins again whenever a step begins or succeeds, however long the whole rollout takes. Default: `&#34;10m&#34;`.
+         * @param progressDeadline Time in which a rollout must get better, however long all of it takes: more Machines than ever before in it are ready with the new configuration, or fewer are left to do. A new attempt for a Machine does not begin it again. `minHealthySeconds` and `drain` are added to it. Default: `&#34;10m&#34;`.
          * 
          * @return builder
          * 
@@ -698,7 +698,7 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param promoted Whether a canary rollout with `promote: &#34;manual&#34;` continues after its canaries. Set it back to false with the next change of `config`. Default: `false`.
+         * @param promoted Promotes the configuration that waits with `promote: &#34;manual&#34;`: it counts if it was false in the `up` that deployed this configuration, or since, and is true now. It promotes no other configuration: one that is left at true promotes nothing. Set it back to false with the next change of `config`. Default: `false`.
          * 
          * @return builder
          * 
@@ -709,7 +709,7 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param promoted Whether a canary rollout with `promote: &#34;manual&#34;` continues after its canaries. Set it back to false with the next change of `config`. Default: `false`.
+         * @param promoted Promotes the configuration that waits with `promote: &#34;manual&#34;`: it counts if it was false in the `up` that deployed this configuration, or since, and is true now. It promotes no other configuration: one that is left at true promotes nothing. Set it back to false with the next change of `config`. Default: `false`.
          * 
          * @return builder
          * 
@@ -771,7 +771,7 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param restartOnce Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. Default: `false`.
+         * @param restartOnce Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. It gets the time for that once more. Default: `false`.
          * 
          * @return builder
          * 
@@ -782,7 +782,7 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param restartOnce Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. Default: `false`.
+         * @param restartOnce Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. It gets the time for that once more. Default: `false`.
          * 
          * @return builder
          * 
@@ -886,7 +886,7 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param volume Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
+         * @param volume Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
          * 
          * @return builder
          * 
@@ -897,7 +897,7 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param volume Gives each Machine a volume of its own. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
+         * @param volume Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
          * 
          * @return builder
          * 
