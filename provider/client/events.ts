@@ -45,9 +45,6 @@ export function exitSince({ events = [] }: Machine, lastEventId?: string): Exit 
 const isStartOnRequest = ({ type = "", source }: Event): boolean =>
   ["launch", "update"].includes(type) || (["start", "restart"].includes(type) && source === "user");
 
-/** Whether the program has ended, and nobody asked for it. The restart policy may be about to start it again. */
-export const hasEnded = (machine: Machine): boolean => latestExit(machine)?.requested === false;
-
 /** Whether the program has ended with an error, and nobody asked for it. */
 export function hasCrashed(machine: Machine): boolean {
   const exit = latestExit(machine);

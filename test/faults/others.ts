@@ -91,7 +91,7 @@ export class OtherClient {
     if (what === "kill") await kill();
     if (what === "killLater")
       this.#cancelled.push(this.#simulation.time.after(seconds * 100, () => void kill().catch(() => undefined)));
-    for (let i = 0; what === "fail" && i < killsUntilFailed; i++) {
+    for (const _ of what === "fail" ? Array<void>(killsUntilFailed) : []) {
       await kill();
       await this.#simulation.wait(restartMs);
     }
