@@ -26,7 +26,7 @@ const isSame = (one: Partial<FleetInputs>, other: Partial<FleetInputs>): boolean
   one.volume?.path === other.volume?.path;
 
 /** Whether an update promotes the configuration that waits: `promoted` became true since it was deployed. */
-export const promotes = (old: Past, next: Partial<FleetInputs>): boolean =>
+const promotes = (old: Past, next: Partial<FleetInputs>): boolean =>
   isWaiting(old) && isSame(old, next) && next.promoted === true && old.promoted !== true;
 
 /** Whether all Machines have run a configuration already, so that it needs no gate: a repair, or the way back. */

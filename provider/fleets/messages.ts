@@ -72,7 +72,7 @@ interface Counts {
 }
 
 /** Counts the members, by the new and the old configuration of the whole rollout, also while it goes back. */
-export function countsOf(rollout: Rollout, machines: readonly Machine[]): Counts {
+function countsOf(rollout: Rollout, machines: readonly Machine[]): Counts {
   const { fleet, template, committed, failed } = rollout;
   const having = (config: typeof committed, before: typeof committed): readonly Found[] =>
     config === undefined
@@ -162,6 +162,7 @@ const advice = [
   / Correct the configuration and run up again\./g,
   / The next up goes on from here\./g,
   / Nothing was changed; try again after it expired\./g,
+  / Objects that were created are kept in the state, and the next up continues from there\./g,
 ];
 
 /** An error in the words of a rollout. */

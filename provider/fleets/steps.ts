@@ -2,7 +2,7 @@
 import { isNotFound, MachinesError } from "../client/errors.ts";
 import { withLease, type Lease } from "../client/lease.ts";
 import { exitSince, lastEvent, notReached } from "../client/events.ts";
-import { getFresh, versionOf, type Machine, type MachineKey } from "../client/wait.ts";
+import { getFresh, versionOf, type Machine } from "../client/wait.ts";
 import { PartialStateError } from "../core/partialState.ts";
 import { createOnce } from "../machines/create.ts";
 import { keepMemory } from "../machines/memory.ts";
@@ -373,6 +373,10 @@ export async function takeAway(
     if (phase === "lost") {
       // Only a deletion of the fleet does this. Without its host, a Machine has no lease.
       await api.machines.destroy({ ...key, force: true });
+      if (wanted.volume)
+        call.warn(
+          `the host of Machine ${machine.name ?? "?"} (${machine.id}) cannot be reached: it is deleted, and its volume stays; npx pulumi-machines orphans shows it when the host can be reached`,
+        );
       return undefined;
     }
     const kept = await withLease(api, key, { description: "rollout by pulumi", progress }, async (lease) => {

@@ -23,7 +23,7 @@ const longestName = 30;
 const [shortestMark, longestMark] = [4, 8];
 
 /** The name of a Machine in the name of its volume, which has no hyphens. */
-export const baseNameOf = (machine: string): string => machine.replaceAll("-", "_");
+const baseNameOf = (machine: string): string => machine.replaceAll("-", "_");
 
 const markedName = (app: string, machine: string, stack: string): string => {
   const base = baseNameOf(machine);

@@ -6,7 +6,7 @@ import { emptyStack, type Declared, type Stack } from "../support/modelStack.ts"
 import type { Death, ProviderProcess, Simulation } from "../support/simulation.ts";
 
 /** A Machine as the service has it. */
-export interface Row {
+interface Row {
   readonly id: string;
   readonly name: string;
   readonly state: string;
@@ -22,7 +22,7 @@ export interface VolumeRow {
 }
 
 /** The result of an `up`. */
-export interface Ran {
+interface Ran {
   /** The errors, as the user sees them. */
   readonly errors: readonly string[];
   readonly warnings: readonly string[];
