@@ -1,22 +1,17 @@
 // Fleets: the Machines of one template in an App, and the rollout from one template to the next (docs/fleets.md).
 import { randomBytes } from "node:crypto";
-import { bareId } from "../../api/names.ts";
-import type { Api } from "../client/api.ts";
 import { MachinesError } from "../client/errors.ts";
 import { findVolume } from "../client/listCache.ts";
 import type { Machine } from "../client/wait.ts";
 import { pathId } from "../core/ids.ts";
-import { PartialStateError } from "../core/partialState.ts";
-import { defineResource, type Call } from "../core/resource.ts";
+import { defineResource } from "../core/resource.ts";
 import { ownerTag, stackTag } from "../machines/create.ts";
 import { fleetOf, liveMachines } from "../machines/live.ts";
-import type { Config } from "../machines/settings.ts";
 import { regionsProblem, roomWarning } from "../shared/region.ts";
 import { driftOf, mostCommonChange, mustRepair } from "./drift.ts";
-import { committedOf, gateOf, isWaiting, type Past } from "./gate.ts";
+import { gateOf, isWaiting } from "./gate.ts";
 import { inputs, outputs, type Template } from "./inputs.ts";
 import {
-  adopt,
   fleetMachines,
   membersOf,
   phaseOf,
@@ -27,154 +22,14 @@ import {
   standbysOf,
   templateIn,
   type FleetKey,
-  type Rollout,
 } from "./members.ts";
-import { notRolledBack, rolledBack, RolloutFailure, waitingText } from "./messages.ts";
 import { regionsOf, totalOf } from "./planner.ts";
 import { machinesProblem, previewRollout, volumesProblem } from "./preview.ts";
-import { destroyAll, rollOut } from "./rollout.ts";
-import { keepStandbys, planStandbys } from "./standbys.ts";
+import { keyOf, knowVolumes, roll, servingIds, toLive } from "./roll.ts";
+import { destroyAll } from "./rollout.ts";
+import { planStandbys } from "./standbys.ts";
 import { validate } from "./validation.ts";
 import { adoptVolumes, mountedByName, volumesIn } from "./volumes.ts";
-
-/** The outputs of a fleet that its handlers read from the state, with its inputs. */
-type State = Omit<Past, "machines"> & {
-  readonly machines?: readonly { readonly id: string }[] | undefined;
-  readonly otherMachines?: readonly string[] | undefined;
-  readonly volumes?: readonly string[] | undefined;
-};
-
-/** A fleet, with what its state knows to be its own (R18). */
-function keyOf(
-  call: Pick<Call, "run">,
-  id: { readonly app: string; readonly name: string },
-  owner: string | undefined,
-  state: State = {},
-): FleetKey {
-  const { machines = [], otherMachines = [], volumes = [] } = state;
-  return {
-    ...{ app: id.app, name: id.name, owner },
-    stack: call.run.stateId(),
-    stacks: call.run.stateIds,
-    machines: new Set([...machines.map((machine) => bareId(machine.id)), ...otherMachines.map(bareId)]),
-    volumes: new Set(volumes.map(bareId)),
-  };
-}
-
-/** A state of an earlier version has no ids of volumes: then those that the fleet's Machines mount are its own. */
-async function knowVolumes(api: Api, fleet: FleetKey, state: State, machines: readonly Machine[]): Promise<void> {
-  if (state.volume === undefined || state.volumes !== undefined) return;
-  for (const id of mountedByName(machines, await volumesIn(api, fleet.app))) fleet.volumes.add(id);
-}
-
-const byName = (a: { readonly name: string }, b: { readonly name: string }): number =>
-  a.name.localeCompare(b.name, "en", { numeric: true });
-
-/** The outputs of a fleet. */
-function toLive({ app, name, volumes }: FleetKey, hasVolumes: boolean, machines: readonly Machine[]) {
-  const serving = machines.filter((machine) => phaseOf(machine) === "serving");
-  const others = machines.filter((machine) => !serving.includes(machine)).map(({ id }) => `${app}/${id}`);
-  const [first] = serving;
-  const { registry, repository, tag, digest } = first?.imageRef ?? {};
-  return {
-    app,
-    name,
-    machines: serving
-      .map(({ id, name: machine, region, state, version, instanceId, privateIp, imageRef }) => ({
-        ...{ id: `${app}/${id}`, name: machine ?? id, region, state, privateIp, digest: imageRef?.digest },
-        version: version ?? instanceId,
-      }))
-      .sort(byName),
-    awaited: machines.find((machine) => phaseOf(machine) === "green")?.imageRef?.digest,
-    otherMachines: others.length === 0 ? undefined : others.sort(),
-    volumes: hasVolumes ? [...volumes].map((id) => `${app}/${id}`).sort() : undefined,
-    image:
-      repository === undefined
-        ? undefined
-        : `${registry === undefined ? "" : `${registry}/`}${repository}${tag === undefined ? "" : `:${tag}`}${digest === undefined ? "" : `@${digest}`}`,
-    rollout: "complete",
-    drift: [] as string[],
-  };
-}
-
-/** Carries a rollout out. Goes back to the last complete one if that is wanted. `old`: the state before. */
-async function roll(rollout: Omit<Rollout, "committed" | "isPromoted" | "before">, old: State | undefined) {
-  const { call, fleet, wanted } = rollout;
-  const committed = old && committedOf(old);
-  const gate = gateOf(old, wanted);
-  const whole: Rollout = { ...rollout, before: old?.config, committed, isPromoted: gate !== "closed" };
-  const live = (machines: readonly Machine[]) => toLive(fleet, wanted.volume !== undefined, machines);
-  if (old) await knowVolumes(call.api, fleet, old, await fleetMachines(call.api, fleet));
-  await adopt(call, fleet, wanted.adopt ?? []);
-  const outcome = await rollOut(whole).catch(async (error: unknown) => {
-    const machines = error instanceof RolloutFailure ? error.machines : undefined;
-    // If the service does not answer, the state keeps what it had.
-    const known = machines ? live(machines) : { ...live([]), ...lastKnown(old) };
-    const failed = { ...known, rollout: "failed", committed, gatePassed: gate === "passed" ? true : undefined };
-    const mayGoBack =
-      error instanceof RolloutFailure &&
-      error.code !== "cancelled" &&
-      wanted.onFailure === "rollback" &&
-      !isExposed(whole, error.machines ?? []);
-    throw mayGoBack && committed !== undefined
-      ? await goBack(whole, committed, error, { failed, live })
-      : new PartialStateError(failed, error);
-  });
-  const { machines, state } = outcome;
-  const result = (all: readonly Machine[]) => {
-    const found = { ...live(all), rollout: state, gatePassed: undefined };
-    // A configuration that no Machine has run is nothing to return to.
-    const isRun = state === "complete" && found.machines.length > 0;
-    return { ...found, committed: isRun ? undefined : committed };
-  };
-  if (state === "canary" || state === "green") call.warn(waitingText(whole, machines, state));
-  if (state !== "complete") return result(machines);
-  const isChanged = await keepStandbys(whole, machines, servingIds(machines)).catch((error: unknown) => {
-    throw new PartialStateError(result(machines), error);
-  });
-  return result(isChanged ? await fleetMachines(call.api, fleet) : machines);
-}
-
-const lastKnown = ({ machines, otherMachines, volumes }: State = {}) => ({
-  ...(machines === undefined ? {} : { machines }),
-  otherMachines,
-  volumes,
-});
-
-const servingIds = (machines: readonly Machine[]): string[] =>
-  machines.filter((machine) => phaseOf(machine) === "serving").map(({ id }) => id);
-
-/** Whether traffic reaches the new Machines of a blue/green rollout: from then on they are never destroyed for the old ones. */
-const isExposed = ({ fleet, wanted, template, before }: Rollout, machines: readonly Machine[]): boolean =>
-  wanted.strategy?.type === "bluegreen" &&
-  membersOf(machines, fleet, template, before).some((one) => one.phase === "serving" && one.template !== "outdated");
-
-/** Goes back after a failure. Returns the error of the update. */
-async function goBack(
-  rollout: Rollout,
-  committed: Config,
-  why: RolloutFailure,
-  { failed, live }: { readonly failed: object; readonly live: (machines: readonly Machine[]) => object },
-): Promise<PartialStateError> {
-  const { call, fleet, wanted, template } = rollout;
-  call.progress(`the rollout of Fleet ${fleet.app}/${fleet.name} failed; going back to the old configuration`);
-  const type = wanted.strategy?.type === "canary" ? "rolling" : wanted.strategy?.type;
-  const back: Rollout = {
-    ...rollout,
-    wanted: { ...wanted, config: committed, strategy: { ...wanted.strategy, type }, releaseCommand: undefined },
-    template: { ...template, config: committed },
-    before: template.config,
-    failed: template.config,
-    isPromoted: true,
-  };
-  try {
-    const { machines } = await rollOut(back);
-    const state = { ...live(machines), config: committed, committed: undefined, gatePassed: undefined };
-    return new PartialStateError(state, rolledBack(why, back, machines));
-  } catch (error) {
-    return new PartialStateError({ ...failed }, notRolledBack(why, back, error));
-  }
-}
 
 /** Outputs that say how a rollout has ended, and what the fleet has. */
 const ofRollouts = {
