@@ -37,7 +37,12 @@ export function keyOf(
 }
 
 /** A state of an earlier version has no ids of volumes: then those that the fleet's Machines mount are its own. */
-export async function knowVolumes(api: Api, fleet: FleetKey, state: State, machines: readonly Machine[]): Promise<void> {
+export async function knowVolumes(
+  api: Api,
+  fleet: FleetKey,
+  state: State,
+  machines: readonly Machine[],
+): Promise<void> {
   if (state.volume === undefined || state.volumes !== undefined) return;
   for (const id of mountedByName(machines, await volumesIn(api, fleet.app))) fleet.volumes.add(id);
 }
