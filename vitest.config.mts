@@ -8,7 +8,8 @@ import { standalone } from "./test/support/standalone.mts";
 import { become, forTests } from "./tools/lib/environment.mjs";
 
 // The processes of the tests inherit it, and so do the programs that they start.
-become(forTests(process.env));
+// Machines are not watched after their start, except where a test is about it: it would take seconds each time.
+become({ ...forTests(process.env), MACHINES_MIN_HEALTHY_SECONDS: "0" });
 
 // Two more than there are cores: most tests wait more than they compute, and a run of the CLI is several processes that wait
 // for each other.
@@ -37,9 +38,6 @@ const onlyInAll = [
   ...["promotionWorkflows", "refreshBeforeUpdate", "release", "releaseLanguages", "repairs", "together", "tracing"],
   "writeOnly",
 ];
-
-/** Machines are not watched after their start, except where a test is about it: it would take seconds each time. */
-const unwatched = { MACHINES_MIN_HEALTHY_SECONDS: "0" };
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -71,7 +69,6 @@ export default defineConfig({
             PULUMI_HOME: join(tmpdir(), `pulumi-machines-unit-${process.pid}`),
             // Hundreds of processes are started from the same sources: compiled once, each needs half the time to start.
             NODE_COMPILE_CACHE: join(import.meta.dirname, "node_modules/.cache/compile"),
-            ...unwatched,
           },
         },
       },
@@ -87,7 +84,6 @@ export default defineConfig({
         },
         test: {
           name: "built",
-          env: unwatched,
           include: [`test/service/spec/${isThorough ? "**/*" : "{apps,machines,volumes}"}.test.ts`],
           maxWorkers,
           setupFiles: ["test/support/newRun.ts"],
@@ -115,7 +111,6 @@ export default defineConfig({
                 env: {
                   PULUMI_HOME: join(tmpdir(), `pulumi-machines-standalone-${process.pid}`),
                   PULUMI_MACHINES_STANDALONE: standalone,
-                  ...unwatched,
                 },
               },
             },
@@ -124,7 +119,6 @@ export default defineConfig({
         // The console in a browser, which is found or installed for the run.
         test: {
           name: "console",
-          env: unwatched,
           include: ["test/console/**/*.test.ts"],
           globalSetup: ["test/console/globalSetup.ts"],
           setupFiles: ["test/support/newRun.ts"],
@@ -145,7 +139,6 @@ export default defineConfig({
         },
         test: {
           name: "engine",
-          env: unwatched,
           include: ["test/runtime/**/*.test.ts", `test/service/spec/${isThorough ? "*" : "wait"}.test.ts`],
           // failures.test.ts tells the same story as noSpace with other causes; webApp.test.ts and database.test.ts have examples.
           exclude: isThorough ? [] : ["test/runtime/{noSpace,examples}.test.ts"],
@@ -169,7 +162,6 @@ export default defineConfig({
         },
         test: {
           name: "servers",
-          env: unwatched,
           // They take minutes.
           include: isThorough ? ["test/service/spec/postgres.test.ts"] : [],
           setupFiles: ["test/support/newRun.ts", "test/service/postgres/spec/setup.ts"],
@@ -183,7 +175,6 @@ export default defineConfig({
         // The Kubernetes runtime on a real control plane, which takes minutes to build.
         test: {
           name: "kubernetes",
-          env: unwatched,
           include: withKubernetes ? ["test/kubernetes/**/*.test.ts"] : [],
           globalSetup: ["test/kubernetes/globalSetup.ts"],
           setupFiles: ["test/support/newRun.ts"],
@@ -196,7 +187,6 @@ export default defineConfig({
       {
         test: {
           name: "e2e",
-          env: unwatched,
           include: ["test/{e2e,upgrade}/**/*.test.ts"],
           exclude: isThorough ? [] : [`test/e2e/{${onlyInAll.join(",")}}.test.ts`],
           globalSetup: ["test/e2e/globalSetup.ts"],

@@ -32,7 +32,7 @@ export interface SecretMarks {
 export const shortest = 6;
 
 /** The number of digits from which a number is recognized. A shorter one could be a count, a port or a size. */
-const fewestDigits = 4;
+const fewestDigits = 3;
 
 /** The length from which a text inside a secret object is withheld, although its place seldom holds a secret. */
 const shortestElsewhere = 8;
@@ -115,7 +115,9 @@ function mayHoldSecret(field: Field | undefined, value: Leaf): boolean {
   if (field === undefined) return true;
   const { shape, meta } = field;
   if (shape.kind !== "leaf" || (shape.type !== "string" && shape.type !== "any")) return false;
-  if (shape.values !== undefined || meta.open !== undefined || meta.format !== undefined) return false;
+  // A value that is not listed is refused, and the message quotes it: it may have been meant for another place.
+  if (shape.values !== undefined) return true;
+  if (meta.open !== undefined || meta.format !== undefined) return false;
   return String(value).length >= shortestElsewhere && !/^\p{L}+$/u.test(String(value));
 }
 
@@ -265,6 +267,7 @@ const longestLine = 200;
  * truncated if they are long. A program may print only some lines of a secret, such as a private key.
  */
 export function programLines(run: { secrets(): Iterable<Withheld> }, lines: readonly string[]): string[] {
+  if (lines.length === 0) return [];
   const known = [...run.secrets()].flatMap((one) => [one, ...linesOf(one)]);
   return hide(known, lines.join("\n"))
     .split("\n")

@@ -71,7 +71,6 @@ export const machine: Resource = defineResource({
   dependsOn: {
     version: versioned,
     state: [...versioned, "state"],
-    failure: "any",
     // A new version may get another image for the same tag.
     imageRef: versioned,
     updatedAt: "any",

@@ -149,7 +149,8 @@ describe("check", () => {
     test.each<[string, string, Properties]>([
       ["at the top", "Machine", { app: "a", region: secret("CANARY"), config: { image } }],
       ["longer than a quotation", "Machine", { app: "a", region: secret("CANARY-".repeat(40)), config: { image } }],
-      ["as a whole object", "Machine", { app: "a", config: secret({ image, size: "CANARY" }) }],
+      // In an object that is marked as a whole, a plain word is none (F56).
+      ["as a whole object", "Machine", { app: "a", config: secret({ image, size: "CANARY-1" }) }],
       ["in an object", "Machine", { app: "a", config: { image, size: secret("CANARY") } }],
       ["in a list", "Machine", { app: "a", config: { image, files: [{ guestPath: secret("CANARY") }] } }],
       [

@@ -5,6 +5,7 @@ import { existsSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { answers } from "../../tools/setup/daemon.mjs";
 import { isThorough } from "../support/extent.mts";
+import { send } from "../support/around.ts";
 import { expectUnchanged } from "../support/invariants.ts";
 import { counts, errorsOf, Stack } from "../support/stack.ts";
 import { thoroughTest } from "../support/thorough.ts";
@@ -15,6 +16,13 @@ import { startReal, type Real } from "./real.ts";
 import { fetchFrom } from "./requests.ts";
 
 const rounds = isThorough ? 10 : 2;
+
+/** Milliseconds after which a restarted program counts as one that keeps running. */
+const settled = 3000;
+
+interface Seen {
+  readonly events: readonly { readonly timestamp: number }[];
+}
 
 const program = `
 import * as machines from "pulumi-machines";
@@ -86,6 +94,12 @@ describe.runIf(hasOwnEngines)("the end of the engine", () => {
     expect(await fetchFrom(real.port, "/file/data/note", { method: "PUT", body: text })).toMatchObject({ status: 200 });
   const note = async () => (await fetchFrom(real.port, "/file/data/note").catch(() => ({ text: "" }))).text;
 
+  /** Milliseconds for which all Machines have run. One that was restarted a moment ago counts as failed. */
+  const runFor = async () => {
+    const machines = await send<Seen[]>(real.service, "GET", "/v1/apps/web/machines");
+    return Date.now() - Math.max(...machines.map(({ events: [last] }) => last?.timestamp ?? 0));
+  };
+
   test(`kill -9, ${rounds} rounds: all Machines run again, and no data is lost`, async () => {
     for (let round = 0; round < rounds; round++) {
       await keep(`${round}`);
@@ -95,6 +109,7 @@ describe.runIf(hasOwnEngines)("the end of the engine", () => {
       await expect.poll(running, { interval: 50 }).toBe(3);
       await expect.poll(note, { interval: 50 }).toBe(`${round}`);
     }
+    await expect.poll(runFor).toBeGreaterThan(settled);
     await expectUnchanged(stack);
   });
 

@@ -72,7 +72,7 @@ export async function startPlugin({
   const inherited = Object.entries(process.env).filter(([name]) => !/^(MACHINES|PULUMI)_/.test(name));
   const child = spawn(program, [...first, ...args], {
     cwd: home,
-    env: { ...Object.fromEntries(inherited), PULUMI_HOME: home, ...env },
+    env: { ...Object.fromEntries(inherited), PULUMI_HOME: home, MACHINES_MIN_HEALTHY_SECONDS: "0", ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
   const written = { stdout: "", stderr: "" };
