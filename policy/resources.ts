@@ -221,7 +221,7 @@ export interface FleetStrategy {
   maxUnavailable?: string | undefined;
   /** How many extra Machines may exist while others are updated: a number or a percentage, rounded up; none when left out. They have the new template, and are destroyed at the end. For `rolling` and `canary`, without volumes. */
   maxSurge?: string | undefined;
-  /** Seconds that a Machine must run and pass before the rollout continues, 0 to 3600; 0 when left out. */
+  /** Seconds that each Machine must keep running and pass before the rollout continues, 0 to 3600. When left out, 0 with checks, and otherwise `machines:minHealthySeconds`, which is 3; then what one Machine has proved counts for the others. */
   minHealthySeconds?: number | undefined;
   /** Number of canaries; 1 when left out. For `canary`. */
   count?: number | undefined;

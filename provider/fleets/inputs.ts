@@ -36,7 +36,9 @@ export const strategy = named(
       .min(0)
       .max(3600)
       .optional()
-      .describe("Seconds that a Machine must run and pass before the rollout continues, 0 to 3600; 0 when left out."),
+      .describe(
+        "Seconds that each Machine must keep running and pass before the rollout continues, 0 to 3600. When left out, 0 with checks, and otherwise `machines:minHealthySeconds`, which is 3; then what one Machine has proved counts for the others.",
+      ),
     count: z.int().min(1).optional().describe("Number of canaries; 1 when left out. For `canary`."),
     observe: duration()
       .optional()

@@ -286,6 +286,7 @@ export const faults = {
     wrong:
       "An orphan's volume is mounted by a Machine of others, or becomes theirs between the listing and the deletion.",
     promised: "Everything is checked again before each request that deletes. The orphan stays, with the reason.",
+    decisive: true,
   },
   F59: {
     wrong: "A state was copied, moved or has the same name in another backend.",

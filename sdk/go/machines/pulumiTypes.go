@@ -1428,7 +1428,7 @@ type FleetStrategy struct {
 	MaxSurge *string `pulumi:"maxSurge"`
 	// How many Machines may be missing or failing because of the rollout: a number or a percentage, rounded down, but at least one. A third when left out. `"0"` needs `maxSurge`. For `rolling` and `canary`.
 	MaxUnavailable *string `pulumi:"maxUnavailable"`
-	// Seconds that a Machine must run and pass before the rollout continues, 0 to 3600; 0 when left out.
+	// Seconds that each Machine must keep running and pass before the rollout continues, 0 to 3600. When left out, 0 with checks, and otherwise `machines:minHealthySeconds`, which is 3; then what one Machine has proved counts for the others.
 	MinHealthySeconds *int `pulumi:"minHealthySeconds"`
 	// How long the canaries must pass before the rollout continues; `"1m"` when left out. For `canary`.
 	Observe *string `pulumi:"observe"`
@@ -1461,7 +1461,7 @@ type FleetStrategyArgs struct {
 	MaxSurge pulumi.StringPtrInput `pulumi:"maxSurge"`
 	// How many Machines may be missing or failing because of the rollout: a number or a percentage, rounded down, but at least one. A third when left out. `"0"` needs `maxSurge`. For `rolling` and `canary`.
 	MaxUnavailable pulumi.StringPtrInput `pulumi:"maxUnavailable"`
-	// Seconds that a Machine must run and pass before the rollout continues, 0 to 3600; 0 when left out.
+	// Seconds that each Machine must keep running and pass before the rollout continues, 0 to 3600. When left out, 0 with checks, and otherwise `machines:minHealthySeconds`, which is 3; then what one Machine has proved counts for the others.
 	MinHealthySeconds pulumi.IntPtrInput `pulumi:"minHealthySeconds"`
 	// How long the canaries must pass before the rollout continues; `"1m"` when left out. For `canary`.
 	Observe pulumi.StringPtrInput `pulumi:"observe"`
@@ -1574,7 +1574,7 @@ func (o FleetStrategyOutput) MaxUnavailable() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v FleetStrategy) *string { return v.MaxUnavailable }).(pulumi.StringPtrOutput)
 }
 
-// Seconds that a Machine must run and pass before the rollout continues, 0 to 3600; 0 when left out.
+// Seconds that each Machine must keep running and pass before the rollout continues, 0 to 3600. When left out, 0 with checks, and otherwise `machines:minHealthySeconds`, which is 3; then what one Machine has proved counts for the others.
 func (o FleetStrategyOutput) MinHealthySeconds() pulumi.IntPtrOutput {
 	return o.ApplyT(func(v FleetStrategy) *int { return v.MinHealthySeconds }).(pulumi.IntPtrOutput)
 }
@@ -1668,7 +1668,7 @@ func (o FleetStrategyPtrOutput) MaxUnavailable() pulumi.StringPtrOutput {
 	}).(pulumi.StringPtrOutput)
 }
 
-// Seconds that a Machine must run and pass before the rollout continues, 0 to 3600; 0 when left out.
+// Seconds that each Machine must keep running and pass before the rollout continues, 0 to 3600. When left out, 0 with checks, and otherwise `machines:minHealthySeconds`, which is 3; then what one Machine has proved counts for the others.
 func (o FleetStrategyPtrOutput) MinHealthySeconds() pulumi.IntPtrOutput {
 	return o.ApplyT(func(v *FleetStrategy) *int {
 		if v == nil {

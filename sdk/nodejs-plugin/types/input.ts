@@ -45,7 +45,7 @@ export interface FleetStrategyArgs {
      */
     maxUnavailable?: pulumi.Input<string | undefined>;
     /**
-     * Seconds that a Machine must run and pass before the rollout continues, 0 to 3600; 0 when left out.
+     * Seconds that each Machine must keep running and pass before the rollout continues, 0 to 3600. When left out, 0 with checks, and otherwise `machines:minHealthySeconds`, which is 3; then what one Machine has proved counts for the others.
      */
     minHealthySeconds?: pulumi.Input<number | undefined>;
     /**

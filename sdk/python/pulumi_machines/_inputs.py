@@ -188,7 +188,7 @@ class FleetStrategyArgsDict(TypedDict):
     """
     min_healthy_seconds: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    Seconds that a Machine must run and pass before the rollout continues, 0 to 3600; 0 when left out.
+    Seconds that each Machine must keep running and pass before the rollout continues, 0 to 3600. When left out, 0 with checks, and otherwise `machines:minHealthySeconds`, which is 3; then what one Machine has proved counts for the others.
     """
     observe: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
@@ -223,7 +223,7 @@ class FleetStrategyArgs:
         :param pulumi.Input[_builtins.bool] keep_old: Whether the old Machines are stopped and kept until the next rollout, so that going back is quick. For `bluegreen`.
         :param pulumi.Input[_builtins.str] max_surge: How many extra Machines may exist while others are updated: a number or a percentage, rounded up; none when left out. They have the new template, and are destroyed at the end. For `rolling` and `canary`, without volumes.
         :param pulumi.Input[_builtins.str] max_unavailable: How many Machines may be missing or failing because of the rollout: a number or a percentage, rounded down, but at least one. A third when left out. `"0"` needs `maxSurge`. For `rolling` and `canary`.
-        :param pulumi.Input[_builtins.int] min_healthy_seconds: Seconds that a Machine must run and pass before the rollout continues, 0 to 3600; 0 when left out.
+        :param pulumi.Input[_builtins.int] min_healthy_seconds: Seconds that each Machine must keep running and pass before the rollout continues, 0 to 3600. When left out, 0 with checks, and otherwise `machines:minHealthySeconds`, which is 3; then what one Machine has proved counts for the others.
         :param pulumi.Input[_builtins.str] observe: How long the canaries must pass before the rollout continues; `"1m"` when left out. For `canary`.
         :param pulumi.Input[Union[_builtins.str, 'FleetStrategyPromote']] promote: `manual` waits until `promoted` says to go on: a canary rollout after its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, as when left out, goes on at once. For `canary` and `bluegreen`.
         :param pulumi.Input[Union[_builtins.str, 'FleetStrategyType']] type: `rolling` updates a few Machines at a time, and is used when left out. `canary` updates `count` Machines and watches them first. `bluegreen` creates all new Machines beside the old ones, and switches when all of them pass. `immediate` updates all at once.
@@ -311,7 +311,7 @@ class FleetStrategyArgs:
     @pulumi.getter(name="minHealthySeconds")
     def min_healthy_seconds(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        Seconds that a Machine must run and pass before the rollout continues, 0 to 3600; 0 when left out.
+        Seconds that each Machine must keep running and pass before the rollout continues, 0 to 3600. When left out, 0 with checks, and otherwise `machines:minHealthySeconds`, which is 3; then what one Machine has proved counts for the others.
         """
         return pulumi.get(self, "min_healthy_seconds")
 

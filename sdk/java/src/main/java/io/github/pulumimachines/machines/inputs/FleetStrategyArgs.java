@@ -100,14 +100,14 @@ public final class FleetStrategyArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Seconds that a Machine must run and pass before the rollout continues, 0 to 3600; 0 when left out.
+     * Seconds that each Machine must keep running and pass before the rollout continues, 0 to 3600. When left out, 0 with checks, and otherwise `machines:minHealthySeconds`, which is 3; then what one Machine has proved counts for the others.
      * 
      */
     @Import(name="minHealthySeconds")
     private @Nullable Output<Integer> minHealthySeconds;
 
     /**
-     * @return Seconds that a Machine must run and pass before the rollout continues, 0 to 3600; 0 when left out.
+     * @return Seconds that each Machine must keep running and pass before the rollout continues, 0 to 3600. When left out, 0 with checks, and otherwise `machines:minHealthySeconds`, which is 3; then what one Machine has proved counts for the others.
      * 
      */
     public Optional<Output<Integer>> minHealthySeconds() {
@@ -297,7 +297,7 @@ public final class FleetStrategyArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param minHealthySeconds Seconds that a Machine must run and pass before the rollout continues, 0 to 3600; 0 when left out.
+         * @param minHealthySeconds Seconds that each Machine must keep running and pass before the rollout continues, 0 to 3600. When left out, 0 with checks, and otherwise `machines:minHealthySeconds`, which is 3; then what one Machine has proved counts for the others.
          * 
          * @return builder
          * 
@@ -308,7 +308,7 @@ public final class FleetStrategyArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param minHealthySeconds Seconds that a Machine must run and pass before the rollout continues, 0 to 3600; 0 when left out.
+         * @param minHealthySeconds Seconds that each Machine must keep running and pass before the rollout continues, 0 to 3600. When left out, 0 with checks, and otherwise `machines:minHealthySeconds`, which is 3; then what one Machine has proved counts for the others.
          * 
          * @return builder
          * 

@@ -39,7 +39,7 @@ public final class FleetStrategy {
      */
     private @Nullable String maxUnavailable;
     /**
-     * @return Seconds that a Machine must run and pass before the rollout continues, 0 to 3600; 0 when left out.
+     * @return Seconds that each Machine must keep running and pass before the rollout continues, 0 to 3600. When left out, 0 with checks, and otherwise `machines:minHealthySeconds`, which is 3; then what one Machine has proved counts for the others.
      * 
      */
     private @Nullable Integer minHealthySeconds;
@@ -96,7 +96,7 @@ public final class FleetStrategy {
         return Optional.ofNullable(this.maxUnavailable);
     }
     /**
-     * @return Seconds that a Machine must run and pass before the rollout continues, 0 to 3600; 0 when left out.
+     * @return Seconds that each Machine must keep running and pass before the rollout continues, 0 to 3600. When left out, 0 with checks, and otherwise `machines:minHealthySeconds`, which is 3; then what one Machine has proved counts for the others.
      * 
      */
     public Optional<Integer> minHealthySeconds() {
