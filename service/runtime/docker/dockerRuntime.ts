@@ -456,12 +456,10 @@ export class DockerRuntime implements Runtime {
       const fresh = canStart ? this.#docker.getContainer(container.Id) : await this.#create(machine, all);
       if (!fresh) return;
       // Here, because the service may have been killed after the container was created.
-      const files = container?.State.Status === "created" || !canStart ? await filesOf(machine) : undefined;
+      const isNew = !canStart || container.State.Status === "created";
+      const files = isNew ? await filesOf(machine) : undefined;
       if (files) await fresh.putArchive(files, { path: "/" });
-      if (container && container.State.Status !== "created" && canStart) {
-        const last = (await this.#lastLines(machine.id, container.Id))?.at(-1);
-        if (last) this.#writtenBefore.set(container.Id, last.time);
-      }
+      if (keepsFiles(machine.config)) await this.#noteWritten(machine.id, fresh.id, isNew);
       await allowing([304], fresh.start());
     } catch (error) {
       if (isUnreachable(error)) throw error;
@@ -540,6 +538,15 @@ export class DockerRuntime implements Runtime {
     const lines = written?.filter(({ time }) => time > after).map(({ text }) => text);
     const [, error] = (notStarted.includes(exit.code) && initFailure.exec(lines?.at(-1) ?? "")) || [];
     return error === undefined ? { ...exit, lines } : { ...exit, error };
+  }
+
+  /**
+   * Notes what a container wrote before its next start. The engine notes the time of the start only after it, so a program that is
+   * quick has written already.
+   */
+  async #noteWritten(machine: string, container: string, isNew: boolean): Promise<void> {
+    const written = isNew ? [] : await this.#lastLines(machine, container);
+    if (written) this.#writtenBefore.set(container, written.at(-1)?.time ?? "");
   }
 
   #lastLines(machine: string, container: string): Promise<readonly LogLine[] | undefined> {
