@@ -12,6 +12,7 @@ import { replay } from "./replay.ts";
 
 /** Properties added after a version was recorded, as `Machine.zone`; answers may also have these. */
 const later: readonly string[] = [
+  "Machine.failure",
   "Machine.memoryLimitMb",
   "Machine.onUpdateFailure",
   "Machine.recreate",
