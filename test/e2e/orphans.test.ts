@@ -476,7 +476,8 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("F59: copied and moved state
     expect(await orphans(copy, "--app", app, "--delete", double, "--yes")).toMatchObject({ code: 0 });
   });
 
-  test("what a stack of another project got by state move is that stack's, and so there and back", async () => {
+  // test/cli/whose.test.ts shows the same in process.
+  thoroughTest("what a stack of another project got by state move is that stack's, and so there and back", async () => {
     const own = await begin("giver", undefined, "web", "given");
     await own.up();
     const taker = new Stack(inject("installed"), "taker", binding);

@@ -65,7 +65,7 @@ lifecycle("Machine", {
     { set: { reload: { triggers: { config: "1" } } }, expect: "update" },
     { set: { reload: { triggers: { config: "1" }, signal: "SIGUSR1" } }, expect: "no request" },
     { set: { waitForChecks: false }, expect: "no request" },
-    { set: { minHealthySeconds: 5 }, expect: "no request" },
+    { set: { minHealthySeconds: 0 }, expect: "no request" },
     { set: { onUpdateFailure: "rollback" }, expect: "no request" },
     { set: { fallbackRegions: ["fra"] }, expect: "no request" },
     { set: { fallbackRegions: [] }, expect: "no request" },
