@@ -343,8 +343,11 @@ class Run {
       program,
     });
     if (!report || failures(report).length > 0) return report;
-    if (!liesOf(trouble)) judgeValues(program, this.#stack, this.#simulation.service.service, this.#unsure);
-    this.#isSteady = asked?.targets === undefined;
+    const { targets } = asked ?? {};
+    // What an up does not target may still lack what a refused run before it has deleted.
+    const promised = targets === undefined ? program : program.filter(({ name }) => targets.includes(name));
+    if (!liesOf(trouble)) judgeValues(promised, this.#stack, this.#simulation.service.service, this.#unsure);
+    this.#isSteady = targets === undefined;
     return report;
   }
 
