@@ -129,6 +129,8 @@ class Run {
   readonly #unsure = new Set<string>();
   /** Steps that may or may not have been applied. */
   readonly #cutOff: Pick<Step, "verb" | "type">[] = [];
+  /** Steps of the current run that failed. */
+  #wrong: Step[] = [];
   /** Warnings about objects that may be in no state. */
   readonly #reported: string[] = [];
   /** The last inputs of everything that was ever in the program, by name. */
@@ -433,6 +435,7 @@ class Run {
     this.#calmSoFar &&= !isTrouble(trouble);
     const { death, slow } = trouble;
     this.#sightings.open(program, asked);
+    this.#wrong = [];
     const process = start({ slow, settings, isLost, ...(death ? { death } : {}) });
     const report = await process.run(() => work(this.#host(process)));
     service.service.faults.clear();
@@ -461,8 +464,12 @@ class Run {
       ({ name: one, error }) => one !== failing && !(mayRefuse && isRefusal(error)),
     );
     if (this.#calmSoFar) this.#demand(name, failed);
-    this.#cut(failed);
-    this.#stale ||= failed.some(({ verb }) => verb === "delete");
+    // A step that was under way when the program was refused is not in the report.
+    const unreported = this.#wrong.filter(
+      (one) => !isRefusal(one.error) && !report.some((step) => step.verb === one.verb && step.name === one.name),
+    );
+    this.#cut([...failed, ...unreported]);
+    this.#stale ||= [...failed, ...unreported].some(({ verb }) => verb === "delete");
     return report;
   }
 
@@ -524,6 +531,7 @@ class Run {
             `    ${step.verb} ${step.type} ${step.name}${why ? ` (${why})` : ""}: ${ms} ms; ${asked.join(", ")}${error === undefined ? "" : `\n      ${messageOf(error)}`}`,
           );
         judgeStep(step, ms, watched.requests.length);
+        if (error !== undefined) this.#wrong.push({ ...step, error });
         if (error !== undefined) throw error as Error;
         return result as never;
       },
