@@ -10,8 +10,6 @@ export interface Exit {
   readonly exitCode: number | undefined;
   /** Whether someone asked for it: by a stop, a restart, an update or a deletion. */
   readonly requested: boolean;
-  /** How often the restart policy had started the program again before; undefined if the event does not say so. */
-  readonly restarts: number | undefined;
   /** The last lines that the program wrote. */
   readonly lastLines: readonly string[];
   /** In words, as the end of a sentence. */
@@ -62,18 +60,16 @@ function exitOf({ request }: Event): Exit {
     typeof details["error"] === "string" && details["error"] !== "" ? quotable(details["error"]) : undefined,
   ].filter((fact) => fact !== undefined);
   const count = request?.["restart_count"] ?? monitored?.["restart_count"];
-  const restarts = typeof count === "number" ? count : undefined;
   const lines: unknown = details["last_lines"];
   return {
     exitCode: code,
     requested: details["requested_stop"] === true,
-    restarts,
     lastLines: Array.isArray(lines) ? lines.filter((line) => typeof line === "string").slice(-5) : [],
-    text: `its main process exited${facts.length > 0 ? ` (${facts.join(", ")})` : ""}${restartsText(restarts)}`,
+    text: `its main process exited${facts.length > 0 ? ` (${facts.join(", ")})` : ""}${typeof count === "number" ? restartsText(count) : ""}`,
   };
 }
 
-const restartsText = (restarts = 0): string =>
+const restartsText = (restarts: number): string =>
   restarts === 0 ? "" : ` and was restarted ${restarts === 1 ? "once" : `${restarts} times`}`;
 
 /** The last event of a Machine, as text. */
