@@ -36,10 +36,9 @@ interface Proof {
 export async function keepsRunning(call: Call, key: MachineKey, started: Started): Promise<Machine> {
   const { api, run } = call;
   const begun = api.clock.now();
-  const proof = run.shared<Proof>(`keeps running ${api.config.endpoint} ${key.appName} ${programOf(started)}`, () => ({
-    isGiven: false,
-    watched: undefined,
-  }));
+  // A shorter time proves nothing for a longer one.
+  const what = `${api.config.endpoint} ${key.appName} ${started.healthy} ${programOf(started)}`;
+  const proof = run.shared<Proof>(`keeps running ${what}`, () => ({ isGiven: false, watched: undefined }));
   const remaining = (): number =>
     begun + (proof.isGiven ? Math.min(shortLook, started.healthy) : started.healthy) - api.clock.now();
   while (remaining() > 0) {
@@ -54,7 +53,8 @@ export async function keepsRunning(call: Call, key: MachineKey, started: Started
       );
       try {
         const live = await watched;
-        proof.isGiven = true;
+        // One that someone stopped has proved nothing.
+        proof.isGiven = live.state === "started";
         return live;
       } finally {
         proof.watched = undefined;

@@ -156,6 +156,29 @@ describe("the healthy time", () => {
       expect(error).toMatch(/exited \(code 3\)/);
     }));
 
+  test("is not proved by a Machine that had to keep running for less", () =>
+    inSimulation(async (program) => {
+      const short = { config: { image }, minHealthySeconds: 1 };
+      const long = { config: { image }, minHealthySeconds: 20 };
+      expect((await program.up({ short, long })).seconds).toBeGreaterThanOrEqual(20);
+    }));
+
+  test("is not proved by a Machine that someone stops meanwhile", () =>
+    inSimulation(async (program, { service, time }) => {
+      let isStopped = false;
+      time.beforeStep = () => {
+        const { store } = service.service.context;
+        const first = store.get<{ id: string }>("SELECT id FROM machines WHERE name = 'first' AND state = 'started'");
+        if (isStopped || first === undefined) return;
+        isStopped = true;
+        void send(service, "POST", `/v1/apps/shop/machines/${first.id}/stop`, {});
+      };
+      const second = { config: { image }, region: { $of: "first", get: "placedRegion" } };
+      const { error, seconds } = await program.up({ first: { config: { image } }, second });
+      expect([isStopped, error]).toEqual([true, undefined]);
+      expect(seconds).toBeGreaterThanOrEqual(3);
+    }));
+
   test("does not apply to Machines that end by themselves", () =>
     inSimulation(async (program) => {
       const config = { image, autoDestroy: true, env: { MACHINES_SIMULATE: "exit:0" } };
