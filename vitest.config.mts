@@ -56,7 +56,11 @@ export default defineConfig({
         test: {
           name: "unit",
           include: ["test/**/*.test.ts"],
-          exclude: ["test/{e2e,upgrade,runtime,console,kubernetes}/**", "test/plugin/standalone.test.ts"],
+          exclude: [
+            "test/{e2e,upgrade,runtime,console,kubernetes}/**",
+            "test/attacks/engine/**",
+            "test/plugin/standalone.test.ts",
+          ],
           maxWorkers,
           setupFiles: ["test/support/newRun.ts"],
           // What a file imports is loaded once for all of them, which saves a third of the time.
@@ -139,7 +143,10 @@ export default defineConfig({
         },
         test: {
           name: "engine",
-          include: ["test/runtime/**/*.test.ts", `test/service/spec/${isThorough ? "*" : "wait"}.test.ts`],
+          include: [
+            "test/{runtime,attacks/engine}/**/*.test.ts",
+            `test/service/spec/${isThorough ? "*" : "wait"}.test.ts`,
+          ],
           // failures.test.ts tells the same story as noSpace with other causes; webApp.test.ts and database.test.ts have examples.
           exclude: isThorough ? [] : ["test/runtime/{noSpace,examples}.test.ts"],
           globalSetup: ["test/runtime/globalSetup.ts", "test/console/globalSetup.ts"],

@@ -1,5 +1,6 @@
 // The faults that the provider and the service must survive, by the ids that tests and comments use. docs/faults.md is
 // generated from it.
+import { attacks } from "../attacks/catalogue.ts";
 
 /** One fault. */
 export interface Fault {
@@ -299,4 +300,11 @@ export const faults = {
       "The user's environment has settings for other work: of Pulumi's commands, of Postgres, a proxy, a language.",
     promised: "The provider, its commands and the service do the same as without them.",
   },
+  ...attacks.databases,
+  ...attacks.hostnames,
+  ...attacks.proxy,
+  ...attacks.console,
+  ...attacks.containers,
+  ...attacks.time,
+  ...attacks.authorization,
 } as const satisfies Record<string, Fault>;

@@ -7,7 +7,7 @@ import { sdkGenerator } from "../setup/goProgram.mjs";
 import { pulumiSdkDirs, pulumiSdks } from "./pulumiSdks.ts";
 import { coverage } from "./coverage.ts";
 import { examples } from "./examples.ts";
-import { faultsPage } from "./faults.ts";
+import { faultsPage, securityPage } from "./faults.ts";
 import { operationsPage } from "./operations.ts";
 import { goTypes } from "./goTypes.ts";
 import { javaBuildFiles, javaSdkDir, javaSources } from "./javaSdk.ts";
@@ -53,6 +53,7 @@ async function generate(): Promise<number> {
   Object.assign(files, registryPages(root, version));
   files["docs/operations.md"] = operationsPage();
   files["docs/faults.md"] = faultsPage(root);
+  files["docs/security.md"] = securityPage(root);
   files["docs/coverage.md"] = coverage(root);
   files["docs/service-coverage.md"] = serviceCoverage(root);
   files["docs/service-differences.md"] = serviceDifferences(root);
