@@ -1704,7 +1704,7 @@ export interface MachineInputs {
   reload?: ReloadTriggers | undefined;
   /** Whether creation and update wait until all checks pass; true when left out and the configuration has checks. */
   waitForChecks?: boolean | undefined;
-  /** Seconds that the Machine has to keep running after it was created, updated or started, and after its checks have passed, 0 to 3600. If its program ends meanwhile, the operation fails, also if the program is started again. When left out, 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time, and others with the same image and command, which start later, for a third of a second. Machines that end by themselves are not watched. */
+  /** Seconds that the Machine has to keep running after it was created, updated or started, and after its checks have passed, 0 to 3600. If its program ends meanwhile, the operation fails, also if the program is started again. When left out, 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time, and others with the same image and command, which start later, for at most a third of a second. Machines that end by themselves are not watched. */
   minHealthySeconds?: number | undefined;
   /** What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way. Default: `"keep"`. */
   onUpdateFailure?: "keep" | "rollback" | undefined;
@@ -1740,7 +1740,7 @@ export interface MachineOutputs {
   reload?: ReloadTriggers | undefined;
   /** Whether creation and update wait until all checks pass; true when left out and the configuration has checks. */
   waitForChecks?: boolean | undefined;
-  /** Seconds that the Machine has to keep running after it was created, updated or started, and after its checks have passed, 0 to 3600. If its program ends meanwhile, the operation fails, also if the program is started again. When left out, 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time, and others with the same image and command, which start later, for a third of a second. Machines that end by themselves are not watched. */
+  /** Seconds that the Machine has to keep running after it was created, updated or started, and after its checks have passed, 0 to 3600. If its program ends meanwhile, the operation fails, also if the program is started again. When left out, 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time, and others with the same image and command, which start later, for at most a third of a second. Machines that end by themselves are not watched. */
   minHealthySeconds?: number | undefined;
   /** What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way. Default: `"keep"`. */
   onUpdateFailure: "keep" | "rollback";

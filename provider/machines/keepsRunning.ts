@@ -6,8 +6,11 @@ import { getFresh, type Machine, type MachineKey } from "../client/wait.ts";
 import type { Call } from "../core/resource.ts";
 import type { Config } from "./settings.ts";
 
-/** Milliseconds that a Machine is watched when another one of the run has kept running with the same program. */
-const shortLook = 333;
+/**
+ * Milliseconds that a Machine is watched when others of the run have kept running with the same program. The more there are, the
+ * less it adds, so that a hundred equal Machines wait hardly longer than one.
+ */
+const shortLook = (keptRunning: number): number => Math.min(333, 2000 / keptRunning);
 
 /** A Machine that has just started. */
 export interface Started {
@@ -21,9 +24,9 @@ export interface Started {
   readonly fresh: boolean | undefined;
 }
 
-/** What this run knows of a program: whether a Machine kept running with it, or is being watched. */
+/** What this run knows of a program: how many Machines kept running with it, and whether the first is being watched. */
 interface Proof {
-  isGiven: boolean;
+  keptRunning: number;
   /** Ends when the Machine that is watched first has kept running, or has failed. */
   watched: Promise<void> | undefined;
 }
@@ -38,12 +41,14 @@ export async function keepsRunning(call: Call, key: MachineKey, started: Started
   const begun = api.clock.now();
   // A shorter time proves nothing for a longer one.
   const what = `${api.config.endpoint} ${key.appName} ${started.healthy} ${programOf(started)}`;
-  const proof = run.shared<Proof>(`keeps running ${what}`, () => ({ isGiven: false, watched: undefined }));
-  const remaining = (): number =>
-    begun + (proof.isGiven ? Math.min(shortLook, started.healthy) : started.healthy) - api.clock.now();
+  const proof = run.shared<Proof>(`keeps running ${what}`, () => ({ keptRunning: 0, watched: undefined }));
+  const remaining = (): number => {
+    const time = proof.keptRunning > 0 ? Math.min(shortLook(proof.keptRunning), started.healthy) : started.healthy;
+    return begun + time - api.clock.now();
+  };
   while (remaining() > 0) {
     const { signal } = api.deadline;
-    if (proof.isGiven) await api.clock.sleep(remaining(), signal);
+    if (proof.keptRunning > 0) await api.clock.sleep(remaining(), signal);
     else if (proof.watched) await Promise.race([proof.watched, api.clock.sleep(remaining(), signal)]);
     else {
       const watched = watch(call, key, started, remaining());
@@ -52,16 +57,19 @@ export async function keepsRunning(call: Call, key: MachineKey, started: Started
         () => undefined,
       );
       try {
-        const live = await watched;
-        // One that someone stopped has proved nothing.
-        proof.isGiven = live.state === "started";
-        return live;
+        return noted(proof, await watched);
       } finally {
         proof.watched = undefined;
       }
     }
   }
-  return judged(call, key, started);
+  return noted(proof, await judged(call, key, started));
+}
+
+/** Counts a Machine that kept running. One that someone stopped has proved nothing. */
+function noted(proof: Proof, live: Machine): Machine {
+  if (live.state === "started") proof.keptRunning++;
+  return live;
 }
 
 /** Holds one request until the Machine stops, or the time is over. */
@@ -91,7 +99,8 @@ async function judged({ api }: Call, key: MachineKey, { fresh, lastEventId }: St
   const live = await getFresh(api, key, { fresh });
   const { state, events = [] } = live;
   const isAtRest = ["stopped", "suspended"].includes(state);
-  const isOnRequest = isAtRest && events.some(({ type }) => ["stop", "suspend", "exit"].includes(type ?? ""));
+  const sinceStart = events.filter(({ id = "" }) => lastEventId === undefined || id > lastEventId);
+  const isOnRequest = isAtRest && sinceStart.some(({ type = "" }) => ["stop", "suspend", "exit"].includes(type));
   const ended = ["failed", "destroyed", "destroying"].includes(state) || (isAtRest && !isOnRequest);
   if (ended || exitSince(live, lastEventId)) throw notReached(key, live, "started", lastEventId);
   return live;

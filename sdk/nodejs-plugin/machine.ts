@@ -82,7 +82,7 @@ export class Machine extends pulumi.CustomResource {
      */
     declare public readonly memoryLimitMb: pulumi.Output<number | undefined>;
     /**
-     * Seconds that the Machine has to keep running after it was created, updated or started, and after its checks have passed, 0 to 3600. If its program ends meanwhile, the operation fails, also if the program is started again. When left out, 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time, and others with the same image and command, which start later, for a third of a second. Machines that end by themselves are not watched.
+     * Seconds that the Machine has to keep running after it was created, updated or started, and after its checks have passed, 0 to 3600. If its program ends meanwhile, the operation fails, also if the program is started again. When left out, 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time, and others with the same image and command, which start later, for at most a third of a second. Machines that end by themselves are not watched.
      */
     declare public readonly minHealthySeconds: pulumi.Output<number | undefined>;
     /**
@@ -245,7 +245,7 @@ export interface MachineArgs {
      */
     memoryLimitMb?: pulumi.Input<number | undefined>;
     /**
-     * Seconds that the Machine has to keep running after it was created, updated or started, and after its checks have passed, 0 to 3600. If its program ends meanwhile, the operation fails, also if the program is started again. When left out, 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time, and others with the same image and command, which start later, for a third of a second. Machines that end by themselves are not watched.
+     * Seconds that the Machine has to keep running after it was created, updated or started, and after its checks have passed, 0 to 3600. If its program ends meanwhile, the operation fails, also if the program is started again. When left out, 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time, and others with the same image and command, which start later, for at most a third of a second. Machines that end by themselves are not watched.
      */
     minHealthySeconds?: pulumi.Input<number | undefined>;
     /**

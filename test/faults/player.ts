@@ -315,11 +315,12 @@ class Run {
     this.#program = allowed;
     let report = await this.#upTo(this.#program);
     // If its parent is deleted first, the engine uses the inputs in the state, so the permission must already be there. What is in a
-    // cluster may have to get it without the cluster, which would be replaced in the same run.
+    // cluster may have to get it without the cluster, which would be replaced in the same run. An original whose replacement was
+    // targeted is still to be deleted, and is a target itself.
     for (const isAlone of [false, true]) {
       if (!report || !failures(report).some(({ error }) => messageOf(error).includes("pulumi up --target"))) break;
       const held = this.#stack.resources.filter(
-        (kept) => kept.mark === undefined && isGuarded(kept) && !(isAlone && holders.includes(kept.type)),
+        (kept) => kept.mark !== "replacing" && isGuarded(kept) && !(isAlone && holders.includes(kept.type)),
       );
       const isAsked = ({ name, aliases: olds = [] }: Declared) =>
         held.some((kept) => kept.name === name || olds.includes(kept.name));

@@ -38,7 +38,7 @@ type Machine struct {
 	MachineId pulumi.StringOutput `pulumi:"machineId"`
 	// Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is left alone.
 	MemoryLimitMb pulumi.IntPtrOutput `pulumi:"memoryLimitMb"`
-	// Seconds that the Machine has to keep running after it was created, updated or started, and after its checks have passed, 0 to 3600. If its program ends meanwhile, the operation fails, also if the program is started again. When left out, 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time, and others with the same image and command, which start later, for a third of a second. Machines that end by themselves are not watched.
+	// Seconds that the Machine has to keep running after it was created, updated or started, and after its checks have passed, 0 to 3600. If its program ends meanwhile, the operation fails, also if the program is started again. When left out, 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time, and others with the same image and command, which start later, for at most a third of a second. Machines that end by themselves are not watched.
 	MinHealthySeconds pulumi.IntPtrOutput `pulumi:"minHealthySeconds"`
 	// Version of the App's secrets that the Machine must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
 	MinSecretsVersion pulumi.IntPtrOutput `pulumi:"minSecretsVersion"`
@@ -146,7 +146,7 @@ type machineArgs struct {
 	ForceDestroy *bool `pulumi:"forceDestroy"`
 	// Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is left alone.
 	MemoryLimitMb *int `pulumi:"memoryLimitMb"`
-	// Seconds that the Machine has to keep running after it was created, updated or started, and after its checks have passed, 0 to 3600. If its program ends meanwhile, the operation fails, also if the program is started again. When left out, 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time, and others with the same image and command, which start later, for a third of a second. Machines that end by themselves are not watched.
+	// Seconds that the Machine has to keep running after it was created, updated or started, and after its checks have passed, 0 to 3600. If its program ends meanwhile, the operation fails, also if the program is started again. When left out, 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time, and others with the same image and command, which start later, for at most a third of a second. Machines that end by themselves are not watched.
 	MinHealthySeconds *int `pulumi:"minHealthySeconds"`
 	// Version of the App's secrets that the Machine must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
 	MinSecretsVersion interface{} `pulumi:"minSecretsVersion"`
@@ -182,7 +182,7 @@ type MachineArgs struct {
 	ForceDestroy pulumi.BoolPtrInput
 	// Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is left alone.
 	MemoryLimitMb pulumi.IntPtrInput
-	// Seconds that the Machine has to keep running after it was created, updated or started, and after its checks have passed, 0 to 3600. If its program ends meanwhile, the operation fails, also if the program is started again. When left out, 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time, and others with the same image and command, which start later, for a third of a second. Machines that end by themselves are not watched.
+	// Seconds that the Machine has to keep running after it was created, updated or started, and after its checks have passed, 0 to 3600. If its program ends meanwhile, the operation fails, also if the program is started again. When left out, 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time, and others with the same image and command, which start later, for at most a third of a second. Machines that end by themselves are not watched.
 	MinHealthySeconds pulumi.IntPtrInput
 	// Version of the App's secrets that the Machine must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
 	MinSecretsVersion pulumi.Input
@@ -346,7 +346,7 @@ func (o MachineOutput) MemoryLimitMb() pulumi.IntPtrOutput {
 	return o.ApplyT(func(v *Machine) pulumi.IntPtrOutput { return v.MemoryLimitMb }).(pulumi.IntPtrOutput)
 }
 
-// Seconds that the Machine has to keep running after it was created, updated or started, and after its checks have passed, 0 to 3600. If its program ends meanwhile, the operation fails, also if the program is started again. When left out, 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time, and others with the same image and command, which start later, for a third of a second. Machines that end by themselves are not watched.
+// Seconds that the Machine has to keep running after it was created, updated or started, and after its checks have passed, 0 to 3600. If its program ends meanwhile, the operation fails, also if the program is started again. When left out, 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time, and others with the same image and command, which start later, for at most a third of a second. Machines that end by themselves are not watched.
 func (o MachineOutput) MinHealthySeconds() pulumi.IntPtrOutput {
 	return o.ApplyT(func(v *Machine) pulumi.IntPtrOutput { return v.MinHealthySeconds }).(pulumi.IntPtrOutput)
 }
