@@ -280,6 +280,9 @@ class Run {
   #mayForce({ name, type, mark, inputs }: Kept): boolean {
     const declared = this.#program.find((one) => one.name === name);
     if (!declared || mark !== undefined) return false;
+    // What is forced loses its former names, so an original with one of them would no longer be guarded.
+    const { aliases = [] } = declared;
+    if (this.#stack.resources.some((kept) => kept.mark === "leaving" && aliases.includes(kept.name))) return false;
     if (declared.deleteBeforeReplace) return true;
     if (!forcible.includes(type)) return false;
     if (type === "App" || type === "PostgresCluster" || type === "Machine") {

@@ -20,7 +20,7 @@ async function checkGo(env) {
   const [, module] = /^module (\S+)$/m.exec(mod) ?? [];
   const [version] = /^go \S+$/m.exec(mod) ?? [];
   const program = scratch("go", {
-    "go.mod": `module hello\n\n${version}\n\nrequire ${module} v0.0.0\n\nreplace ${module} => ${sdk}\n`,
+    "go.mod": `module hello\n\n${version}\n\nrequire ${module} v0.0.0\n\nreplace ${module} => ${JSON.stringify(sdk)}\n`,
     "go.sum": fs.readFileSync(path.join(sdk, "go.sum"), "utf8"),
     "main.go": codeOf(`${GO_SDK}/README.md`, "go"),
   });
