@@ -51,7 +51,21 @@ export interface Context {
   readonly appRows: RowCache<AppRow>;
   /** Machines by id. */
   readonly machineRows: BoundedCache<MachineRow>;
+  /** Host names at which clients reach the API, in lower case, besides those of this computer. */
+  readonly ownNames: ReadonlySet<string>;
   readonly log: Pick<FastifyBaseLogger, "info" | "warn" | "error">;
+  /** Records in the audit that something happened to an App without a request of its organization. */
+  note(note: Note): void;
+}
+
+/** What happened to an App without a request of its organization. */
+export interface Note {
+  /** As the name of an operation: `certificates.takenOver`. */
+  readonly event: string;
+  /** Path of the object. */
+  readonly path: string;
+  /** Slug of the organization. */
+  readonly org: string;
 }
 
 /** Invalidates the answer for a Machine whose row stays the same, and wakes requests that wait for it. */

@@ -158,6 +158,7 @@ export function createService(options: ServiceOptions = {}): Service {
       mark,
       () => proxy,
       () => changes,
+      () => audit,
     );
     const { reach } = context.runtime;
     const proxy: Proxy | undefined = reach && new Proxy(context, reach, authority);
@@ -192,7 +193,7 @@ export function createService(options: ServiceOptions = {}): Service {
       audit,
       metrics,
       strict,
-      allowedHosts: allowHosts === "any" ? undefined : new Set(allowHosts.map((host) => host.toLowerCase())),
+      allowedHosts: allowHosts === "any" ? undefined : new Set(namesIn(allowHosts)),
       seen: options.onRequest ?? (() => {}),
     });
     addMetaRoutes(app, {
@@ -252,6 +253,9 @@ export function createService(options: ServiceOptions = {}): Service {
 const simulated: RuntimeFactory = (host): Runtime => new SimulatedRuntime(host);
 const simulatedPostgres: EngineFactory = (host) => new SimulatedPostgres(host);
 
+const namesIn = (hosts: readonly string[] | "any"): string[] =>
+  hosts === "any" ? [] : hosts.map((host) => host.toLowerCase());
+
 const mi = 2 ** 20;
 /** Weight of a cached row in characters, without its texts. */
 const rowWeight = 600;
@@ -274,6 +278,7 @@ function createContext(
   mark: Mark | undefined,
   proxy: () => Proxy | undefined,
   changes: () => Changes | undefined,
+  audit: () => Audit,
 ): Context {
   const lastEvent = store.get<{ id: string | null }>("SELECT max(id) AS id FROM events")?.id ?? undefined;
   const lastVersion =
@@ -411,7 +416,13 @@ function createContext(
       (machine) => rowWeight + machine.image_ref.length + (machine.metadata?.length ?? 0),
       16 * mi,
     ),
+    ownNames: new Set(namesIn(options.allowHosts ?? [])),
     log,
+    note: (what) => {
+      const add = (): void => audit().addNote(what, clock.now());
+      if (store.unsettled) store.unsettled.then(add, () => {});
+      else add();
+    },
   };
   store.hooks = {
     beforeCommit() {

@@ -1,6 +1,7 @@
 // Records answered requests in memory, for tests and for clients of the admin listener. A record has no body, no query
 // value, no nonce and no token.
 import { oneLine } from "../../api/printable.ts";
+import type { Note } from "../context.ts";
 import type { LeaseStanding } from "../rules/leases.ts";
 
 /** A request that was answered, or whose connection a fault closed. */
@@ -11,7 +12,7 @@ export interface Audited {
   readonly at: number;
   /** Id of the request, as in the header `svc-request-id`. */
   readonly id: string;
-  /** `machines.create` and the like; null when the path is not part of the interface. */
+  /** `machines.create` and the like; null when the path is not part of the interface. With the method `EVENT` what happened. */
   readonly operation: string | null;
   readonly method: string;
   /** Without the query. */
@@ -163,6 +164,14 @@ export class Audit {
     const whole = { seq, ...entry };
     this.#keepEntry(whole);
     this.#added(whole);
+  }
+
+  /** Adds what happened to an App without a request of its organization. */
+  addNote({ event, path, org }: Note, at: number): void {
+    this.add({
+      ...{ at, id: `event-${this.#last + 1}`, operation: event, method: "EVENT", path, status: 200, org },
+      ...{ owner: null, nonce: false, lease: null, faults: [], ms: 0, urn: null },
+    });
   }
 
   #keepEntry(whole: Audited): void {

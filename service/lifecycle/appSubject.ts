@@ -1,7 +1,7 @@
 // An App in the form of a runtime.
 import type { Context } from "../context.ts";
 import type { AppSubject } from "../runtime/runtime.ts";
-import { servedCertificate } from "./certificates.ts";
+import { servedCertificate } from "./servedCertificates.ts";
 
 /** The name of an App. That of one that is being removed has a suffix (removal.ts), which is left out. */
 export const appName = ({ store }: Context, id: string): string | undefined =>
@@ -28,10 +28,10 @@ export function appSubject(context: Context, id: string): AppSubject | undefined
       return store.all<{ id: string }>(sql, id).map((row) => row.id);
     },
     get certificates() {
-      const sql = "SELECT hostname FROM hostnames WHERE app = ? ORDER BY hostname";
+      const sql = "SELECT hostname FROM hostnames WHERE app = ? AND owned_at IS NOT NULL ORDER BY hostname";
       return store.all<{ hostname: string }>(sql, id).flatMap(({ hostname }) => {
         const served = servedCertificate(context, hostname);
-        return served ? [{ hostname, ...served }] : [];
+        return served?.app === id ? [{ hostname, chain: served.chain, key: served.key }] : [];
       });
     },
   };

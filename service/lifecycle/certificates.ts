@@ -1,122 +1,26 @@
 // The lifecycle of certificates: validated against the DNS, issued, renewed (docs/interface.md#certificate-checks).
 import { X509Certificate } from "node:crypto";
 import type { IssuedCertificate, IssueProblem } from "../runtime/certificateIssuer.ts";
-import { lookUp, type DnsRecords } from "../runtime/dns.ts";
 import { LookupNeeded, nothingFound, type Found } from "../runtime/lookup.ts";
-import type { HostnameRow, IpRow } from "../store/rows.ts";
-import { touch, type Context } from "../context.ts";
+import type { HostnameRow } from "../store/rows.ts";
+import type { Context } from "../context.ts";
 import { rfc3339 } from "../time/clock.ts";
 import { periods } from "../time/delays.ts";
-
-/** The subject of the timers of a hostname. */
-export const subjectOfHostname = ({ app, hostname }: Pick<HostnameRow, "app" | "hostname">): string =>
-  `${app}/${hostname}`;
-
-/** A hostname of an App. */
-export const findHostname = (context: Context, app: string, hostname: string): HostnameRow | undefined =>
-  context.store.get<HostnameRow>("SELECT * FROM hostnames WHERE app = ? AND hostname = ?", app, hostname.toLowerCase());
-
-/** Changes a hostname's row. */
-export function changeHostname(context: Context, row: HostnameRow, changes: Partial<HostnameRow>): HostnameRow {
-  const all = { ...changes, updated_at: context.clock.now() };
-  const names = Object.keys(all);
-  const sql = `UPDATE hostnames SET ${names.map((name) => `${name} = ?`).join(", ")} WHERE app = ? AND hostname = ?`;
-  context.store.run(sql, ...Object.values<string | number | null | Uint8Array>(all), row.app, row.hostname);
-  touch(context, row.app);
-  return { ...row, ...all };
-}
-
-/** The DNS records that a hostname needs. */
-export interface Requirements {
-  readonly a: readonly string[];
-  readonly aaaa: readonly string[];
-  readonly cname: string;
-  readonly acme_challenge: { readonly name: string; readonly target: string };
-  readonly ownership: { readonly name: string; readonly app_value: string; readonly org_value: string };
-}
-
-// ASSUMED: the platform's domains are `machines.test` and `acme.machines.test`, which are reserved (RFC 2606).
-const appsDomain = "machines.test";
-const challengeDomain = "acme.machines.test";
-
-/** The host name that a CNAME record for an App points at. */
-export const cnameOf = (app: string): string => `${app}.${appsDomain}`;
-
-/** The records that a hostname needs. Those of a wildcard belong to the name without `*.`. */
-export function requirementsOf(context: Context, row: HostnameRow): Requirements {
-  const bare = row.hostname.replace(/^\*\./, "");
-  const app = context.store.get<{ name: string; org: number }>("SELECT name, org FROM apps WHERE id = ?", row.app);
-  const ips = context.store.all<IpRow>("SELECT * FROM ips WHERE app = ? ORDER BY number", row.app);
-  const of = (types: readonly string[]): string[] => ips.filter(({ type }) => types.includes(type)).map(({ ip }) => ip);
-  return {
-    a: of(["v4", "shared_v4"]),
-    aaaa: of(["v6"]),
-    cname: cnameOf(app?.name ?? ""),
-    acme_challenge: { name: `_acme-challenge.${bare}`, target: `${bare}.${row.owner_code}.${challengeDomain}` },
-    ownership: {
-      name: `_machines-ownership.${bare}`,
-      app_value: `app-${row.owner_code}`,
-      org_value: `org-${app?.org ?? 0}`,
-    },
-  };
-}
-
-interface Problem {
-  readonly code: string;
-  readonly message: string;
-  readonly remediation: string;
-  readonly timestamp: string;
-}
-
-/** The result of a DNS check. */
-export interface Findings {
-  readonly needs: Requirements;
-  readonly records: DnsRecords;
-  readonly dns: boolean;
-  readonly address: boolean;
-  readonly ownership: boolean;
-}
-
-/** The records of a hostname. Throws LookupNeeded if a resolver has to be asked first. */
-function recordsOf(context: Context, { hostname }: HostnameRow, needs: Requirements, found: Found): DnsRecords {
-  const { resolver, store } = context;
-  const { a, aaaa, acme_challenge, ownership } = needs;
-  const expected = [ownership.app_value, ownership.org_value];
-  if (!resolver)
-    return lookUp(store, hostname, { a, aaaa, challenge: acme_challenge.target, ownership: ownership.app_value });
-  const known = found.records.get(hostname);
-  if (known) return known;
-  throw new LookupNeeded(`the DNS of ${hostname}`, async (all) => {
-    const names = { hostname, challenge: acme_challenge.name, ownership: ownership.name, expected };
-    all.records.set(hostname, await resolver.recordsOf(names));
-  });
-}
-
-/** Compares the DNS with the needed records. */
-export function findingsOf(context: Context, row: HostnameRow, found: Found): Findings {
-  const needs = requirementsOf(context, row);
-  const records = recordsOf(context, row, needs, found);
-  const { a = [], aaaa = [], cname = [] } = records;
-  const leads =
-    cname.some((name) => name.replace(/\.$/, "") === needs.cname) ||
-    a.some((ip) => needs.a.includes(ip)) ||
-    aaaa.some((ip) => needs.aaaa.includes(ip));
-  return {
-    needs,
-    records,
-    dns: records.acme_challenge_cname?.replace(/\.$/, "") === needs.acme_challenge.target,
-    // ASSUMED: an authority that checks by itself sees the service from outside, perhaps at an address that it does not know.
-    address: leads || (context.issuer.checksItself === true && a.length + aaaa.length > 0),
-    ownership:
-      records.ownership_txt === needs.ownership.app_value || records.ownership_txt === needs.ownership.org_value,
-  };
-}
+import { findingsOf, type Findings } from "./hostnameDns.ts";
+import { isWaiting, take, waitFor, type Problem } from "./hostnameOwners.ts";
+import {
+  changeHostname,
+  findHostname,
+  holderAgainst,
+  isExpired,
+  isWildcard,
+  keyNames,
+  subjectOfHostname,
+} from "./hostnames.ts";
 
 const hour = 60 * 60 * 1000;
 // ASSUMED: after five failed validations in an hour a hostname has to wait, as with Let's Encrypt.
 const mostAttempts = 5;
-
-const isWildcard = ({ hostname }: Pick<HostnameRow, "hostname">): boolean => hostname.startsWith("*.");
 
 function problemsOf(context: Context, row: HostnameRow, findings: Findings): Problem[] {
   const { needs, records, ownership } = findings;
@@ -160,10 +64,6 @@ function problemsOf(context: Context, row: HostnameRow, findings: Findings): Pro
   return problems;
 }
 
-/** Whether the uploaded certificate has expired. ASSUMED: an expired uploaded certificate has the status `expired` and no longer takes precedence over an issued one. */
-export const isExpired = (context: Context, { custom_expires_at }: HostnameRow): boolean =>
-  custom_expires_at !== null && custom_expires_at <= context.clock.now();
-
 const isSimulated = ({ issuer }: Context): boolean => issuer.name === "simulated";
 
 /** Whether a certificate can be requested; a wildcard needs the DNS challenge. */
@@ -171,12 +71,16 @@ const isReady = ({ issuer }: Context, row: HostnameRow, { dns, address }: Findin
   isWildcard(row) ? dns || issuer.checksItself === true : dns || address;
 
 /** Checks the DNS; if it is right, a certificate is requested, or an uploaded one becomes active. */
-export function validateHostname(context: Context, row: HostnameRow, found: Found): HostnameRow {
+export function validateHostname(context: Context, before: HostnameRow, found: Found): HostnameRow {
   const now = context.clock.now();
-  const findings = findingsOf(context, row, found);
+  const findings = findingsOf(context, before, found);
+  const { holder, isProven } = findings;
+  const isTaken = before.owned_at === null && isProven && findings.records.unreachable === undefined;
+  const row = isTaken ? take(context, before, holder) : before;
   const ready = isReady(context, row, findings);
   const limited = isLimited(context, row);
   const problems = [...problemsOf(context, row, findings), ...(ready ? refusalsIn(context, row) : [])];
+  if (row.owned_at === null && holder) return waitFor(context, row, holder, problems);
   // What was found before still holds.
   if (findings.records.unreachable !== undefined)
     return changeHostname(context, row, { problems: JSON.stringify(problems) });
@@ -186,6 +90,7 @@ export function validateHostname(context: Context, row: HostnameRow, found: Foun
     problems: JSON.stringify(problems),
     rate_limited_until: limited ? row.rate_limited_until : null,
     ...(row.custom_status === null ? {} : { custom_status: findings.ownership ? "active" : "pending_ownership" }),
+    ...(isWaiting(row) ? { acme_status: "pending_validation" } : {}),
   };
   if (row.acme_status === null || row.acme_status === "active" || limited) return changeHostname(context, row, changes);
   if (ready) {
@@ -223,7 +128,9 @@ const againMs = 10 * 60 * 1000;
 /** Requests a certificate from the issuer, as soon as the authority accepts requests. */
 export function requestCertificate(context: Context, subject: string): void {
   const row = atSubject(context, subject);
-  if (!row || row.acme_status === null) return;
+  if (!row || row.acme_status === null || isWaiting(row)) return;
+  const holder = row.owned_at === null ? holderAgainst(context, row) : undefined;
+  if (holder) return void waitFor(context, row, holder);
   if (isLimited(context, row)) {
     const ms = (row.rate_limited_until ?? 0) - context.clock.now();
     return context.timers.after(ms, "certificate.issue", subject);
@@ -233,10 +140,13 @@ export function requestCertificate(context: Context, subject: string): void {
   context.issuer.request({ subject, hostname: row.hostname, kept: row.acme_order ?? undefined });
 }
 
-/** The issuer has issued a certificate. */
+/** The issuer has issued a certificate. Its authority has seen the hostname lead here, which makes it the App's if nobody has it. */
 export function issued(context: Context, subject: string, certificate?: IssuedCertificate): void {
   const row = atSubject(context, subject);
-  if (!row || row.acme_status === null) return;
+  if (!row || row.acme_status === null || isWaiting(row)) return;
+  const holder = row.owned_at === null ? holderAgainst(context, row) : undefined;
+  if (holder) return void waitFor(context, row, holder);
+  if (row.owned_at === null) take(context, row);
   const now = context.clock.now();
   const expires = certificate ? Date.parse(new X509Certificate(certificate.chain).validTo) : now + periods.certificate;
   changeHostname(context, row, {
@@ -260,7 +170,7 @@ export function issued(context: Context, subject: string, certificate?: IssuedCe
 /** The issuer got no certificate. One that a hostname has is served until it expires. */
 export function refused(context: Context, subject: string, problem: IssueProblem): void {
   const row = atSubject(context, subject);
-  if (!row || row.acme_status === null) return;
+  if (!row || row.acme_status === null || isWaiting(row)) return;
   const now = context.clock.now();
   const { code, message, remediation, limitedUntil, isFailedCheck, keep } = problem;
   const limits: Partial<HostnameRow> = isFailedCheck ? failedAttempt(row, now) : {};
@@ -278,7 +188,7 @@ export function refused(context: Context, subject: string, problem: IssueProblem
 /** Renews a certificate. While the DNS is wrong it retries, and the old certificate stays until it expires. */
 export function renew(context: Context, subject: string): void {
   const row = atSubject(context, subject);
-  if (!row || row.acme_status === null) return;
+  if (!row || row.acme_status === null || isWaiting(row)) return;
   const left = (row.expires_at ?? 0) - context.clock.now();
   context.timers.after(
     left > 0 ? Math.min(periods.day, Math.ceil(left / 3)) : periods.day,
@@ -292,7 +202,7 @@ export function renew(context: Context, subject: string): void {
     });
   withRecords(context, (found) => {
     const current = atSubject(context, subject);
-    if (!current || current.acme_status === null) return;
+    if (!current || current.acme_status === null || isWaiting(current)) return;
     const findings = findingsOf(context, current, found);
     if (isReady(context, current, findings)) return requestCertificate(context, subject);
     changeHostname(context, current, {
@@ -322,6 +232,7 @@ export function recoverCertificates(context: Context): void {
   if (isSimulated(context)) return;
   const rows = store.all<HostnameRow>("SELECT * FROM hostnames WHERE acme_status IS NOT NULL");
   for (const row of rows) {
+    if (isWaiting(row)) continue;
     const subject = subjectOfHostname(row);
     if (row.acme_status === "active" && row.issued_chain === null)
       changeHostname(context, row, { acme_status: "pending_validation", issued_at: null, expires_at: null });
@@ -329,39 +240,4 @@ export function recoverCertificates(context: Context): void {
     if (isActive && row.issued_by !== issuer.name) timers.after(1, "certificate.renew", subject);
     else if (!isActive && row.dns_seen === 1) timers.after(1, "certificate.issue", subject);
   }
-}
-
-/** The names for the encryption of private keys. */
-export const keyNames = {
-  custom: (row: Pick<HostnameRow, "app" | "hostname">) => `certificate/${subjectOfHostname(row)}`,
-  issued: (row: Pick<HostnameRow, "app" | "hostname">) => `certificate/issued/${subjectOfHostname(row)}`,
-};
-
-/** A certificate that the proxy serves. */
-export interface ServedCertificate {
-  readonly chain: string;
-  /** Decrypts the key. */
-  readonly key: () => string;
-}
-
-/** The certificate for a name that a client asks for: of its hostname, or of a wildcard; undefined if none is active. */
-export function servedCertificate(context: Context, name: string): ServedCertificate | undefined {
-  const now = context.clock.now();
-  const host = name.toLowerCase();
-  const wildcard = `*.${host.split(".").slice(1).join(".")}`;
-  const rows = context.store.all<HostnameRow>(
-    `SELECT h.* FROM hostnames h JOIN apps a ON a.id = h.app
-      WHERE a.deleting < 2 AND h.hostname IN (?, ?) ORDER BY h.hostname DESC`,
-    host,
-    wildcard,
-  );
-  for (const row of rows) {
-    const { custom_chain, custom_key, issued_chain, issued_key } = row;
-    const open = (name: string, sealed: Uint8Array) => () => context.vault.open(name, sealed).toString();
-    if (row.custom_status === "active" && !isExpired(context, row) && custom_chain !== null && custom_key)
-      return { chain: custom_chain, key: open(keyNames.custom(row), custom_key) };
-    if (issued_chain !== null && issued_key && (row.expires_at ?? 0) > now)
-      return { chain: issued_chain, key: open(keyNames.issued(row), issued_key) };
-  }
-  return undefined;
 }

@@ -32,7 +32,8 @@ export interface AddressHost {
   readonly servers: Readonly<Record<Scheme, WebServer>>;
   /** The certificate for clients that name no host. */
   certificateFor(name: string): Promise<Certificate>;
-  tlsOf(name: string, options: PublicPort["options"]): Promise<TlsOptions>;
+  /** The options of TLS; with an App, only its names have certificates. */
+  tlsOf(name: string, options: PublicPort["options"], app?: string): Promise<TlsOptions>;
 }
 
 type AppName = Pick<AppRow, "id" | "name">;
@@ -164,7 +165,7 @@ export class Addresses {
   // ASSUMED: a client that names no host gets the certificate of the first hostname of the App.
   #hostnameOf(app: string): Pick<Wanted, "name" | "version"> {
     const sql = `SELECT hostname AS name, json_array(hostname, custom_status, custom_created_at, acme_status, issued_at) AS version
-      FROM hostnames WHERE app = ? ORDER BY hostname LIKE '*%', hostname LIMIT 1`;
+      FROM hostnames WHERE app = ? AND owned_at IS NOT NULL ORDER BY hostname LIKE '*%', hostname LIMIT 1`;
     return this.#host.context.store.get<Pick<Wanted, "name" | "version">>(sql, app) ?? noHostname;
   }
 
@@ -204,8 +205,10 @@ export class Addresses {
 
   async #listen(wanted: Wanted, ended: Promise<void> | undefined): Promise<Listener> {
     await ended;
-    const { ip, at, port, name } = wanted;
-    const tls = isSecure(port.kind) ? await this.#host.tlsOf(name, wanted.isShared ? {} : port.options) : undefined;
+    const { app, ip, at, port, name, isShared } = wanted;
+    const tlsOf = (): Promise<TlsOptions> =>
+      isShared ? this.#host.tlsOf(name, {}) : this.#host.tlsOf(name, port.options, app.id);
+    const tls = isSecure(port.kind) ? await tlsOf() : undefined;
     const bind = (server: Server): Promise<number> => this.#host.bind(server, ip, at);
     const { challenges } = this.#host.context.issuer;
     return accept({ bind, tls, challenges, allowHalfOpen: port.kind === "http" }, (socket) =>

@@ -5,8 +5,8 @@ import type { Server, Socket } from "node:net";
 import { createSecureContext, type SecureContext, type TLSSocket, type TlsOptions } from "node:tls";
 import { callbackify } from "node:util";
 import type { Context } from "../context.ts";
-import { servedCertificate, type ServedCertificate } from "../lifecycle/certificates.ts";
 import { findMachine } from "../lifecycle/machines.ts";
+import { servedCertificate, type ServedCertificate } from "../lifecycle/servedCertificates.ts";
 import type { Reach } from "../runtime/runtime.ts";
 import type { AppRow } from "../store/rows.ts";
 import { Addresses, type Address } from "./addresses.ts";
@@ -43,7 +43,6 @@ export class Proxy {
   readonly #dirty = new Set<string>();
   /** What was last served, by host name. */
   readonly #served = new Map<string, { readonly chain: string; readonly context: SecureContext }>();
-  readonly #chooser = callbackify((name: string) => this.#contextFor(name));
   #ports: ProxyPorts = { http: 0, https: 0 };
   #isClosed = false;
 
@@ -88,7 +87,7 @@ export class Proxy {
       {
         ...(await this.#certificateFor("localhost")),
         ...options,
-        SNICallback: this.#chooser,
+        SNICallback: this.#chooserFor(),
       },
       handle("https"),
     );
@@ -117,7 +116,7 @@ export class Proxy {
       ports: this.#ports,
       servers: { http, https },
       certificateFor: (name) => this.#certificateFor(name),
-      tlsOf: (name, of) => this.#tlsOf(name, of),
+      tlsOf: (name, of, app) => this.#tlsOf(name, of, app),
     });
     const apps = store.all<{ id: string }>("SELECT id FROM apps WHERE deleting < 2");
     for (const { id } of apps) this.#sync(id);
@@ -234,7 +233,7 @@ export class Proxy {
   async #listenRaw(port: PublicPort, before: Promise<unknown> | undefined): Promise<Listener> {
     await before;
     const { app, port: number, kind, options } = port;
-    const tls = kind === "tls" ? await this.#tlsOf("localhost", options) : undefined;
+    const tls = kind === "tls" ? await this.#tlsOf("localhost", options, app) : undefined;
     const bind = (server: Server): Promise<number> => bindNear(server, host, number);
     return accept(
       { bind, tls, challenges: this.#context.issuer.challenges },
@@ -243,9 +242,17 @@ export class Proxy {
   }
 
   /** The options of TLS for a public port; `name` is for clients that name no host. */
-  async #tlsOf(name: string, options: PublicPort["options"]): Promise<TlsOptions> {
+  async #tlsOf(name: string, options: PublicPort["options"], app?: string): Promise<TlsOptions> {
     const certificate = await this.#certificateFor(name);
-    return { ...certificate, SNICallback: this.#chooser, ...versionsOf(options) };
+    return { ...certificate, SNICallback: this.#chooserFor(app), ...versionsOf(options) };
+  }
+
+  /** Chooses the certificate for a host name. What an App alone answers gets only those of its names. */
+  #chooserFor(app?: string) {
+    return callbackify(async (name: string) => {
+      const isOthers = app !== undefined && hostOf(this.#context, name)?.app !== app;
+      return this.#contextFor(isOthers ? "localhost" : name);
+    });
   }
 
   async #certificateFor(name: string): Promise<Certificate> {
@@ -257,7 +264,7 @@ export class Proxy {
    * The certificate for a host name: the one of a hostname, or one of the local authority for `APP.localhost`. A name without one
    * gets that of `localhost`, which its clients refuse.
    */
-  async #find(name: string): Promise<ServedCertificate> {
+  async #find(name: string): Promise<Omit<ServedCertificate, "app">> {
     const served = servedCertificate(this.#context, name);
     if (served) return served;
     const isApp = /\.localhost$/i.test(name) && hostOf(this.#context, name) !== undefined;

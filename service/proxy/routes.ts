@@ -1,6 +1,7 @@
 // What an App offers: its public ports, and the Machines behind each.
 import type { MachineConfig } from "../../api/machineConfig.ts";
 import type { Context } from "../context.ts";
+import { hostnamesFor } from "../lifecycle/hostnames.ts";
 import { findMachine, storedConfig } from "../lifecycle/machines.ts";
 import { checksOf } from "../runtime/checks.ts";
 import { numbersOf, type Service, type ServicePort } from "../runtime/ports.ts";
@@ -90,18 +91,18 @@ export interface Host {
   readonly port: number | undefined;
 }
 
-/** A host name of an App: `web.localhost`, or with a port of the App `8081.web.localhost`, or one of its hostnames. */
-export function hostOf({ store }: Context, header: string): Host | undefined {
+/**
+ * A host name of an App: `web.localhost`, or with a port of the App `8081.web.localhost`, or one of its hostnames. The service's own
+ * names are never those of a hostname.
+ */
+export function hostOf(context: Context, header: string): Host | undefined {
+  const { store } = context;
   const host = header.replace(/:\d+$/, "").replace(/\.$/, "").toLowerCase();
   const [, digits, name] = /^(?:(\d+)\.)?([a-z\d][a-z\d-]*)\.localhost$/.exec(host) ?? [];
-  const app =
-    name === undefined
-      ? store.get<{ id: string; name: string }>(
-          `SELECT a.id, a.name FROM hostnames h JOIN apps a ON a.id = h.app
-            WHERE a.deleting < 2 AND (h.hostname = ? OR h.hostname = '*.' || ?) ORDER BY h.hostname DESC LIMIT 1`,
-          host,
-          host.split(".").slice(1).join("."),
-        )
-      : store.get<{ id: string; name: string }>("SELECT id, name FROM apps WHERE name = ? AND deleting < 2", name);
+  const id = name === undefined ? hostnamesFor(context, host)[0]?.app : undefined;
+  const app = store.get<{ id: string; name: string }>(
+    `SELECT id, name FROM apps WHERE ${name === undefined ? "id" : "name"} = ? AND deleting < 2`,
+    name ?? id ?? "",
+  );
   return app && { app: app.id, name: app.name, port: digits === undefined ? undefined : Number(digits) };
 }

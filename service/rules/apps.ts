@@ -4,7 +4,7 @@ import { parseDuration } from "../../api/schema.ts";
 import { refuse } from "../refusal.ts";
 import type { AppRow, OrgRow } from "../store/rows.ts";
 import { touch, type Context } from "../context.ts";
-import { cnameOf } from "../lifecycle/certificates.ts";
+import { cnameOf } from "../lifecycle/hostnames.ts";
 import { addToken, longestExpiryMs } from "../store/tokens.ts";
 import { count } from "./counts.ts";
 import { appOf, openAppOf, orgOf, callerOrg } from "./find.ts";

@@ -1,16 +1,17 @@
 // TLS certificates (docs/interface.md#certificates, docs/interface.md#certificate-checks).
 import { X509Certificate } from "node:crypto";
 import type { contract } from "../../api/index.ts";
+import { validateHostname } from "../lifecycle/certificates.ts";
+import { findingsOf, requirementsOf } from "../lifecycle/hostnameDns.ts";
 import {
   changeHostname,
   findHostname,
-  findingsOf,
+  holderAgainst,
   isExpired,
+  isServiceName,
   keyNames,
-  requirementsOf,
   subjectOfHostname,
-  validateHostname,
-} from "../lifecycle/certificates.ts";
+} from "../lifecycle/hostnames.ts";
 import { rfc3339 } from "../time/clock.ts";
 import { refuse } from "../refusal.ts";
 import type { AppRow, HostnameRow } from "../store/rows.ts";
@@ -163,15 +164,47 @@ const noCustom = {
   custom_type: null,
 } as const;
 
-function ensureHostname(context: Context, app: AppRow, hostname: string): HostnameRow {
-  const name = hostname.toLowerCase();
-  const found = findHostname(context, app.id, name);
-  if (found) return found;
+/** Refuses names that no App can have. */
+function requireName(context: Context, hostname: string): void {
+  const quoted = JSON.stringify(hostname.toLowerCase());
+  // Names of Apps on this computer, and those of the API, would otherwise lead to the App of whoever asks for them.
+  if (isServiceName(context, hostname))
+    throw refuse(422, `Validation failed: hostname ${quoted} is a name of the service; use a name of your own domain`);
+  if (/\.\d+$/.test(hostname))
+    throw refuse(422, `Validation failed: hostname ${quoted} is an address; use a name such as "www.example.com"`);
+}
+
+/**
+ * Refuses a hostname that another App of the organization has. ASSUMED: it does not move by itself, because the other App would
+ * lose its visitors; of another organization's hostname the request waits for proof.
+ */
+function requireFree({ context, caller }: Pick<Input, "context" | "caller">, row: HostnameRow): void {
+  const holder = holderAgainst(context, row);
+  if (holder?.hostname !== row.hostname || holder.org !== caller.org) return;
+  const sql = "SELECT name FROM apps WHERE id = ?";
+  const { name = "" } = caller.app === null ? (context.store.get<{ name: string }>(sql, holder.app) ?? {}) : {};
+  const [which, where] = name === "" ? ["another App", "there"] : [`App ${name}`, `from App ${name}`];
+  throw refuse(
+    422,
+    `Validation failed: hostname ${JSON.stringify(row.hostname)} belongs to ${which} of this organization; remove it ${where} first`,
+  );
+}
+
+function ensureHostname(input: Pick<Input, "context" | "caller">, app: AppRow, hostname: string): HostnameRow {
+  const { context } = input;
+  requireName(context, hostname);
+  const row = findHostname(context, app.id, hostname) ?? addHostname(context, app, hostname.toLowerCase());
+  requireFree(input, row);
+  return row;
+}
+
+function addHostname(context: Context, app: AppRow, hostname: string): HostnameRow {
   const now = context.clock.now();
   const row: HostnameRow = {
     app: app.id,
-    hostname: name,
+    hostname,
     owner_code: context.ids.code(),
+    owned_at: null,
     ...noAcme,
     ...noCustom,
     dns_seen: 0,
@@ -219,7 +252,7 @@ export const certificates: Rules<Group> = {
   // A new hostname is checked at once; if that fails, it waits for the next check request.
   createAcme(input: Input<Group["createAcme"]>) {
     const { context, body } = input;
-    const row = ensureHostname(context, openAppOf(input), body.hostname);
+    const row = ensureHostname(input, openAppOf(input), body.hostname);
     // ASSUMED: a second request for an ACME certificate is 422, as for a hostname that the App has already
     // (docs/interface.md#certificates).
     if (row.acme_requested === 1)
@@ -232,11 +265,11 @@ export const certificates: Rules<Group> = {
     const { context, body } = input;
     const app = openAppOf(input);
     const certificate = readCustom(body, context.clock.now());
-    const row = ensureHostname(context, app, body.hostname);
+    const row = ensureHostname(input, app, body.hostname);
     // ASSUMED: a second upload of a certificate replaces the first.
     const uploaded = {
-      custom_chain: body.fullchain,
-      custom_key: context.vault.seal(keyNames.custom(row), body.private_key),
+      custom_chain: certificate.chain,
+      custom_key: context.vault.seal(keyNames.custom(row), certificate.key),
       custom_status: "pending_ownership",
       custom_created_at: context.clock.now(),
       custom_expires_at: certificate.expiresAt,

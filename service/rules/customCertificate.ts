@@ -1,6 +1,7 @@
 // An uploaded certificate, read and checked: it must be PEM and not expired, and match its key and hostname
 // (docs/interface.md#uploaded-certificates).
 import type { KeyObject, X509Certificate } from "node:crypto";
+import { createSecureContext } from "node:tls";
 import { certificatesIn, chainProblem, datesProblem, isFor, privateKeyIn } from "../../api/uploadedCertificate.ts";
 import { refuse } from "../refusal.ts";
 
@@ -10,6 +11,10 @@ export interface Custom {
   /** Null when the certificate has none. */
   readonly issuer: string | null;
   readonly type: "rsa" | "ecdsa";
+  /** The certificates in PEM, without what else was between them. */
+  readonly chain: string;
+  /** The key in PEM, in the form that every TLS library reads. */
+  readonly key: string;
 }
 
 // ASSUMED: the messages of refused certificates are our choice; only their status 422 is known.
@@ -46,14 +51,27 @@ export function readCustom(
   if (!chain || !certificate) throw rejected("fullchain is not a certificate in PEM");
   const key = privateKeyIn(private_key);
   if (!key) throw rejected("private_key is not a private key in PEM");
+  const pem = { chain: chain.map(String).join(""), key: String(key.export({ format: "pem", type: "pkcs8" })) };
   if (!certificate.checkPrivateKey(key)) throw rejected("private_key does not match the certificate");
   // ASSUMED: a chain in which a certificate did not sign the one before is refused, because clients would refuse it.
-  const problem = chainProblem(chain) ?? datesProblem(chain, now);
+  const problem = chainProblem(chain) ?? datesProblem(chain, now) ?? loadProblem(pem.chain, pem.key);
   if (problem !== undefined) throw rejected(problem);
   if (!isFor(certificate, hostname)) throw rejected(`the certificate is not for ${JSON.stringify(hostname)}`);
   return {
     expiresAt: Date.parse(certificate.validTo),
     issuer: issuerOf(certificate),
     type: typeOf(key),
+    ...pem,
   };
+}
+
+/** Why the TLS library of the proxy does not load a certificate, in the library's words; undefined if it does. */
+function loadProblem(cert: string, key: string): string | undefined {
+  try {
+    createSecureContext({ cert, key });
+    return undefined;
+  } catch (error) {
+    const reason = error instanceof Error && "reason" in error ? String(error.reason) : "unknown reason";
+    return `the certificate cannot be used for TLS: ${reason}`;
+  }
 }

@@ -13,7 +13,11 @@ export interface DnsAnswer {
 }
 
 /** The DNS records of a hostname, or why the resolver did not give them. */
-export type DnsRecords = DnsAnswer & { readonly unreachable?: string };
+export type DnsRecords = DnsAnswer & {
+  /** All texts at the name of the record of ownership. */
+  readonly ownership_texts?: readonly string[];
+  readonly unreachable?: string;
+};
 
 /** The names to look up for a hostname. */
 export interface DnsNames {

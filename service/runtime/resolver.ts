@@ -71,7 +71,7 @@ export function createResolver(address: string): Resolver {
           aaaa,
           cname,
           ...(acme_challenge_cname === undefined ? {} : { acme_challenge_cname }),
-          ...(text === undefined ? {} : { ownership_txt: text }),
+          ...(text === undefined ? {} : { ownership_txt: text, ownership_texts: texts }),
           ...(soa === undefined ? {} : { soa }),
         };
       } catch (error) {

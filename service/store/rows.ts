@@ -174,6 +174,8 @@ export interface HostnameRow {
   readonly hostname: string;
   /** Part of the DNS records that prove the ownership of the hostname. */
   readonly owner_code: string;
+  /** Since when the hostname belongs to the App; null while it does not. It belongs to one App at a time. */
+  readonly owned_at: number | null;
   readonly acme_requested: number;
   readonly acme_status: string | null;
   readonly acme_created_at: number | null;

@@ -386,4 +386,25 @@ export const migrations: readonly string[] = [
   ALTER TABLE machines ADD COLUMN restarted INTEGER NOT NULL DEFAULT 0;
   UPDATE machines SET restarted = restarts;
   `,
+  `
+  -- A hostname belongs to one App at a time. Of several Apps, it is the one with a certificate, or the first that asked.
+  ALTER TABLE hostnames ADD COLUMN owned_at INTEGER;
+  UPDATE hostnames SET owned_at = created_at WHERE (app, hostname) IN (
+    SELECT app, hostname FROM (
+      SELECT h.app, h.hostname, row_number() OVER (PARTITION BY h.hostname ORDER BY
+          ifnull(h.acme_status, '') = 'active' OR ifnull(h.custom_status, '') = 'active' DESC, h.created_at, h.app) AS place
+        FROM hostnames h JOIN apps a ON a.id = h.app
+        WHERE a.deleting < 2 AND h.hostname NOT LIKE '%.localhost' AND h.hostname NOT LIKE '%.machines.test'
+          AND (h.dns_seen = 1 OR h.ownership_seen = 1 OR h.acme_status = 'active' OR h.custom_status = 'active'))
+      WHERE place = 1);
+  UPDATE hostnames SET
+      acme_status = iif(acme_status IS NULL, NULL, 'pending_ownership'),
+      custom_status = iif(custom_status IS NULL, NULL, 'pending_ownership'),
+      issued_at = NULL, expires_at = NULL, issued_chain = NULL, issued_key = NULL, issued_by = NULL, acme_order = NULL
+    WHERE owned_at IS NULL AND (hostname LIKE '%.localhost' OR hostname LIKE '%.machines.test'
+      OR hostname IN (SELECT hostname FROM hostnames WHERE owned_at IS NOT NULL));
+  CREATE UNIQUE INDEX hostnames_owner ON hostnames (hostname) WHERE owned_at IS NOT NULL;
+  -- For the names that a wildcard stands for.
+  CREATE INDEX hostnames_below ON hostnames (substr(hostname, instr(hostname, '.') + 1)) WHERE owned_at IS NOT NULL;
+  `,
 ];

@@ -10,6 +10,8 @@ export interface CertificateOptions {
   readonly from?: Date;
   readonly until?: Date;
   readonly kind?: "rsa" | "ec";
+  /** Its key instead of a new one. */
+  readonly keys?: KeyPair;
   /** The issuer, with a P-256 key; the certificate's own key if omitted. */
   readonly by?: { readonly commonName: string; readonly private_key: string };
 }
@@ -47,7 +49,12 @@ const pem = (label: string, bytes: Uint8Array): string =>
       .match(/.{1,64}/g) ?? []
   ).join("\n")}\n-----END ${label}-----\n`;
 
-const keys = (kind: "rsa" | "ec"): { publicKey: KeyObject; privateKey: KeyObject } =>
+interface KeyPair {
+  readonly publicKey: KeyObject;
+  readonly privateKey: KeyObject;
+}
+
+const newKeys = (kind: "rsa" | "ec"): KeyPair =>
   kind === "rsa"
     ? generateKeyPairSync("rsa", { modulusLength: 2048 })
     : generateKeyPairSync("ec", { namedCurve: "prime256v1" });
@@ -58,10 +65,11 @@ export function makeCertificate({
   commonName = hosts[0] ?? "test",
   from = new Date(Date.UTC(2025, 11, 1)),
   until = new Date(Date.UTC(2027, 0, 1)),
-  kind = "ec",
+  keys,
+  kind = keys?.privateKey.asymmetricKeyType === "rsa" ? "rsa" : "ec",
   by,
 }: CertificateOptions): IssuedCertificate {
-  const { publicKey, privateKey } = keys(kind);
+  const { publicKey, privateKey } = keys ?? newKeys(kind);
   const names = sequence(...hosts.map((host) => der(0x82, Buffer.from(host))));
   const extensions = hosts.length > 0 ? [der(0xa3, sequence(sequence(oid("551d11"), der(0x04, names))))] : [];
   const algorithm = algorithms[by ? "ec" : kind];
