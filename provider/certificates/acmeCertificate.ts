@@ -3,7 +3,8 @@ import { z } from "zod";
 import { createExactlyOnce } from "../core/exactlyOnce.ts";
 import { pathId } from "../core/ids.ts";
 import { defineResource } from "../core/resource.ts";
-import { facts, factsOf, holds, ofHostname, ofKind, removeKind, type Detail } from "./hostnameCertificates.ts";
+import { facts, factsOf, holds, ofHostname, ofKind, removeKind, warnIfTaken } from "./hostnameCertificates.ts";
+import type { Detail } from "./hostnameCertificates.ts";
 import { listHostnames } from "./hostnameCertificates.ts";
 
 const inputs = z.object(ofHostname);
@@ -16,7 +17,8 @@ export const acmeCertificate = defineResource({
   summary: "A certificate of a hostname that the platform has issued and renews.",
   description:
     "It is issued once the DNS is as `dnsRecords` says; creating it does not wait for that, a CertificateValidation does. " +
-    "A hostname may have a CustomCertificate besides, which then wins. The hostname is removed with its last certificate.",
+    "A hostname may have a CustomCertificate besides, which then wins. The hostname is removed with its last certificate. " +
+    "It belongs to one App at a time: of another App of the organization it has to be removed first, and of another organization it is taken over by the TXT record of `dnsRecords`.",
   inputs,
   outputs,
   id: pathId("app", "hostname"),
@@ -27,7 +29,8 @@ export const acmeCertificate = defineResource({
     deletedBy: "certificates.deleteAcme",
   },
   replaceOn: ["app", "hostname"],
-  uniqueBy: ["app", "hostname"],
+  // A hostname belongs to one App of the service, so it leaves one before it comes to another.
+  uniqueBy: ["hostname"],
 
   async create({ inputs: { app, hostname }, owner, ...call }) {
     const created = await createExactlyOnce(call, {
@@ -35,12 +38,15 @@ export const acmeCertificate = defineResource({
       owner,
       send: () => call.api.certificates.createAcme({ appName: app, body: { hostname } }),
     });
+    warnIfTaken(call.warn, "AcmeCertificate", app, created);
     return toLive(app, hostname, created);
   },
 
-  async read({ id, api }) {
+  async read({ id, api, warn }) {
     const live = await api.certificates.get({ appName: id.app, hostname: id.hostname });
-    return holds(live, "acme") ? toLive(id.app, id.hostname, live) : undefined;
+    if (!holds(live, "acme")) return undefined;
+    warnIfTaken(warn, "AcmeCertificate", id.app, live);
+    return toLive(id.app, id.hostname, live);
   },
 
   // Every input replaces: there is nothing to send.

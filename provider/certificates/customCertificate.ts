@@ -15,7 +15,8 @@ import { isAmbiguous } from "../client/errors.ts";
 import { pathId } from "../core/ids.ts";
 import { defineResource, type Problem } from "../core/resource.ts";
 import { secretInput, valueToSend } from "../core/writeOnly.ts";
-import { entryOf, facts, factsOf, holds, ofHostname, ofKind, removeKind, type Detail } from "./hostnameCertificates.ts";
+import { entryOf, facts, factsOf, holds, ofHostname, ofKind, removeKind, warnIfTaken } from "./hostnameCertificates.ts";
+import type { Detail } from "./hostnameCertificates.ts";
 import { listHostnames } from "./hostnameCertificates.ts";
 
 const inputs = z.object({
@@ -54,6 +55,7 @@ export const customCertificate = defineResource({
   description:
     "It serves once the DNS has the TXT record of `dnsRecords`, which proves who owns the hostname; a CertificateValidation waits for that. " +
     "A hostname may have an AcmeCertificate besides; the custom one wins. The hostname is removed with its last certificate. " +
+    "It belongs to one App at a time: of another App of the organization it has to be removed first, and of another organization it is taken over by that TXT record. " +
     "The private key never comes back from the service: an import leaves chain and key to the program, and the next up uploads them.",
   inputs,
   outputs,
@@ -65,7 +67,8 @@ export const customCertificate = defineResource({
     deletedBy: "certificates.deleteCustom",
   },
   replaceOn: ["app", "hostname"],
-  uniqueBy: ["app", "hostname"],
+  // A hostname belongs to one App of the service, so it leaves one before it comes to another.
+  uniqueBy: ["hostname"],
   dependsOn: { status: byUpload, expiresAt: byUpload, issuer: byUpload, uploadedAt: byUpload, configured: byUpload },
   validate: uploadProblems,
   // Only a new upload is checked: a certificate that has expired since must not stop every other change.
@@ -88,12 +91,14 @@ export const customCertificate = defineResource({
       // The interrupted run may have uploaded another certificate.
       adopt: send,
     });
+    warnIfTaken(call.warn, "CustomCertificate", app, created);
     return toLive(app, hostname, created);
   },
 
-  async read({ id, state, api }) {
+  async read({ id, state, api, warn }) {
     const live = await api.certificates.get({ appName: id.app, hostname: id.hostname });
     if (!holds(live, "custom")) return undefined;
+    warnIfTaken(warn, "CustomCertificate", id.app, live);
     const found = toLive(id.app, id.hostname, live);
     const isAnother =
       state !== undefined &&

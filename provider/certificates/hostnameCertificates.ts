@@ -15,6 +15,7 @@ export type Detail = AnswerOf<"certificates", "get">;
 /** One certificate of a hostname. */
 type CertificateEntry = NonNullable<Detail["certificates"]>[number];
 type CertificateKind = "acme" | "custom";
+type CertificateType = "AcmeCertificate" | "CustomCertificate";
 type HostnameKey = { readonly appName: string; readonly hostname: string };
 
 /** The kind of a certificate: issued with ACME, or uploaded. */
@@ -66,6 +67,16 @@ export const factsOf = (detail: Detail, kind: CertificateKind) => ({
   expiresAt: entryOf(detail, kind)?.expiresAt,
 });
 
+/**
+ * Warns of a hostname that another App has, or has taken over: the service then keeps the certificate waiting for a proof, and says
+ * which one.
+ */
+export function warnIfTaken(warn: (message: string) => void, type: CertificateType, app: string, detail: Detail): void {
+  for (const { code, message = "", remediation = "" } of detail.validationErrors ?? [])
+    if (code?.startsWith("HOSTNAME_TAKEN"))
+      warn(`the ${type} of ${detail.hostname} of App ${app}: ${message}. ${remediation}`);
+}
+
 /** The records of a hostname in a stable order. Without addresses a CNAME points to the App. */
 function recordsOf({ hostname: host, dnsRequirements = {} }: Detail) {
   const { a = [], aaaa = [], cname, acmeChallenge, ownership } = dnsRequirements;
@@ -99,7 +110,7 @@ export async function removeKind(api: Api, key: HostnameKey, kind: CertificateKi
 /** How to find a certificate of a hostname, before and after its creation. */
 export const ofKind = (
   api: Api,
-  type: "AcmeCertificate" | "CustomCertificate",
+  type: CertificateType,
   { appName: app, hostname: host }: HostnameKey,
 ): Omit<CreateSpec<Detail, Detail>, "owner" | "send"> => ({
   what: `the ${type} of ${host}`,

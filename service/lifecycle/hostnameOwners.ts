@@ -1,5 +1,6 @@
-// A hostname belongs to one App at a time: the first that proved it, until another App proves that it is its own
-// (docs/interface.md#owners-of-hostnames). An App that has to wait gets no certificate, and no requests.
+// ASSUMED: a hostname belongs to one App at a time: the first that proved it, until another one proves by the TXT record of ownership
+// that it is its own. An App that has to wait gets no certificate, and no requests. A wildcard and a name below it are a hostname of
+// two organizations too; within one organization they may belong to different Apps.
 import type { HostnameRow } from "../store/rows.ts";
 import type { Context } from "../context.ts";
 import { rfc3339 } from "../time/clock.ts";
@@ -16,6 +17,8 @@ export interface Problem {
 
 // ASSUMED: certificates of a hostname that belongs to another App are `pending_ownership`, also those that ACME issues.
 const waiting = "pending_ownership";
+/** Problems of a wildcard, of which many names may be taken. */
+const mostProblems = 10;
 const takenOver = "HOSTNAME_TAKEN_OVER";
 
 /** Whether an ACME certificate waits for the ownership of its hostname. */
@@ -112,9 +115,9 @@ function tell(context: Context, row: HostnameRow, winner: HostnameRow): Problem 
   });
   context.log.warn({ hostname: winner.hostname, from: from.name, to: to.name }, "a hostname was taken over by proof");
   const found = problem(context, row, takenOver, message);
-  if (row.hostname !== winner.hostname) {
-    const problems = [...(JSON.parse(row.problems) as Problem[]), found];
-    changeHostname(context, row, { problems: JSON.stringify(problems.slice(-10)) });
-  }
+  if (row.hostname === winner.hostname) return found;
+  const remediation = `If it is yours, request a certificate of ${winner.hostname}, which says how to prove that.`;
+  const problems = [...(JSON.parse(row.problems) as Problem[]), { ...found, remediation }];
+  changeHostname(context, row, { problems: JSON.stringify(problems.slice(-mostProblems)) });
   return found;
 }

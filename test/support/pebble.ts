@@ -66,6 +66,8 @@ export interface AuthorityOptions {
   readonly https: number;
   /** Where it listens; a free port by default. */
   readonly port?: number;
+  /** Whether it takes what it has seen for later certificates of the account, as public authorities do. */
+  readonly remembers?: boolean;
 }
 
 /** An authority. */
@@ -106,8 +108,9 @@ export async function startAuthority({ pebble }: Programs, options: AuthorityOpt
     profiles: { default: { description: "usual", validityPeriod: 7_776_000 } },
   };
   const args = ["-config", file("config.json", JSON.stringify({ pebble: config })), "-dnsserver", options.dns.address];
-  // It neither waits before it looks, nor refuses nonces at random, nor reuses what it has seen.
-  const env = { ...process.env, PEBBLE_VA_NOSLEEP: "1", PEBBLE_WFE_NONCEREJECT: "5", PEBBLE_AUTHZREUSE: "0" };
+  // It neither waits before it looks, nor refuses nonces at random.
+  const reuse = options.remembers ? "100" : "0";
+  const env = { ...process.env, PEBBLE_VA_NOSLEEP: "1", PEBBLE_WFE_NONCEREJECT: "5", PEBBLE_AUTHZREUSE: reuse };
   const child = spawn(pebble, args, { stdio: "ignore", env });
   end(child);
   const root = () => get(`https://localhost:${management}/roots/0`);

@@ -77,7 +77,7 @@ class AcmeIssuer implements CertificateIssuer {
       try {
         const authorizations = await client.getAuthorizations(order);
         for (const one of authorizations) await this.#prove(client, order, one, kind, signal);
-        return await this.#download(client, order, hostname);
+        return await this.#download(client, order, hostname).finally(() => this.#forget(client, authorizations));
       } catch (error) {
         if (error instanceof NotOffered) refusal ??= error;
         else if (error instanceof ProofRefused) refusal = error;
@@ -146,6 +146,14 @@ class AcmeIssuer implements CertificateIssuer {
       isFailedCheck: false,
       keep: JSON.stringify(keep),
     });
+  }
+
+  /** All organizations share the account: what one has proved must not be proof for the next one that asks for the name. */
+  async #forget(client: Client, authorizations: readonly Authorization[]): Promise<void> {
+    for (const one of authorizations)
+      await client.deactivateAuthorization(one).catch((error: unknown) => {
+        this.#host.log.warn({ hostname: one.identifier.value, err: error }, "the proof of a hostname stays valid");
+      });
   }
 
   async #download(client: Client, order: Order, hostname: string): Promise<IssuedCertificate> {

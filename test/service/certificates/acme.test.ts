@@ -20,6 +20,7 @@ import {
 import { currentCertificate } from "../../support/certificates.ts";
 import { trust } from "../../support/trust.ts";
 import { folder } from "../command.ts";
+import { callerWith } from "../client.ts";
 import { freePort, served, withReach } from "../reachable.ts";
 
 let programs = { pebble: "", dns: "" };
@@ -58,14 +59,15 @@ interface Wishes {
   readonly closed?: readonly ("http" | "https")[];
   /** What was started before, without its service. */
   readonly again?: Started;
+  readonly remembers?: boolean;
 }
 
 /** A service that asks an authority, which looks at its proxy. */
-async function start({ data, via, closed = [], again }: Wishes = {}): Promise<Started> {
+async function start({ data, via, closed = [], again, remembers = false }: Wishes = {}): Promise<Started> {
   const dns = again?.dns ?? (await startDns(programs));
   const ports = again?.ports ?? { http: await freePort(), https: await freePort() };
   const seen = { ...ports, ...Object.fromEntries(closed.map((scheme) => [scheme, 9])) };
-  const authority = again?.authority ?? (await startAuthority(programs, { dns, ...seen }));
+  const authority = again?.authority ?? (await startAuthority(programs, { dns, ...seen, remembers }));
   trust(authority.trusted);
   const issuer = acmeIssuer((await via?.(authority)) ?? authority.directory);
   const app = await withReach({ issuer, dns: dns.address, ...(data ? { data } : {}) }, undefined, ports);
@@ -248,6 +250,21 @@ describe("certificates from an ACME authority", () => {
     await startAuthority(programs, { dns, ...ports, port: authority.port });
     const { app } = await start({ data, again: first });
     await isActive(app, host);
+  });
+
+  test("F70: what one organization has proved to the authority is no proof for another one", async () => {
+    const { app, dns } = await start({ remembers: true });
+    await ask(app, host);
+    await isActive(app, host);
+    await app.call("DELETE", pathOf(host));
+    // The authority finds nothing there.
+    await dns.set("add-a", { host: `${host}.`, addresses: ["127.0.0.9"] });
+    const call = callerWith(app, "other", { slug: "other" });
+    await call("POST", "/apps", { name: "theirs", org_slug: "other" });
+    await call("POST", "/apps/theirs/certificates/acme", { hostname: host });
+    const theirs = async () => (await call("GET", `/apps/theirs/certificates/${host}`)).body;
+    await expect.poll(async () => JSON.stringify(await theirs())).toMatch(/AUTHORITY_CHECK_FAILED|"active"/);
+    expect((await theirs()).status).toBe("pending_validation");
   });
 
   test("the DNS decides about a custom certificate, and a resolver that does not answer is reported", async () => {
