@@ -156,7 +156,11 @@ export const certificates = operations("certificates", {
     body: createAcme,
     status: 201,
     answer: certificateDetail,
-    failures: { 400: "bad field", 404: "no such App", 422: "hostname empty, not allowed, or on the App already" },
+    failures: {
+      400: "bad field",
+      404: "no such App",
+      422: "hostname empty, not allowed, or on this App or another one already",
+    },
     repeat: "once",
   },
   createCustom: {
@@ -171,7 +175,7 @@ export const certificates = operations("certificates", {
     failures: {
       400: "bad field",
       404: "no such App",
-      422: "not PEM, expired, another key or another hostname",
+      422: "not PEM, expired, weak, another key or another hostname, or one that is not allowed or on another App",
     },
     repeat: "once",
   },

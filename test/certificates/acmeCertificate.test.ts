@@ -1,6 +1,10 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { randomUUID } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { setDns } from "../../service/runtime/dns.ts";
+import { callerWith } from "../service/client.ts";
 import { bind, type Bound } from "../support/binding.ts";
 import { makeApp, send } from "../support/around.ts";
+import { afterThisTest } from "../support/leftovers.ts";
 import { lifecycle } from "../support/lifecycle.ts";
 import { startService, type TestService } from "../support/startService.ts";
 import { currentCertificate } from "../support/certificates.ts";
@@ -14,7 +18,8 @@ lifecycle("AcmeCertificate", {
   changes: () =>
     Promise.resolve([
       { set: { hostname: "*.example.invalid" }, expect: "replace" },
-      { set: { app: "other-acme" }, expect: "replace" },
+      // The hostname belongs to one App at a time.
+      { set: { app: "other-acme" }, expect: "delete-replace" },
     ]),
 });
 
@@ -140,6 +145,68 @@ describe("AcmeCertificate", () => {
     expect(await acme.read(id, state)).toBeUndefined();
     await acme.delete(id, state);
     await expect(shown("cut.example.com")).rejects.toThrow(/404/);
+  });
+
+  /** An App of another organization, and what is printed from now on. */
+  async function withOthers() {
+    const call = callerWith(service, randomUUID(), { slug: "others" });
+    await call("POST", "/apps", { name: "theirs", org_slug: "others" });
+    const printed = vi.spyOn(console, "error").mockImplementation(() => {});
+    afterThisTest(() => printed.mockRestore());
+    return { call, warnings: () => printed.mock.calls.flat().map(String) };
+  }
+
+  test("F70: a hostname of another organization is created as pending, with a warning that says which record proves it", async () => {
+    const hostname = "taken.example.com";
+    const { call, warnings } = await withOthers();
+    await call("POST", "/apps/theirs/certificates/acme", { hostname });
+    const { id, state } = await make(acme, { hostname });
+    const proof = (state["dnsRecords"] as { type: string; name: string; value: string }[]).at(-1);
+    expect(proof).toMatchObject({ type: "TXT", value: expect.stringMatching(/^app-/) });
+    const warning = `the AcmeCertificate of ${hostname} of App app: ${hostname} belongs to an App of another organization. Create a TXT record ${proof?.name} with the value ${proof?.value}, remove others of that name, and have the hostname checked.`;
+    expect([state["status"], warnings()]).toEqual(["pending_ownership", [warning]]);
+    // An import and a refresh say the same.
+    expect((await acme.read(id, {}))?.state).toMatchObject({ status: "pending_ownership" });
+    expect(warnings()).toEqual([warning, warning]);
+    setDns(service.service.context.store, hostname, {
+      cname: ["app.machines.test"],
+      ownership_txt: proof?.value ?? "",
+    });
+    await send(service, "POST", `${path(hostname)}/check`);
+    await expect.poll(async () => (await acme.read(id, state))?.state["status"]).toBe("active");
+    expect(warnings()).toHaveLength(2);
+  });
+
+  test("F70: a refresh shows and warns that another organization has taken a hostname over", async () => {
+    const hostname = "lost.example.com";
+    const { call, warnings } = await withOthers();
+    const { id, state } = await make(acme, { hostname });
+    await expect.poll(async () => (await acme.read(id, state))?.state["status"]).toBe("active");
+    const { body } = await call("POST", "/apps/theirs/certificates/acme", { hostname });
+    const { app_value, name } = body.dns_requirements.ownership;
+    setDns(service.service.context.store, hostname, { ownership_txt: app_value });
+    await call("POST", `/apps/theirs/certificates/${hostname}/check`);
+    expect((await acme.read(id, state))?.state).toMatchObject({ status: "pending_ownership" });
+    expect(warnings()).toEqual([
+      expect.stringMatching(
+        new RegExp(
+          `^the AcmeCertificate of ${hostname} of App app: ${hostname} was taken over by an App of another organ.*${name}`,
+        ),
+      ),
+    ]);
+  });
+
+  test("F70: a hostname moves to another App of the organization, after it was deleted there", async () => {
+    const hostname = "moves.example.com";
+    await makeApp(service, "second");
+    const { id, state, inputs } = await make(acme, { hostname });
+    const next = { ...inputs, app: "second" };
+    await expect(acme.create(next)).rejects.toThrow(
+      /belongs to App app of this organization; remove it from App app first/,
+    );
+    expect(await acme.diff(id, state, next)).toBe("delete-replace");
+    await acme.delete(id, state);
+    expect((await acme.create(next)).id).toBe(`second/${hostname}`);
   });
 
   test("a hostname in upper case is refused", async () => {

@@ -18,7 +18,7 @@ lifecycle("CertificateValidation", {
     for (const [app, hostname] of [
       ["life-valid", "www.example.com"],
       ["life-valid", "app.example.com"],
-      ["other-valid", "app.example.com"],
+      ["other-valid", "other.example.com"],
     ] as const) {
       await makeApp(service, app).catch(() => undefined);
       await ask(service, app, hostname);
@@ -29,7 +29,8 @@ lifecycle("CertificateValidation", {
     Promise.resolve([
       { set: { triggers: { certificate: "two" } }, expect: "update" },
       { set: { hostname: "life-valid/app.example.com" }, expect: "replace" },
-      { set: { app: "other-valid" }, expect: "replace" },
+      // A hostname belongs to one App at a time.
+      { set: { app: "other-valid", hostname: "other-valid/other.example.com" }, expect: "replace" },
     ]),
   steady: { triggers: "the program's alone" },
 });

@@ -36,7 +36,8 @@ lifecycle("CustomCertificate", {
       { set: { privateKeyWo: undefined }, expect: "same" },
       { set: { fullchain: again.fullchain, privateKeyWo: again.privateKey }, expect: "update" },
       { set: { hostname: "*.example.com" }, expect: "replace" },
-      { set: { app: "other-custom" }, expect: "replace" },
+      // The hostname belongs to one App at a time.
+      { set: { app: "other-custom" }, expect: "delete-replace" },
     ]),
   drift: [
     {
