@@ -2346,7 +2346,7 @@ export type ResourceName = keyof ResourceTypes;
 
 /**
  * Checks every AcmeCertificate of a stack before it is created or changed. A certificate of a hostname that the platform has issued and renews.
- * It is issued once the DNS is as `dnsRecords` says; creating it does not wait for that, a CertificateValidation does. A hostname may have a CustomCertificate besides, which then wins. The hostname is removed with its last certificate.
+ * It is issued once the DNS is as `dnsRecords` says; creating it does not wait for that, a CertificateValidation does. A hostname may have a CustomCertificate besides, which then wins. The hostname is removed with its last certificate. It belongs to one App at a time: of another App of the organization it has to be removed first, and of another organization it is taken over by the TXT record of `dnsRecords`.
  */
 export const validateAcmeCertificate = validating("AcmeCertificate");
 /** Repairs every AcmeCertificate of a stack before it is checked, created or changed. */
@@ -2383,7 +2383,7 @@ export const remediateCiphertext = remediating("Ciphertext");
 
 /**
  * Checks every CustomCertificate of a stack before it is created or changed. A certificate of a hostname that you bring yourself.
- * It serves once the DNS has the TXT record of `dnsRecords`, which proves who owns the hostname; a CertificateValidation waits for that. A hostname may have an AcmeCertificate besides; the custom one wins. The hostname is removed with its last certificate. The private key never comes back from the service: an import leaves chain and key to the program, and the next up uploads them.
+ * It serves once the DNS has the TXT record of `dnsRecords`, which proves who owns the hostname; a CertificateValidation waits for that. A hostname may have an AcmeCertificate besides; the custom one wins. The hostname is removed with its last certificate. It belongs to one App at a time: of another App of the organization it has to be removed first, and of another organization it is taken over by that TXT record. The private key never comes back from the service: an import leaves chain and key to the program, and the next up uploads them.
  */
 export const validateCustomCertificate = validating("CustomCertificate");
 /** Repairs every CustomCertificate of a stack before it is checked, created or changed. */

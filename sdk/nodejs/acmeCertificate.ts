@@ -5,7 +5,7 @@ import type * as output from "./types/output.ts";
 
 /**
  * A certificate of a hostname that the platform has issued and renews.
- * It is issued once the DNS is as `dnsRecords` says; creating it does not wait for that, a CertificateValidation does. A hostname may have a CustomCertificate besides, which then wins. The hostname is removed with its last certificate.
+ * It is issued once the DNS is as `dnsRecords` says; creating it does not wait for that, a CertificateValidation does. A hostname may have a CustomCertificate besides, which then wins. The hostname is removed with its last certificate. It belongs to one App at a time: of another App of the organization it has to be removed first, and of another organization it is taken over by the TXT record of `dnsRecords`.
  */
 export class AcmeCertificate extends pulumi.CustomResource {
   /**
@@ -39,7 +39,7 @@ export class AcmeCertificate extends pulumi.CustomResource {
 
   /**
    * A certificate of a hostname that the platform has issued and renews.
-   * It is issued once the DNS is as `dnsRecords` says; creating it does not wait for that, a CertificateValidation does. A hostname may have a CustomCertificate besides, which then wins. The hostname is removed with its last certificate.
+   * It is issued once the DNS is as `dnsRecords` says; creating it does not wait for that, a CertificateValidation does. A hostname may have a CustomCertificate besides, which then wins. The hostname is removed with its last certificate. It belongs to one App at a time: of another App of the organization it has to be removed first, and of another organization it is taken over by the TXT record of `dnsRecords`.
    * @param name name of the resource in this program
    * @param args what is declared of the AcmeCertificate
    * @param opts options of the resource

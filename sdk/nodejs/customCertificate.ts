@@ -5,7 +5,7 @@ import type * as output from "./types/output.ts";
 
 /**
  * A certificate of a hostname that you bring yourself.
- * It serves once the DNS has the TXT record of `dnsRecords`, which proves who owns the hostname; a CertificateValidation waits for that. A hostname may have an AcmeCertificate besides; the custom one wins. The hostname is removed with its last certificate. The private key never comes back from the service: an import leaves chain and key to the program, and the next up uploads them.
+ * It serves once the DNS has the TXT record of `dnsRecords`, which proves who owns the hostname; a CertificateValidation waits for that. A hostname may have an AcmeCertificate besides; the custom one wins. The hostname is removed with its last certificate. It belongs to one App at a time: of another App of the organization it has to be removed first, and of another organization it is taken over by that TXT record. The private key never comes back from the service: an import leaves chain and key to the program, and the next up uploads them.
  */
 export class CustomCertificate extends pulumi.CustomResource {
   /**
@@ -49,7 +49,7 @@ export class CustomCertificate extends pulumi.CustomResource {
 
   /**
    * A certificate of a hostname that you bring yourself.
-   * It serves once the DNS has the TXT record of `dnsRecords`, which proves who owns the hostname; a CertificateValidation waits for that. A hostname may have an AcmeCertificate besides; the custom one wins. The hostname is removed with its last certificate. The private key never comes back from the service: an import leaves chain and key to the program, and the next up uploads them.
+   * It serves once the DNS has the TXT record of `dnsRecords`, which proves who owns the hostname; a CertificateValidation waits for that. A hostname may have an AcmeCertificate besides; the custom one wins. The hostname is removed with its last certificate. It belongs to one App at a time: of another App of the organization it has to be removed first, and of another organization it is taken over by that TXT record. The private key never comes back from the service: an import leaves chain and key to the program, and the next up uploads them.
    * @param name name of the resource in this program
    * @param args what is declared of the CustomCertificate
    * @param opts options of the resource

@@ -1,22 +1,20 @@
 // TLS certificates (docs/interface.md#certificates, docs/interface.md#certificate-checks).
-import { X509Certificate } from "node:crypto";
 import type { contract } from "../../api/index.ts";
 import { validateHostname } from "../lifecycle/certificates.ts";
-import { findingsOf, requirementsOf } from "../lifecycle/hostnameDns.ts";
+import { findingsOf } from "../lifecycle/hostnameDns.ts";
 import {
   changeHostname,
   findHostname,
   holderAgainst,
-  isExpired,
   isServiceName,
   keyNames,
   subjectOfHostname,
 } from "../lifecycle/hostnames.ts";
-import { rfc3339 } from "../time/clock.ts";
 import { refuse } from "../refusal.ts";
 import type { AppRow, HostnameRow } from "../store/rows.ts";
 import { touch, type Context } from "../context.ts";
-import { organizationOf, readCustom, typeOf } from "./customCertificate.ts";
+import { certificateDetail, certificateSummary } from "./certificateAnswer.ts";
+import { readCustom } from "./customCertificate.ts";
 import { appOf, openAppOf, type Asking } from "./find.ts";
 import { pageOf } from "./pages.ts";
 import type { Input, Rules } from "./rule.ts";
@@ -30,114 +28,6 @@ function hostnameOf(asking: Asking): HostnameRow {
   const row = findHostname(asking.context, appOf(asking).id, String(asking.params["hostname"]));
   if (!row) throw missing();
   return row;
-}
-
-/** An active uploaded certificate takes precedence over an issued one. */
-function statusOf(context: Context, row: HostnameRow): string {
-  const [custom, { acme_status }] = [customStatus(context, row), row];
-  if (acme_status === "active" || custom === "active") return "active";
-  return custom ?? acme_status ?? "pending_validation";
-}
-
-const customStatus = (context: Context, row: HostnameRow): string | null =>
-  row.custom_status !== null && isExpired(context, row) ? "expired" : row.custom_status;
-
-function entries(context: Context, row: HostnameRow) {
-  const time = (ms: number | null) => rfc3339(ms ?? row.created_at);
-  const custom =
-    row.custom_status === null
-      ? []
-      : [
-          {
-            source: "custom",
-            status: customStatus(context, row) ?? "",
-            created_at: time(row.custom_created_at),
-            expires_at: time(row.custom_expires_at),
-            issuer: row.custom_issuer,
-            // ASSUMED: the certificate authority of an uploaded certificate is its issuer, or `unknown` without one.
-            issued: [
-              {
-                certificate_authority: row.custom_issuer ?? "unknown",
-                expires_at: time(row.custom_expires_at),
-                type: row.custom_type ?? "rsa",
-              },
-            ],
-          },
-        ];
-  if (row.acme_status === null) return custom;
-  const active = row.acme_status === "active";
-  const expires_at = time(row.expires_at);
-  const { issuer, authority, types } = issuedBy(row);
-  return [
-    ...custom,
-    {
-      source: "fly",
-      status: row.acme_status,
-      created_at: time(row.acme_created_at),
-      ...(active
-        ? { expires_at, issued: types.map((type) => ({ certificate_authority: authority, expires_at, type })), issuer }
-        : { issued: [], issuer: null }),
-    },
-  ];
-}
-
-/** The authority of an issued certificate. The simulated ones are as the platform's: one of each type, by Let's Encrypt. */
-function issuedBy({ issued_chain }: HostnameRow) {
-  if (issued_chain === null) return { issuer: "Let's Encrypt", authority: "lets_encrypt", types: ["rsa", "ecdsa"] };
-  const certificate = new X509Certificate(issued_chain);
-  const issuer = organizationOf(certificate) ?? "unknown";
-  const authority = issuer
-    .toLowerCase()
-    .replaceAll("'", "")
-    .replaceAll(/[^a-z\d]+/g, "_");
-  return { issuer, authority, types: [typeOf(certificate.publicKey)] };
-}
-
-const problemsOf = (row: HostnameRow) =>
-  JSON.parse(row.problems) as { code: string; message: string; remediation: string; timestamp: string }[];
-
-function detail(context: Context, row: HostnameRow) {
-  const { rate_limited_until } = row;
-  const needs = requirementsOf(context, row);
-  return {
-    hostname: row.hostname,
-    status: statusOf(context, row),
-    acme_requested: row.acme_requested === 1,
-    configured: row.dns_seen === 1,
-    dns_provider: context.resolver?.name ?? "simulated",
-    certificates: entries(context, row),
-    dns_requirements: { ...needs, a: [...needs.a], aaaa: [...needs.aaaa] },
-    rate_limited_until:
-      rate_limited_until !== null && rate_limited_until > context.clock.now() ? rfc3339(rate_limited_until) : null,
-    validation: validationOf(row),
-    validation_errors: problemsOf(row),
-  };
-}
-
-const validationOf = ({ dns_seen, ownership_seen, hostname }: HostnameRow) => ({
-  alpn_configured: dns_seen === 1 && !hostname.startsWith("*."),
-  dns_configured: dns_seen === 1,
-  http_configured: dns_seen === 1 && !hostname.startsWith("*."),
-  ownership_txt_configured: ownership_seen === 1,
-});
-
-function summary(context: Context, row: HostnameRow) {
-  const { alpn_configured, dns_configured, http_configured, ownership_txt_configured } = validationOf(row);
-  return {
-    hostname: row.hostname,
-    status: statusOf(context, row),
-    dns_provider: context.resolver?.name ?? "simulated",
-    acme_dns_configured: dns_configured,
-    acme_alpn_configured: alpn_configured,
-    acme_http_configured: http_configured,
-    ownership_txt_configured,
-    configured: row.dns_seen === 1,
-    acme_requested: row.acme_requested === 1,
-    has_custom_certificate: row.custom_status !== null,
-    has_fly_certificate: row.acme_status !== null,
-    created_at: rfc3339(row.created_at),
-    updated_at: rfc3339(row.updated_at),
-  };
 }
 
 /** A hostname without an ACME certificate, */
@@ -242,7 +132,7 @@ export const certificates: Rules<Group> = {
     return {
       certificates: page.flatMap(({ hostname }) => {
         const row = findHostname(context, app.id, hostname);
-        return row ? [summary(context, row)] : [];
+        return row ? [certificateSummary(context, row)] : [];
       }),
       ...(next === undefined ? {} : { next_cursor: next }),
       total_count: matching.length,
@@ -258,7 +148,7 @@ export const certificates: Rules<Group> = {
     if (row.acme_requested === 1)
       throw refuse(422, `hostname ${JSON.stringify(row.hostname)} already exists on the app`);
     const asked = { acme_requested: 1, acme_status: "pending_validation", acme_created_at: context.clock.now() };
-    return detail(context, validateHostname(context, changeHostname(context, row, asked), input.found));
+    return certificateDetail(context, validateHostname(context, changeHostname(context, row, asked), input.found));
   },
 
   createCustom(input: Input<Group["createCustom"]>) {
@@ -276,10 +166,10 @@ export const certificates: Rules<Group> = {
       custom_issuer: certificate.issuer,
       custom_type: certificate.type,
     };
-    return detail(context, validateHostname(context, changeHostname(context, row, uploaded), input.found));
+    return certificateDetail(context, validateHostname(context, changeHostname(context, row, uploaded), input.found));
   },
 
-  get: (input) => detail(input.context, hostnameOf(input)),
+  get: (input) => certificateDetail(input.context, hostnameOf(input)),
 
   delete(input) {
     remove(input.context, hostnameOf(input));
@@ -290,7 +180,7 @@ export const certificates: Rules<Group> = {
     const row = hostnameOf(input);
     if (row.acme_status === null) throw missing();
     context.timers.cancel(subjectOfHostname(row), "certificate.issue", "certificate.renew");
-    return detail(context, changeHostname(context, row, { ...noAcme, problems: "[]" }));
+    return certificateDetail(context, changeHostname(context, row, { ...noAcme, problems: "[]" }));
   },
 
   deleteCustom(input) {
@@ -299,7 +189,7 @@ export const certificates: Rules<Group> = {
     if (row.custom_status === null) throw missing();
     const left = changeHostname(context, row, noCustom);
     const warning = "no certificate serves this hostname now; request an ACME certificate or upload another";
-    return { ...detail(context, left), ...(left.acme_status === "active" ? {} : { warning }) };
+    return { ...certificateDetail(context, left), ...(left.acme_status === "active" ? {} : { warning }) };
   },
 
   check(input) {
@@ -308,7 +198,7 @@ export const certificates: Rules<Group> = {
     const { records } = findingsOf(context, row, input.found);
     const [a, aaaa] = [[...(records.a ?? [])], [...(records.aaaa ?? [])]];
     return {
-      ...detail(context, row),
+      ...certificateDetail(context, row),
       dns_records: {
         a,
         aaaa,

@@ -20,7 +20,7 @@ import javax.annotation.Nullable;
 /**
  * A certificate of a hostname that the platform has issued and renews.
  * 
- * It is issued once the DNS is as `dnsRecords` says; creating it does not wait for that, a CertificateValidation does. A hostname may have a CustomCertificate besides, which then wins. The hostname is removed with its last certificate.
+ * It is issued once the DNS is as `dnsRecords` says; creating it does not wait for that, a CertificateValidation does. A hostname may have a CustomCertificate besides, which then wins. The hostname is removed with its last certificate. It belongs to one App at a time: of another App of the organization it has to be removed first, and of another organization it is taken over by the TXT record of `dnsRecords`.
  * 
  */
 @ResourceType(type="machines:index:AcmeCertificate")
