@@ -77,7 +77,7 @@ class AcmeIssuer implements CertificateIssuer {
       try {
         const authorizations = await client.getAuthorizations(order);
         for (const one of authorizations) await this.#prove(client, order, one, kind, signal);
-        return await this.#download(client, order, hostname).finally(() => this.#forget(client, authorizations));
+        return await this.#redeem(client, order, hostname, authorizations);
       } catch (error) {
         if (error instanceof NotOffered) refusal ??= error;
         else if (error instanceof ProofRefused) refusal = error;
@@ -154,6 +154,19 @@ class AcmeIssuer implements CertificateIssuer {
       await client.deactivateAuthorization(one).catch((error: unknown) => {
         this.#host.log.warn({ hostname: one.identifier.value, err: error }, "the proof of a hostname stays valid");
       });
+  }
+
+  async #redeem(
+    client: Client,
+    order: Order,
+    hostname: string,
+    authorizations: readonly Authorization[],
+  ): Promise<IssuedCertificate> {
+    try {
+      return await this.#download(client, order, hostname);
+    } finally {
+      await this.#forget(client, authorizations);
+    }
   }
 
   async #download(client: Client, order: Order, hostname: string): Promise<IssuedCertificate> {
