@@ -15,6 +15,7 @@ import { Autostop } from "./autostop.ts";
 import { bind as bindBySystem, bindNear, type Bind } from "../runtime/bind.ts";
 import { Claims } from "./claims.ts";
 import { withProofs } from "./proofs.ts";
+import { isWebSocket } from "./malformed.ts";
 import { hostOf, type PublicPort } from "./routes.ts";
 import { accept, allowsVersion, passOn, versionsOf, type Certificate, type Listener } from "./tcp.ts";
 import { Targets } from "./targets.ts";
@@ -100,6 +101,7 @@ export class Proxy {
       server.on("upgrade", (request, socket, head) => {
         void this.#guard(socket, web.upgrade(request, socket as Socket, head, scheme));
       });
+      server.on("connect", (_, socket) => refuseTunnel(socket as Socket));
       server.on("connection", (socket) => {
         this.#sockets.add(socket);
         socket.on("close", () => this.#sockets.delete(socket));
@@ -286,5 +288,8 @@ interface Raw {
 const settingsOf = ({ options }: PublicPort): string =>
   JSON.stringify([options.handlers ?? [], options.tls_options?.versions ?? []]);
 
-/** Other upgrades are offers that an HTTP server may ignore. */
-const isWebSocket = ({ headers }: IncomingMessage): boolean => headers.upgrade?.toLowerCase() === "websocket";
+/** Passes nothing on to a host that a client chooses. */
+function refuseTunnel(socket: Socket): void {
+  socket.on("error", () => socket.destroy());
+  socket.end("HTTP/1.1 405 Method Not Allowed\r\nAllow: GET\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+}
