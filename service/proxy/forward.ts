@@ -109,6 +109,8 @@ function begin({ endpoint, agent, request, head }: Forwarding): Begun {
     path: pathOf(request),
     headers: requestHeaders(request, upgrade),
   });
+  // No header is left out, however many there are.
+  sent.maxHeadersCount = 0;
   let readBefore = 0;
   sent.once("socket", (socket) => {
     readBefore = socket.bytesRead;

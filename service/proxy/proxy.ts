@@ -101,6 +101,8 @@ export class Proxy {
       server.on("upgrade", (request, socket, head) => {
         void this.#guard(socket, web.upgrade(request, socket as Socket, head, scheme));
       });
+      // No header is left out, however many there are: one of them could say something else about the request.
+      server.maxHeadersCount = 0;
       server.on("connect", (_, socket) => refuseTunnel(socket as Socket));
       server.on("connection", (socket) => {
         this.#sockets.add(socket);

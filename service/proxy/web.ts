@@ -70,6 +70,8 @@ export class Web {
   /** Answers a request. One that asks for another protocol comes with what the client has sent after it. */
   async request(request: IncomingMessage, response: ServerResponse, scheme: Scheme, head?: Buffer): Promise<void> {
     if (!(await this.#turns.take(request, response))) return;
+    // A client whose address is not known any more has gone.
+    if (request.socket.remoteAddress === undefined) return void request.socket.destroy();
     const problem = malformed(request);
     if (problem) return answer(response, { ...problem, isLast: true });
     const proof = scheme === "http" ? answerFor(this.#host.challenges, pathOf(request)) : undefined;

@@ -14,7 +14,8 @@ export const attacks = {
         "The client gets 502 `answered with invalid HTTP`, or an answer that breaks off. No other Machine is asked once one has begun, and unasked notices are left out.",
     },
     F78: {
-      wrong: "`response.headers` of a service has names or values that are no headers, or that say where an answer ends.",
+      wrong:
+        "`response.headers` of a service has names or values that are no headers, or that say where an answer ends.",
       promised: "The preview and the service refuse them by name. Those of an older configuration are not set.",
     },
     F79: {
@@ -24,7 +25,8 @@ export const attacks = {
         "It is refused with 400 or 501 before any Machine sees it. Each request is written anew, and requests of a connection take turns.",
     },
     F80: {
-      wrong: "A client says who it is, by `X-Forwarded-For`, `Fly-Client-IP` and the like, or has headers removed by `Connection: host`.",
+      wrong:
+        "A client says who it is, by `X-Forwarded-For`, `Fly-Client-IP` and the like, or has headers removed by `Connection: host`.",
       promised: "Machines get what the proxy knows, in every spelling of these names, and all that routing needs.",
     },
   },

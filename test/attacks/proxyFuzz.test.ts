@@ -1,6 +1,7 @@
 // Fuzzes both sides of the proxy: hostile requests, and hostile answers. It never fails, no other App's Machine gets anything, and
 // every connection gets an answer or is closed.
 import { createServer, type IncomingMessage } from "node:http";
+import type { Socket } from "node:net";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { isThorough } from "../support/extent.mts";
@@ -109,12 +110,16 @@ function isOneAnswer(text: string): boolean {
 test("F77: hostile answers reach no other App, are never repeated elsewhere, and end", async () => {
   const app = await withStandIns();
   const plans = new Map<string, { readonly pieces: readonly string[]; readonly ending: string; asked: number }>();
+  const leaving = new WeakSet<Socket>();
   const hostile = () =>
     raw((socket) =>
       socket.on("data", (data) => {
+        // It ends, and nothing that it writes now would arrive.
+        if (leaving.has(socket)) return;
         const plan = plans.get(/^GET \/(\d+) /.exec(data.toString("latin1"))?.[1] ?? "");
         if (!plan) return void socket.end("HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: close\r\n\r\nweb\n");
         plan.asked++;
+        if (plan.ending !== "stay") leaving.add(socket);
         for (const piece of plan.pieces) socket.write(piece, "latin1");
         if (plan.ending === "end") socket.end();
         if (plan.ending === "reset") socket.write("", () => setImmediate(() => socket.resetAndDestroy()));
@@ -135,8 +140,9 @@ test("F77: hostile answers reach no other App, are never repeated elsewhere, and
         const { text } = await converse(app.ports.http, [get(`/${name}`)]);
         expect(text).toSatisfy(isOneAnswer);
         expect(text).not.toContain("undefined");
-        // A Machine that has sent nothing at all may be followed by the other one.
-        if (pieces.join("") !== "") expect(plan.asked).toBeLessThanOrEqual(1);
+        // Another Machine may be asked only if nothing has arrived. A reset takes away what the proxy has not read yet.
+        if (pieces.join("") !== "" && ending !== "reset")
+          expect(plan.asked, `${JSON.stringify(plan)} ${text}`).toBeLessThanOrEqual(1);
         plans.delete(name);
       });
       await Promise.all(asking);

@@ -9,6 +9,9 @@ import { afterThisTest } from "../support/leftovers.ts";
 /** The end of the headers of a message. */
 export const headEnd = "\r\n\r\n";
 
+/** A proper answer. */
+export const plain = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok\n";
+
 /** Listens at a free port until the end of the test. */
 export async function listening(server: Server): Promise<number> {
   const sockets = new Set<Socket>();
@@ -27,8 +30,9 @@ export async function listening(server: Server): Promise<number> {
   return typeof address === "object" && address ? address.port : 0;
 }
 
-/** A Machine that sees raw connections. */
-export const raw = (connected: (socket: Socket) => void): Promise<number> => listening(createServer(connected));
+/** A Machine that sees raw connections. What it writes is sent before it resets one. */
+export const raw = (connected: (socket: Socket) => void): Promise<number> =>
+  listening(createServer({ noDelay: true }, connected));
 
 /** A Machine that answers each head of a request with these bytes, and keeps what it got. */
 export async function answering(bytes: string | ((head: string) => string)) {
