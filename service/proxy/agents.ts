@@ -9,7 +9,7 @@ const keptMs = 4000;
 class QuietAgent extends Agent {
   override keepSocketAlive(socket: Socket): boolean {
     // Its type forgets that it answers (https://nodejs.org/api/http.html#agentkeepsocketalivesocket).
-    const isKept = super.keepSocketAlive(socket as never) as unknown as boolean;
+    const isKept = super.keepSocketAlive(socket) as unknown as boolean;
     if (!isKept || socket.readableLength > 0) return false;
     socket.once("data", spoke);
     return true;
@@ -17,7 +17,7 @@ class QuietAgent extends Agent {
 
   override reuseSocket(socket: Socket, request: never): void {
     socket.removeListener("data", spoke);
-    super.reuseSocket(socket as never, request);
+    super.reuseSocket(socket, request);
   }
 }
 

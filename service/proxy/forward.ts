@@ -97,7 +97,7 @@ export function forward(forwarding: Forwarding): Promise<void> {
 interface Begun {
   readonly sent: ClientRequest;
   /** Whether the Machine has sent anything back. */
-  hasBegun(): boolean;
+  readonly hasBegun: () => boolean;
 }
 
 function begin({ endpoint, agent, request, head }: Forwarding): Begun {

@@ -4,9 +4,6 @@ import type { IncomingMessage } from "node:http";
 import type { TLSSocket } from "node:tls";
 import { isHeaderName, isHeaderValue, ofMessage, type HeaderChanges } from "../../api/answerHeaders.ts";
 
-/** Names and values in turn, as `IncomingMessage.rawHeaders` has them. */
-export type RawHeaders = readonly string[];
-
 /** Headers about one connection, not about the request or the answer (RFC 9110, section 7.6.1). */
 const ofConnection = ["connection", "keep-alive", "proxy-connection", "te", "transfer-encoding", "upgrade"];
 

@@ -26,11 +26,6 @@ export class Turns {
     if (line.waiting > 1) await before;
     return !socket.destroyed;
   }
-
-  /** Whether requests of a connection have no answer yet. */
-  isBusy(socket: Socket): boolean {
-    return (this.#lines.get(socket)?.waiting ?? 0) > 0;
-  }
 }
 
 /** Resolves once an answer has been given, or its connection has ended. */

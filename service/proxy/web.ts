@@ -114,11 +114,14 @@ export class Web {
   /** Passes a WebSocket on. */
   async upgrade(request: IncomingMessage, socket: Socket, head: Buffer, scheme: Scheme): Promise<void> {
     socket.on("error", () => socket.destroy());
-    // A client has to wait for the answers before.
-    if (this.#turns.isBusy(socket)) return void socket.destroy();
     const response = new ServerResponse(request);
     response.shouldKeepAlive = false;
-    response.assignSocket(socket);
+    try {
+      response.assignSocket(socket);
+    } catch {
+      // A request before it has no answer yet, and a client has to wait for that.
+      return void socket.destroy();
+    }
     response.once("finish", () => socket.end());
     await this.request(request, response, scheme, head);
   }

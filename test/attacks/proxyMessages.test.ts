@@ -110,6 +110,10 @@ describe("F79: a request can be understood in two ways", () => {
     const asked = "Host: web.localhost\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n";
     await app.send(`GET /ws HTTP/1.1\r\n${asked}${get("/smuggled")}`);
     expect(app.seen.map((head) => head.split(" ")[1])).toEqual(["/ws"]);
+    // One that does not wait for an answer is not sent at all.
+    await app.send(`GET /first HTTP/1.1\r\nHost: web.localhost\r\n\r\nGET /second HTTP/1.1\r\n${asked}`);
+    expect(app.seen.join("")).not.toContain("/second");
+    expect(app.failures()).toEqual([]);
   });
 
   test("F79: requests in one go are sent to Machines one after the other, and too many end the connection", async () => {
