@@ -2,10 +2,11 @@
 import { ServerResponse, type IncomingHttpHeaders, type IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import compression from "compression";
-import { Client, Pool } from "undici";
+import { Client } from "undici";
 import { forward, hasBody, pathOf } from "./forward.ts";
 import type { Challenges } from "../runtime/certificateIssuer.ts";
 import { answerFor } from "./proofs.ts";
+import { Pools } from "./pools.ts";
 import { portPart, type Host, type PublicPort } from "./routes.ts";
 import { Unavailable, type Kind, type Target, type Targets } from "./targets.ts";
 
@@ -32,6 +33,8 @@ export interface WebHost {
   readonly challenges: Challenges | undefined;
   /** How a connection came to an address of Apps; undefined for one to the proxy itself. */
   arrivalOf(socket: Socket): Arrival | undefined;
+  /** Connections to Machines that are kept at most. */
+  readonly mostKept: number;
 }
 
 /** An answer of the proxy itself. */
@@ -47,8 +50,7 @@ type Asked = Own | { readonly name: string; readonly port: PublicPort };
 export class Web {
   readonly #host: WebHost;
   readonly #targets: Targets;
-  /** Connections that are kept, by the endpoint of the Machine. */
-  readonly #pools = new Map<string, Pool>();
+  readonly #pools: Pools;
   // Events must not wait until a block is full.
   readonly #compress = compression({
     filter: (request, response) =>
@@ -59,6 +61,7 @@ export class Web {
   constructor(host: WebHost) {
     this.#host = host;
     this.#targets = host.targets;
+    this.#pools = new Pools(host.mostKept, connectionOptions);
   }
 
   /** Answers a request. One that asks for another protocol comes with what the client has sent after it. */
@@ -112,13 +115,11 @@ export class Web {
 
   /** Keeps no connection to a Machine that ends. */
   forget(endpoint: string): void {
-    // Requests that have begun may end.
-    void this.#pools.get(endpoint)?.close();
-    this.#pools.delete(endpoint);
+    this.#pools.forget(endpoint);
   }
 
   close(): void {
-    for (const pool of this.#pools.values()) void pool.destroy();
+    this.#pools.close();
   }
 
   /** A Machine that can take the request, as soon as there is one. */
@@ -178,19 +179,14 @@ export class Web {
         else headers[name.toLowerCase()] = Array.isArray(value) ? value.map(String) : String(value);
     };
     // A kept connection may end at the moment of its use, and only some requests can be repeated.
-    if (head === undefined && isRepeatable(request)) return forward(this.#poolOf(endpoint), request, response, change);
+    if (head === undefined && isRepeatable(request))
+      return forward(this.#pools.of(endpoint), request, response, change);
     const client = new Client(originOf(endpoint), connectionOptions);
     try {
       await forward(client, request, response, change, head);
     } finally {
       void client.destroy();
     }
-  }
-
-  #poolOf(endpoint: string): Pool {
-    const pool = this.#pools.get(endpoint) ?? new Pool(originOf(endpoint), connectionOptions);
-    this.#pools.set(endpoint, pool);
-    return pool;
   }
 }
 
