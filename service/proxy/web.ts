@@ -11,7 +11,6 @@ import type { Challenges } from "../runtime/certificateIssuer.ts";
 import { answerFor } from "./proofs.ts";
 import { portPart, type Host, type PublicPort } from "./routes.ts";
 import { Unavailable, type Kind, type Target, type Targets } from "./targets.ts";
-import { Turns } from "./turns.ts";
 
 /** How a client speaks to the proxy. */
 export type Scheme = "http" | "https";
@@ -36,6 +35,8 @@ export interface WebHost {
   readonly challenges: Challenges | undefined;
   /** How a connection came to an address of Apps; undefined for one to the proxy itself. */
   arrivalOf(socket: Socket): Arrival | undefined;
+  /** Connections to Machines that are kept at most. */
+  readonly mostKept: number;
 }
 
 /** An answer of the proxy itself. */
@@ -53,8 +54,7 @@ type Asked = Own | { readonly name: string; readonly port: PublicPort };
 export class Web {
   readonly #host: WebHost;
   readonly #targets: Targets;
-  readonly #kept = new KeptConnections();
-  readonly #turns = new Turns();
+  readonly #kept: KeptConnections;
   // Events must not wait until a block is full.
   readonly #compress = compression({
     filter: (request, response) =>
@@ -65,11 +65,11 @@ export class Web {
   constructor(host: WebHost) {
     this.#host = host;
     this.#targets = host.targets;
+    this.#kept = new KeptConnections(host.mostKept);
   }
 
   /** Answers a request. One that asks for another protocol comes with what the client has sent after it. */
   async request(request: IncomingMessage, response: ServerResponse, scheme: Scheme, head?: Buffer): Promise<void> {
-    if (!(await this.#turns.take(request, response))) return;
     // A client whose address is not known any more has gone.
     if (request.socket.remoteAddress === undefined) return void request.socket.destroy();
     const problem = malformed(request);

@@ -7,6 +7,25 @@ export const attacks = {
   databases: {},
   hostnames: {},
   proxy: {
+    F74: {
+      wrong:
+        "Clients open connections to the proxy by the thousands and finish no request, no handshake, or read and send nothing.",
+      promised:
+        "They are closed after a time. There are limits in all and for each address, those in use stay, and the API keeps half of the descriptors.",
+      decisive: true,
+    },
+    F75: {
+      wrong:
+        "Clients send the proxy ever new spellings of a host name, with digits for a port, or ask for a certificate for each.",
+      promised:
+        "Each name has one form, an App has one certificate for its names, and only the last used are remembered.",
+    },
+    F76: {
+      wrong:
+        "One connection sends hundreds of requests at once, Machines keep idle connections, or a Machine has 65,535 public ports.",
+      promised:
+        "Requests of a connection are sent one after the other. Kept connections and ports have limits, also for each organization.",
+    },
     F77: {
       wrong:
         "A Machine answers something that is no proper HTTP: other bytes, two lengths, an odd status, an unasked `100` or `101`, half of an answer.",
