@@ -1,6 +1,7 @@
 // The configuration of a Machine (docs/interface.md#machine-configuration), the versioned part of it. Pulumi's
 // camelCase types are derived from here.
 import { z } from "zod";
+import { answerHeaderProblem } from "./answerHeaders.ts";
 import { duration, named, optional, required } from "./schema.ts";
 import { stopSignal } from "./signals.ts";
 
@@ -428,6 +429,8 @@ export type MachineConfig = z.infer<typeof machineConfig>;
 export interface ConfigProblem {
   /** Path of HTTP names: `["guest", "memory_mb"]`. */
   readonly path: readonly (string | number)[];
+  /** A name in the map at the path, which the user has chosen. */
+  readonly key?: string;
   readonly message: string;
 }
 
@@ -450,7 +453,8 @@ export function sizeOf({ guest: g, size }: Pick<MachineConfig, "guest" | "size">
 /** Problems of a configuration that its types do not show. Values that are unknown at preview are passed as undefined. */
 export function configProblems(config: MachineConfig): ConfigProblem[] {
   const problems: ConfigProblem[] = [];
-  const say = (path: ConfigProblem["path"], message: string) => problems.push({ path, message });
+  const say = (path: ConfigProblem["path"], message: string, key?: string) =>
+    problems.push({ path, message, ...(key === undefined ? {} : { key }) });
   const { guest: g, size } = config;
   if (g && size) say(["size"], "is exclusive with guest");
   const sized = size === undefined ? undefined : namedSize.exec(size);
@@ -478,12 +482,16 @@ export function configProblems(config: MachineConfig): ConfigProblem[] {
     }
   }
   for (const [i, { ports }] of (config.services ?? []).entries()) {
-    for (const [k, { port: single, start_port: start, end_port: end }] of (ports ?? []).entries()) {
+    for (const [k, { port: single, start_port: start, end_port: end, http_options: http }] of (ports ?? []).entries()) {
       const path = ["services", i, "ports", k];
       if (single !== undefined && (start !== undefined || end !== undefined))
         say(path, "takes either port or start_port with end_port");
       else if (start !== undefined && end !== undefined && end < start)
         say([...path, "end_port"], `got ${end}, which lies before start_port ${start}`);
+      for (const [name, value] of Object.entries(http?.response?.headers ?? {})) {
+        const problem = answerHeaderProblem(name, value);
+        if (problem !== undefined) say([...path, "http_options", "response", "headers"], problem, name);
+      }
     }
   }
   for (const [i, { raw_value, secret_name, image_config }] of (config.files ?? []).entries()) {

@@ -28,6 +28,7 @@ import { sendPage } from "./console/page.ts";
 import { addConsole } from "./console/routes.ts";
 import { addLocalRoutes } from "./http/localRoutes.ts";
 import { addMetaRoutes } from "./http/metaRoutes.ts";
+import { proxyLimits, type ProxyLimits } from "./proxy/limits.ts";
 import { Proxy } from "./proxy/proxy.ts";
 import { RateLimits, type RateLimitProfile } from "./http/rateLimits.ts";
 import { simulatedIssuer, type IssuerFactory, type IssuerHost } from "./runtime/certificateIssuer.ts";
@@ -68,6 +69,8 @@ export interface ServiceOptions {
   readonly tls?: Tls;
   /** Limits of connections that differ from the defaults. */
   readonly connections?: Partial<ConnectionLimits>;
+  /** Limits of the proxy that differ from the defaults. */
+  readonly proxy?: Partial<ProxyLimits>;
   /** Runs the Machines. Default: a simulation. */
   readonly runtime?: RuntimeFactory;
   /** Runs the Postgres clusters. Default: a simulation. */
@@ -139,7 +142,8 @@ export function createService(options: ServiceOptions = {}): Service {
     if (folder !== undefined) requireWhole(store, storeFile(folder));
     const boot = Buffer.from(random(4)).toString("hex");
     let count = 0;
-    const limits = connectionLimits(options.connections);
+    // Only Machines of the simulation are never reached.
+    const limits = connectionLimits(options.connections, options.runtime !== undefined);
     const requestId = (): string => `${boot}-${(++count).toString(36).padStart(6, "0")}`;
     const app = createServer({ log: options.log, requestId, tls: options.tls, limits });
     const waits = new Waits(clock, mostHeld(limits), () => store.unsettled);
@@ -161,7 +165,7 @@ export function createService(options: ServiceOptions = {}): Service {
       () => audit,
     );
     const { reach } = context.runtime;
-    const proxy: Proxy | undefined = reach && new Proxy(context, reach, authority);
+    const proxy: Proxy | undefined = reach && new Proxy(context, reach, authority, proxyLimits(options.proxy));
     const token = firstToken(store, folder, context.ids, clock.now());
     const faults = new Faults();
     const audit = new Audit();

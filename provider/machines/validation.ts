@@ -19,8 +19,11 @@ export function validate(inputs: Partial<MachineInputs>): Problem[] {
   const { config: settings, state, region, fallbackRegions, memoryLimitMb } = inputs;
   if (!settings) return [];
   const wire = toWire(machineConfig, settings) as MachineConfig;
-  const problems = configProblems(wire).map(({ path, message }): Problem => ({
-    path: ["config", ...path.map((part) => (typeof part === "string" ? camelKey(part) : part))],
+  const problems = configProblems(wire).map(({ path, key, message }): Problem => ({
+    path: [
+      ...["config", ...path.map((part) => (typeof part === "string" ? camelKey(part) : part))],
+      ...(key === undefined ? [] : [key]),
+    ],
     message: message.replace(/\b[a-z]+(?:_[a-z0-9]+)+\b/g, camelKey),
   }));
   if ((state === "suspended" || state === "started") && isJob(settings, state)) {

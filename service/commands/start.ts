@@ -156,6 +156,12 @@ export function addStart(program: Command): void {
     ),
     new Option("--http <port>", "port of the proxy for HTTP; another one if it is taken (default: 4281)"),
     new Option("--https <port>", "port of the proxy for HTTPS; another one if it is taken (default: 4282)"),
+    new Option("--proxy-connections <count>", "connections of clients of the proxy at once (default: 10000)"),
+    new Option("--proxy-connections-of-address <count>", "the number of them from one address (default: half of them)"),
+    new Option(
+      "--proxy-idle <seconds>",
+      "seconds without a byte after which the proxy closes a connection in use (default: 3600)",
+    ),
     new Option("--strict", "refuse unknown fields and check the service's own answers"),
     new Option("--allow-host <names...>", "host names to accept in addition to localhost").argParser(names),
     new Option("--allow-remote", "serve plain HTTP at an address other computers can reach"),

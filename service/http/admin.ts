@@ -8,7 +8,7 @@ import { z } from "zod";
 import { imageReference } from "../../api/image.ts";
 import { hostname } from "../../api/names.ts";
 import { createServer, sendError } from "./app.ts";
-import { listenOnLocalhost } from "./connections.ts";
+import { connectionLimits, listenOnLocalhost } from "./connections.ts";
 import { declaredFault, type Faults, type PlannedFault } from "../faults/faults.ts";
 import { authenticate } from "./authenticate.ts";
 import { refuse } from "../refusal.ts";
@@ -19,6 +19,9 @@ import type { Context } from "../context.ts";
 import { writePrivately } from "../store/privateFile.ts";
 import type { Bearer } from "../store/tokens.ts";
 import { read } from "../validation/read.ts";
+
+// ASSUMED: the admin listener has 100 connections at once. They come from the files that the service keeps for itself.
+const mostConnections = 100;
 
 /** The parts of a service that its administrator works on. */
 interface Administered {
@@ -100,7 +103,8 @@ export async function startAdmin({ service, listen, token: given }: AdminOptions
   audit.keep();
   const token = given ?? context.ids.accessToken();
   let count = 0;
-  const app = createServer({ requestId: () => `admin-${(++count).toString(36).padStart(6, "0")}` });
+  const limits = connectionLimits({ most: mostConnections });
+  const app = createServer({ requestId: () => `admin-${(++count).toString(36).padStart(6, "0")}`, limits });
   app.decorateRequest("caller", null as never);
   app.addHook(
     "onRequest",

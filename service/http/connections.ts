@@ -47,12 +47,16 @@ function openFiles(): number {
   }
 }
 
+/** Number of files that the service may open for connections of all kinds. */
+export const filesForConnections = (): number => openFiles() - reservedFiles;
+
 /**
- * The limits of a service. ASSUMED: half of all connections may wait for a request; headers have 10 s, a whole request has
+ * The limits of a service; beside a proxy, the API has half of the files. ASSUMED: half of all connections may wait for a request; headers have 10 s, a whole request has
  * 15 s, a TLS handshake 10 s, and an answer is abandoned when the client reads nothing for 60 s.
  */
-export function connectionLimits(given: Partial<ConnectionLimits> = {}): ConnectionLimits {
-  const most = given.most ?? Math.max(reservedFiles, Math.min(mostConnections, openFiles() - reservedFiles));
+export function connectionLimits(given: Partial<ConnectionLimits> = {}, isBesideProxy = false): ConnectionLimits {
+  const files = Math.floor(filesForConnections() / (isBesideProxy ? 2 : 1));
+  const most = given.most ?? Math.max(reservedFiles, Math.min(mostConnections, files));
   const times = { headersMs: 10_000, requestMs: 15_000, unreadMs: 60_000, handshakeMs: 10_000, checkMs: 500 };
   return { most, waiting: Math.ceil(most / 2), ...times, ...given };
 }

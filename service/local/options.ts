@@ -48,6 +48,12 @@ export interface LocalOptions {
   readonly http?: string;
   /** Port of the proxy for HTTPS; another one if it is taken. */
   readonly https?: string;
+  /** Connections of clients of the proxy at once. */
+  readonly proxyConnections?: string;
+  /** The number of them from one address. */
+  readonly proxyConnectionsOfAddress?: string;
+  /** Seconds without a byte after which the proxy closes a connection in use. */
+  readonly proxyIdle?: string;
   readonly strict?: boolean;
   /** Host names to accept in addition to those of this computer. */
   readonly allowHosts?: readonly string[];
@@ -76,6 +82,9 @@ const flags: { readonly [K in keyof Required<LocalOptions>]: string } = {
   pgbouncer: "--pgbouncer",
   http: "--http",
   https: "--https",
+  proxyConnections: "--proxy-connections",
+  proxyConnectionsOfAddress: "--proxy-connections-of-address",
+  proxyIdle: "--proxy-idle",
   strict: "--strict",
   allowHosts: "--allow-host",
   allowRemote: "--allow-remote",

@@ -6,6 +6,7 @@ import { startAdmin, type Admin } from "../http/admin.ts";
 import { listenOnLocalhost } from "../http/connections.ts";
 import type { IssuerFactory } from "../runtime/certificateIssuer.ts";
 import type { EngineFactory } from "../runtime/postgresEngine.ts";
+import type { ProxyLimits } from "../proxy/limits.ts";
 import { isResolver } from "../runtime/resolver.ts";
 import type { RuntimeFactory } from "../runtime/runtime.ts";
 import { createService, prepareFolder } from "../service.ts";
@@ -35,6 +36,7 @@ export async function serve(options: LocalOptions & { readonly listen: string })
     http: portOf(options.http, "--http", 4281),
     https: portOf(options.https, "--https", 4282),
   };
+  const proxy = proxyOf(options);
   const tls = readCertificate(options.tlsCert, options.tlsKey);
   if (!address.loopback && !options.allowRemote && !tls) {
     throw new Problem(
@@ -73,6 +75,7 @@ export async function serve(options: LocalOptions & { readonly listen: string })
     ...(dns === "simulated" ? {} : { dns }),
     ...(options.regions === undefined ? {} : readRegions(options.regions)),
     ...(tls ? { tls } : {}),
+    proxy,
     allowHosts: options.allowHosts ?? (address.loopback ? [] : "any"),
     onRequest: (seen) => service.app.log.info(seen, "request"),
   });
@@ -88,7 +91,7 @@ export async function serve(options: LocalOptions & { readonly listen: string })
   };
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => void close(signal));
   // Before the first request, because it finds the addresses that Apps can have.
-  const proxy = await service.proxy?.listen(ports);
+  const proxyPorts = await service.proxy?.listen(ports);
   try {
     await service.app.listen({ host: address.host, port: address.port, backlog });
     if (address.host === "localhost") await listenOnLocalhost(service.app.server);
@@ -111,7 +114,7 @@ export async function serve(options: LocalOptions & { readonly listen: string })
     data: folder,
     runtime: runtimeName,
     postgres: service.context.postgres.name,
-    ...(proxy ? { proxy } : {}),
+    ...(proxyPorts ? { proxy: proxyPorts } : {}),
     ...(admin ? { admin: admin.url } : {}),
   };
   const running: Running = {
@@ -200,6 +203,25 @@ function portOf(text: string | undefined, option: string, usual: number): number
   const port = text === undefined ? usual : Number(text);
   if (Number.isInteger(port) && port >= 0 && port <= 65535) return port;
   throw new Problem(`${option} takes a port from 0 to 65535, got ${JSON.stringify(text)}`);
+}
+
+/** The limits of the proxy that differ from the defaults. */
+function proxyOf({ proxyConnections, proxyConnectionsOfAddress, proxyIdle }: LocalOptions): Partial<ProxyLimits> {
+  const most = countOf(proxyConnections, "--proxy-connections");
+  const ofAddress = countOf(proxyConnectionsOfAddress, "--proxy-connections-of-address");
+  const idle = countOf(proxyIdle, "--proxy-idle");
+  return {
+    ...(most === undefined ? {} : { most }),
+    ...(ofAddress === undefined ? {} : { ofAddress }),
+    ...(idle === undefined ? {} : { idleMs: idle * 1000 }),
+  };
+}
+
+function countOf(text: string | undefined, option: string): number | undefined {
+  if (text === undefined) return undefined;
+  const count = Number(text);
+  if (/^\d+$/.test(text) && count >= 1 && count <= 1_000_000_000) return count;
+  throw new Problem(`${option} takes a whole number from 1 to 1000000000, got ${JSON.stringify(text)}`);
 }
 
 /** Reports to the process that started this one, over the pipe that it provided. */

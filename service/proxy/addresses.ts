@@ -9,6 +9,8 @@ import type { Bind } from "../runtime/bind.ts";
 import { codeOf } from "../runtime/errorCode.ts";
 import { portPart, type Host, type Kind, type PublicPort } from "./routes.ts";
 import type { Targets } from "./targets.ts";
+import type { Clients } from "./clients.ts";
+import { NoPortLeft, type PortBudget } from "./portBudget.ts";
 import { accept, allowsVersion, passOn, type Certificate, type Listener } from "./tcp.ts";
 import type { Arrival, Scheme } from "./web.ts";
 
@@ -26,6 +28,8 @@ export interface AddressHost {
   readonly context: Context;
   readonly targets: Targets;
   readonly bind: Bind;
+  readonly clients: Clients;
+  readonly budget: PortBudget;
   /** The ports of the proxy itself. */
   readonly ports: Readonly<Record<Scheme, number>>;
   /** Answer the connections that are emitted on them. */
@@ -210,8 +214,10 @@ export class Addresses {
       isShared ? this.#host.tlsOf(name, {}) : this.#host.tlsOf(name, port.options, app.id);
     const tls = isSecure(port.kind) ? await tlsOf() : undefined;
     const bind = (server: Server): Promise<number> => this.#host.bind(server, ip, at);
-    const { challenges } = this.#host.context.issuer;
-    return accept({ bind, tls, challenges, allowHalfOpen: port.kind === "http" }, (socket) =>
+    const { context, clients, budget } = this.#host;
+    const { challenges } = context.issuer;
+    const shared = { app: wanted.app.id, clients, budget, store: context.store };
+    return accept({ ...shared, bind, tls, challenges, allowHalfOpen: port.kind === "http" }, (socket) =>
       this.#arrived(wanted, socket),
     );
   }
@@ -239,6 +245,7 @@ export class Addresses {
   #failed(key: string, { ip, at }: Wanted, error: unknown): void {
     const { log } = this.#host.context;
     const code = codeOf(error);
+    if (error instanceof NoPortLeft) return;
     if (code === "EACCES") {
       if (!this.#refused.has(at))
         log.warn(
@@ -254,7 +261,8 @@ export class Addresses {
   }
 
   #arrived(wanted: Wanted, socket: Socket): void {
-    const { targets, servers } = this.#host;
+    const { targets, servers, clients } = this.#host;
+    if (socket.destroyed) return;
     const { app, at, isShared, port } = wanted;
     const { servername } = socket as Partial<TLSSocket>;
     if (isShared) socket.once("close", () => this.#served.delete(socket));
@@ -264,9 +272,9 @@ export class Addresses {
       const meant = found && targets.portsOf(found.app).get(at);
       if (meant?.kind === "tls")
         return allowsVersion(meant, socket as TLSSocket)
-          ? void passOn(socket, meant.app, at, targets)
+          ? void passOn(socket, meant.app, at, targets, clients)
           : void socket.destroy();
-    } else if (!isShared && !isWeb(port.kind)) return void passOn(socket, app.id, at, targets);
+    } else if (!isShared && !isWeb(port.kind)) return void passOn(socket, app.id, at, targets, clients);
     const scheme = isSecure(port.kind) ? "https" : "http";
     this.#arrivals.set(socket, {
       hostOf: (header) => (isShared ? this.#sharingHost(wanted, header, socket) : this.#ownHost(wanted, header)),
@@ -285,7 +293,7 @@ export class Addresses {
   #sharingHost({ ip, at, isSubstitute }: Wanted, header: string, socket: Socket): Host | undefined {
     const found = this.#host.targets.hostOf(header);
     if (!found || this.#wishes.get(found.app)?.shared !== ip) return undefined;
-    this.#served.set(socket, found.app);
+    if (!socket.destroyed) this.#served.set(socket, found.app);
     const theirs = this.#byKey.get(`${ip}:${at}`)?.get(found.app);
     return { ...found, port: found.port ?? ((theirs?.isSubstitute ?? isSubstitute) ? undefined : at) };
   }

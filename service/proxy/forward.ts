@@ -1,122 +1,169 @@
-// Sends a request on, and its answer back. What each side says about its own connection stays there.
-import type { ServerResponse } from "node:http";
-import { type IncomingHttpHeaders, type IncomingMessage } from "node:http";
-import { PassThrough } from "node:stream";
-import type { TLSSocket } from "node:tls";
-import type { Dispatcher } from "undici";
+// Sends a request on to a Machine, and its answer back. Both are read completely and written anew, so that a side never gets bytes
+// that this proxy has not understood.
+import { request as send, type Agent, type ClientRequest, type IncomingMessage, type ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import { addressOf } from "../runtime/endpoint.ts";
+import type { HeaderChanges } from "../../api/answerHeaders.ts";
+import { codeOf } from "../runtime/errorCode.ts";
+import { answerHeaders, requestHeaders, trailersOf } from "./headers.ts";
 import { join } from "./join.ts";
+import { hasBody, pathOf } from "./malformed.ts";
 
-/** Headers about one connection, not about the request or the answer (RFC 9110, section 7.6.1). */
-const ofConnection = ["connection", "keep-alive", "proxy-connection", "te", "transfer-encoding", "upgrade"];
+// ASSUMED: a Machine accepts a connection within ten seconds.
+const connectMs = 10_000;
 
-/** Headers by which the proxy says who asks; a client's own are not believed. */
-const ofProxy = ["x-forwarded-for", "x-forwarded-port", "x-forwarded-proto", "x-forwarded-host"];
+/** A Machine has begun to answer, and the client cannot get that. */
+export class BadAnswer extends Error {
+  readonly isInvalid: boolean;
 
-// This server has already said that it continues.
-const dropped: ReadonlySet<string> = new Set([...ofConnection, ...ofProxy, "expect"]);
-
-const namedBy = (connection: string | string[] | undefined): ReadonlySet<string> =>
-  new Set(
-    String(connection ?? "")
-      .toLowerCase()
-      .split(/[\s,]+/),
-  );
-
-/** The headers to send, as names and values in turn. */
-function headersOf({ rawHeaders, headers, socket }: IncomingMessage): string[] {
-  const named = namedBy(headers.connection);
-  const sent: string[] = [];
-  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
-    const [name, value] = [rawHeaders[i] ?? "", rawHeaders[i + 1] ?? ""];
-    const lower = name.toLowerCase();
-    if (!dropped.has(lower) && !named.has(lower)) sent.push(name, value);
+  constructor(reason: string, isInvalid = true) {
+    super(reason);
+    this.isInvalid = isInvalid;
   }
-  const isSecure = (socket as Partial<TLSSocket>).encrypted === true;
-  const { host = "" } = headers;
-  sent.push("x-forwarded-for", socket.remoteAddress ?? "");
-  sent.push("x-forwarded-port", /:(\d+)$/.exec(host)?.[1] ?? (isSecure ? "443" : "80"));
-  sent.push("x-forwarded-proto", isSecure ? "https" : "http", "x-forwarded-host", host);
-  return sent;
 }
 
-/** Whether a request comes with a body. */
-export const hasBody = ({ headers }: IncomingMessage): boolean =>
-  headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
-
-/** Changes the headers of an answer; their names are in lower case. */
-export type Change = (headers: IncomingHttpHeaders) => void;
+/** What is forwarded, and how. */
+export interface Forwarding {
+  readonly endpoint: string;
+  /** Keeps connections; without it, the request has its own. */
+  readonly agent: Agent | undefined;
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly changes: HeaderChanges;
+  /** What the client has sent after it asked for another protocol. */
+  readonly head: Buffer | undefined;
+}
 
 /**
- * Sends a request by a dispatcher, and resolves when the client has its answer or has gone.
- * @throws the error of the connection, if no answer began.
+ * Sends a request to a Machine, and resolves when the client has its answer or has gone.
+ * @throws BadAnswer if the Machine has begun to answer; the error of the connection if it has not.
  */
-export function forward(
-  dispatcher: Dispatcher,
-  request: IncomingMessage,
-  response: ServerResponse,
-  change: Change,
-  head?: Buffer,
-): Promise<void> {
+export function forward(forwarding: Forwarding): Promise<void> {
+  const { request, response } = forwarding;
   return new Promise((resolve, reject) => {
-    // The dispatcher ends a body that it does not need any more, and with it the client's connection.
-    const body = hasBody(request) ? request.pipe(new PassThrough()) : null;
-    let controller: Dispatcher.DispatchController | undefined;
+    const { sent, hasBegun } = begin(forwarding);
+    let isOver = false;
+    const end = (): void => {
+      isOver = true;
+      response.removeListener("close", gone);
+      request.unpipe(sent);
+      sent.destroy();
+    };
     const gone = (): void => {
-      controller?.abort(new Error("the client has gone"));
+      end();
       resolve();
     };
+    const fail = (error: unknown): void => {
+      if (isOver) return;
+      end();
+      if (!response.headersSent && !response.destroyed) {
+        for (const name of response.getHeaderNames()) response.removeHeader(name);
+        response.statusMessage = "";
+        return reject(error);
+      }
+      // The client sees that the answer is not complete.
+      response.destroy();
+      resolve();
+    };
+    const guarded = (work: () => void): void => {
+      try {
+        work();
+      } catch (error) {
+        fail(new BadAnswer(codeOf(error)));
+      }
+    };
     response.once("close", gone);
-    const upgrade = head === undefined ? null : (request.headers.upgrade ?? null);
-    const method = request.method ?? "GET";
-    dispatcher.dispatch(
-      { path: pathOf(request), method, headers: headersOf(request), body, upgrade },
-      {
-        onRequestStart(started) {
-          controller = started;
-          if (response.destroyed) gone();
-        },
-        onResponseStart(current, status, headers, text) {
-          if (status < 200) return;
-          const named = namedBy(headers.connection);
-          for (const name of Object.keys(headers))
-            if (ofConnection.includes(name) || named.has(name)) Reflect.deleteProperty(headers, name);
-          change(headers);
-          response.on("drain", () => current.resume());
-          if (text) response.writeHead(status, text, headers);
-          else response.writeHead(status, headers);
-        },
-        onResponseData(current, chunk) {
-          if (!response.write(chunk)) current.pause();
-        },
-        onResponseEnd(_, trailers) {
-          if (Object.keys(trailers).length > 0) response.addTrailers(trailers);
-          response.end();
-        },
-        onResponseError(_, error) {
-          response.removeListener("close", gone);
-          if (!response.headersSent) return reject(error);
-          response.destroy();
-          resolve();
-        },
-        onRequestUpgrade(_, status, headers, machine) {
-          response.removeListener("close", gone);
-          const { socket } = request;
-          response.detachSocket(socket);
-          const lines = Object.entries(headers).flatMap(([name, value]) =>
-            [value].flat().map((one) => `${name}: ${one}\r\n`),
-          );
-          socket.write(`HTTP/1.1 ${status} Switching Protocols\r\n${lines.join("")}\r\n`);
-          if (head?.length) machine.write(head);
-          join(socket, machine);
-          socket.once("close", resolve);
-        },
-      },
-    );
+    sent.on("error", (error) => {
+      const isInvalid = codeOf(error).startsWith("HPE_");
+      fail(isInvalid || hasBegun() ? new BadAnswer(codeOf(error), isInvalid) : error);
+    });
+    sent.on("response", (answer) => guarded(() => passBack(answer, forwarding, fail)));
+    sent.on("upgrade", (answer: IncomingMessage, machine: Socket, first: Buffer) => {
+      machine.on("error", () => machine.destroy());
+      if (forwarding.head === undefined || isOver) {
+        machine.destroy();
+        return fail(new BadAnswer("UNASKED_UPGRADE"));
+      }
+      response.removeListener("close", gone);
+      request.socket.once("close", resolve);
+      guarded(() => switchProtocols(answer, machine, first, forwarding));
+    });
+    if (hasBody(request)) request.pipe(sent);
+    else sent.end();
   });
 }
 
-/** The path of a request. Clients that know of a proxy name the host as well; `OPTIONS *` is about the whole server. */
-export const pathOf = ({ url = "/" }: IncomingMessage): string => {
-  const path = url.replace(/^https?:\/\/[^/?#]*/i, "");
-  return path.startsWith("/") ? path : `/${path.replace(/^\*$/, "")}`;
-};
+/** A request that has begun. */
+interface Begun {
+  readonly sent: ClientRequest;
+  /** Whether the Machine has sent anything back. */
+  readonly hasBegun: () => boolean;
+}
+
+function begin({ endpoint, agent, request, head }: Forwarding): Begun {
+  const upgrade = head === undefined ? undefined : request.headers.upgrade;
+  const sent = send({
+    ...addressOf(endpoint),
+    agent: agent ?? false,
+    method: request.method ?? "GET",
+    path: pathOf(request),
+    headers: requestHeaders(request, upgrade),
+  });
+  // No header is left out, however many there are.
+  sent.maxHeadersCount = 0;
+  let readBefore = 0;
+  sent.once("socket", (socket) => {
+    readBefore = socket.bytesRead;
+    if (!socket.connecting) return;
+    const giveUp = setTimeout(() => sent.destroy(connectTimeout()), connectMs);
+    socket.once("connect", () => clearTimeout(giveUp)).once("close", () => clearTimeout(giveUp));
+  });
+  return { sent, hasBegun: () => (sent.socket?.bytesRead ?? 0) > readBefore };
+}
+
+const connectTimeout = (): Error =>
+  Object.assign(new Error("the Machine accepts no connection"), { code: "ETIMEDOUT" });
+
+/** Sends an answer to the client. */
+function passBack(answer: IncomingMessage, forwarding: Forwarding, fail: (error: unknown) => void): void {
+  const { request, response, changes } = forwarding;
+  const { statusCode = 0, statusMessage = "", headers, httpVersionMajor } = answer;
+  answer.on("error", fail);
+  const coding = headers["transfer-encoding"];
+  if (httpVersionMajor !== 1) return fail(new BadAnswer("INVALID_VERSION"));
+  if (statusCode < 200) return fail(new BadAnswer("INVALID_STATUS"));
+  if (coding !== undefined && coding.toLowerCase() !== "chunked")
+    return fail(new BadAnswer("INVALID_TRANSFER_ENCODING"));
+  const isChunked = coding !== undefined && request.httpVersion === "1.1" && request.method !== "HEAD";
+  for (const { name, values } of answerHeaders(answer, changes, isChunked).values())
+    response.setHeader(name, values.length === 1 ? (values[0] ?? "") : values);
+  if (statusMessage) response.writeHead(statusCode, statusMessage);
+  else response.writeHead(statusCode);
+  response.on("drain", () => answer.resume());
+  answer.on("data", (chunk: Buffer) => {
+    if (!response.write(chunk)) answer.pause();
+  });
+  answer.on("end", () => {
+    if (!answer.complete) return fail(new BadAnswer("ENDED"));
+    const trailers = trailersOf(answer);
+    if (trailers.length > 0) response.addTrailers(trailers);
+    response.end();
+    // What is left of the request is not read by anyone else.
+    request.unpipe();
+    request.resume();
+  });
+}
+
+/** Answers that another protocol follows, and joins the connections. */
+function switchProtocols(answer: IncomingMessage, machine: Socket, first: Buffer, forwarding: Forwarding): void {
+  const { request, response, head } = forwarding;
+  const { socket } = request;
+  const lines: string[] = [];
+  for (let i = 0; i + 1 < answer.rawHeaders.length; i += 2)
+    lines.push(`${answer.rawHeaders[i]}: ${answer.rawHeaders[i + 1]}\r\n`);
+  response.detachSocket(socket);
+  socket.write(`HTTP/1.1 101 Switching Protocols\r\n${lines.join("")}\r\n`, "latin1");
+  if (first.length > 0) socket.write(first);
+  if (head?.length) machine.write(head);
+  join(socket, machine);
+}

@@ -6,8 +6,6 @@ import type { Challenges } from "../runtime/certificateIssuer.ts";
 
 const folder = "/.well-known/acme-challenge/";
 const protocol = "acme-tls/1";
-// A client that has not said hello by then is gone.
-const helloMs = 30_000;
 
 /** The answer to a request that asks for a proof; undefined for all other requests. */
 export const answerFor = (challenges: Challenges | undefined, path: string): string | undefined =>
@@ -17,9 +15,10 @@ export const answerFor = (challenges: Challenges | undefined, path: string): str
  * Accepts connections for a server of TLS. Those that ask for a proof get the certificate that proves it, and no other data.
  * Node.js chooses a certificate before it knows the protocol, so the first message of a client is read here.
  */
-export function withProofs(server: TlsServer, challenges: Challenges): Server {
+export function withProofs(server: TlsServer, challenges: Challenges, handshakeMs: number): Server {
   const prover = createTls(
     {
+      handshakeTimeout: handshakeMs,
       ALPNProtocols: [protocol],
       SNICallback: (name, done) => {
         const proof = challenges.proofOf(name.toLowerCase());
@@ -27,11 +26,12 @@ export function withProofs(server: TlsServer, challenges: Challenges): Server {
         else done(new Error("nothing to prove for this name"));
       },
     },
-    (socket) => socket.end(),
+    // The authority has seen the certificate, and nothing else is served here.
+    (socket) => socket.destroySoon(),
   );
   prover.on("tlsClientError", (_, socket) => socket.destroy());
   const accept = async (socket: Socket): Promise<void> => {
-    const isProof = await asksForProof(socket);
+    const isProof = await asksForProof(socket, handshakeMs);
     if (socket.destroyed) return;
     (isProof ? prover : server).emit("connection", socket);
   };
@@ -41,8 +41,9 @@ export function withProofs(server: TlsServer, challenges: Challenges): Server {
   });
 }
 
-async function asksForProof(socket: Socket): Promise<boolean> {
-  const giveUp = setTimeout(() => socket.destroy(), helloMs);
+async function asksForProof(socket: Socket, handshakeMs: number): Promise<boolean> {
+  // A client that has not said hello by then is gone.
+  const giveUp = setTimeout(() => socket.destroy(), handshakeMs);
   try {
     const hello = await readTlsClientHello(socket);
     return getExtensionData(hello, "alpn")?.protocols.includes(protocol) === true;

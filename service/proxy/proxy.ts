@@ -14,14 +14,21 @@ import type { LocalAuthority } from "../runtime/localAuthority.ts";
 import { Autostop } from "./autostop.ts";
 import { bind as bindBySystem, bindNear, type Bind } from "../runtime/bind.ts";
 import { Claims } from "./claims.ts";
+import { Clients } from "./clients.ts";
+import { inOrder } from "./inOrder.ts";
+import { proxyLimits, type ProxyLimits } from "./limits.ts";
+import { NoPortLeft, PortBudget } from "./portBudget.ts";
 import { withProofs } from "./proofs.ts";
+import { isWebSocket } from "./malformed.ts";
+import { Recent } from "../store/recent.ts";
 import { hostOf, type PublicPort } from "./routes.ts";
 import { accept, allowsVersion, passOn, versionsOf, type Certificate, type Listener } from "./tcp.ts";
 import { Targets } from "./targets.ts";
 import type { Scheme, Web } from "./web.ts";
 
 const host = "127.0.0.1";
-const mostServed = 1000;
+// A context takes about 60 KB.
+const mostServed = 200;
 
 /** The ports at which a proxy listens. */
 export type ProxyPorts = Readonly<Record<Scheme, number>>;
@@ -37,17 +44,20 @@ export class Proxy {
   #claims: Claims | undefined;
   #block: number | undefined;
   readonly #servers: Server[] = [];
-  readonly #sockets = new Set<Socket>();
+  readonly #clients: Clients;
+  readonly #budget: PortBudget;
   /** Listeners for raw connections, by App and public port. */
   readonly #raw = new Map<string, Map<number, Raw>>();
   readonly #dirty = new Set<string>();
-  /** What was last served, by host name. */
-  readonly #served = new Map<string, { readonly chain: string; readonly context: SecureContext }>();
+  /** What was last served, by the certificate: clients can ask for any number of names. */
+  readonly #served = new Recent<SecureContext>(mostServed);
   #ports: ProxyPorts = { http: 0, https: 0 };
   #isClosed = false;
 
-  constructor(context: Context, reach: Reach, authority: LocalAuthority) {
+  constructor(context: Context, reach: Reach, authority: LocalAuthority, limits: ProxyLimits = proxyLimits()) {
     this.#context = context;
+    this.#clients = new Clients(limits, context.log);
+    this.#budget = new PortBudget(limits.ports, context.log);
     this.#authority = authority;
     this.#targets = new Targets(context, reach, (machine) => this.#autostop.loaded(machine));
     this.#autostop = new Autostop(context, this.#targets);
@@ -56,6 +66,11 @@ export class Proxy {
   /** The ports of HTTP and HTTPS; 0 before it listens. */
   get ports(): ProxyPorts {
     return this.#ports;
+  }
+
+  /** The connections of its clients. */
+  get clients(): Pick<Clients, "size" | "addresses" | "limits"> {
+    return this.#clients;
   }
 
   /** The block of loopback addresses for Apps; undefined if there is none, and before it listens. */
@@ -76,21 +91,25 @@ export class Proxy {
       ports: () => this.#ports,
       challenges: this.#context.issuer.challenges,
       arrivalOf: (socket) => this.#addresses?.arrivalOf(socket),
+      mostKept: this.#clients.limits.most,
     });
     this.#web = web;
+    const { checkMs, handshakeMs: handshakeTimeout } = this.#clients.limits;
     // An upload takes as long as it takes.
-    const options = { requestTimeout: 0, shouldUpgradeCallback: isWebSocket };
-    const handle = (scheme: Scheme) => (request: IncomingMessage, response: ServerResponse) =>
-      void this.#guard(response, web.request(request, response, scheme));
+    const options = { requestTimeout: 0, connectionsCheckingInterval: checkMs, shouldUpgradeCallback: isWebSocket };
+    const handle = (scheme: Scheme) =>
+      inOrder((request, response) => void this.#guard(response, web.request(request, response, scheme)));
     const http = createHttp(options, handle("http"));
     const https = createHttps(
       {
         ...(await this.#certificateFor("localhost")),
         ...options,
+        handshakeTimeout,
         SNICallback: this.#chooserFor(),
       },
       handle("https"),
     );
+    https.prependListener("secureConnection", (socket) => this.#clients.secured(socket));
     https.on("secureConnection", (socket) => this.#requireVersion(socket));
     for (const [server, scheme] of [
       [http, "http"],
@@ -99,13 +118,14 @@ export class Proxy {
       server.on("upgrade", (request, socket, head) => {
         void this.#guard(socket, web.upgrade(request, socket as Socket, head, scheme));
       });
-      server.on("connection", (socket) => {
-        this.#sockets.add(socket);
-        socket.on("close", () => this.#sockets.delete(socket));
-      });
+      // No header is left out, however many there are: one of them could say something else about the request.
+      server.maxHeadersCount = 0;
+      server.on("connect", (_, socket) => refuseTunnel(socket as Socket));
+      this.#clients.watch(server);
       this.#servers.push(server);
       const { challenges } = this.#context.issuer;
-      const front = scheme === "https" && challenges ? withProofs(https, challenges) : server;
+      const front = scheme === "https" && challenges ? withProofs(https, challenges, handshakeTimeout) : server;
+      front.prependListener("connection", (socket) => this.#clients.take(socket));
       if (front !== server) this.#servers.push(front);
       this.#ports = { ...this.#ports, [scheme]: await bindNear(front, host, wanted[scheme]) };
     }
@@ -113,6 +133,8 @@ export class Proxy {
       context: this.#context,
       targets: this.#targets,
       bind,
+      clients: this.#clients,
+      budget: this.#budget,
       ports: this.#ports,
       servers: { http, https },
       certificateFor: (name) => this.#certificateFor(name),
@@ -169,7 +191,7 @@ export class Proxy {
     this.#claims?.close();
     await this.#addresses?.close();
     for (const server of this.#servers) server.close();
-    for (const socket of this.#sockets) socket.destroy();
+    this.#clients.close();
     for (const listeners of this.#raw.values())
       for (const { listener } of listeners.values()) await listener.then((one) => one.close()).catch(() => {});
     this.#web?.close();
@@ -221,6 +243,7 @@ export class Proxy {
       const listener = this.#listenRaw(port, ended.get(port.port));
       listener.catch((error: unknown) => {
         listeners.delete(port.port);
+        if (error instanceof NoPortLeft) return;
         this.#context.log.error({ err: error, port: port.port }, "the proxy cannot listen");
       });
       listeners.set(port.port, { settings: settingsOf(port), listener });
@@ -236,8 +259,11 @@ export class Proxy {
     const tls = kind === "tls" ? await this.#tlsOf("localhost", options, app) : undefined;
     const bind = (server: Server): Promise<number> => bindNear(server, host, number);
     return accept(
-      { bind, tls, challenges: this.#context.issuer.challenges },
-      (socket) => void passOn(socket, app, number, this.#targets),
+      {
+        ...{ app, bind, tls, challenges: this.#context.issuer.challenges },
+        ...{ clients: this.#clients, budget: this.#budget, store: this.#context.store },
+      },
+      (socket) => void passOn(socket, app, number, this.#targets, this.#clients),
     );
   }
 
@@ -267,19 +293,18 @@ export class Proxy {
   async #find(name: string): Promise<Omit<ServedCertificate, "app">> {
     const served = servedCertificate(this.#context, name);
     if (served) return served;
-    const isApp = /\.localhost$/i.test(name) && hostOf(this.#context, name) !== undefined;
-    const { chain, key } = await this.#authority.certificateFor(isApp ? name.toLowerCase() : "localhost");
+    const app = /\.localhost\.?$/i.test(name) ? hostOf(this.#context, name) : undefined;
+    const names: [string, ...string[]] = app ? [`${app.name}.localhost`, `*.${app.name}.localhost`] : ["localhost"];
+    const { chain, key } = await this.#authority.certificateFor(names);
     return { chain, key: () => key };
   }
 
   async #contextFor(name: string): Promise<SecureContext> {
     const { chain, key } = await this.#find(name);
-    const last = this.#served.get(name);
-    if (last?.chain === chain) return last.context;
+    const known = this.#served.get(chain);
+    if (known) return known;
     const context = createSecureContext({ cert: chain, key: key() });
-    // Clients may send any name, so the table is cleared when it is full.
-    if (this.#served.size >= mostServed) this.#served.clear();
-    this.#served.set(name, { chain, context });
+    this.#served.set(chain, context);
     return context;
   }
 }
@@ -293,5 +318,8 @@ interface Raw {
 const settingsOf = ({ options }: PublicPort): string =>
   JSON.stringify([options.handlers ?? [], options.tls_options?.versions ?? []]);
 
-/** Other upgrades are offers that an HTTP server may ignore. */
-const isWebSocket = ({ headers }: IncomingMessage): boolean => headers.upgrade?.toLowerCase() === "websocket";
+/** Passes nothing on to a host that a client chooses. */
+function refuseTunnel(socket: Socket): void {
+  socket.on("error", () => socket.destroy());
+  socket.end("HTTP/1.1 405 Method Not Allowed\r\nAllow: GET\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+}

@@ -45,6 +45,9 @@ const decisive = (config: MachineConfig, service: number): string[] =>
     .filter((one) => one.service === service || ("kind" in one.check && one.check.kind === "readiness"))
     .map(({ name }) => name);
 
+// ASSUMED: the first 200 public ports of an App can be reached. A range may have 65,535, for each of thousands of Machines (F76).
+const mostPorts = 200;
+
 /** The public ports of an App, by number. */
 export function publicPorts(context: Context, app: string): ReadonlyMap<number, PublicPort> {
   const ids = context.store.all<{ id: string }>(
@@ -52,13 +55,15 @@ export function publicPorts(context: Context, app: string): ReadonlyMap<number, 
     app,
   );
   const ports = new Map<number, PublicPort & { offers: Offer[] }>();
+  const isLeft = (number: number): boolean => ports.has(number) || ports.size < mostPorts;
   for (const { id } of ids) {
     const machine = findMachine(context, id);
     if (!machine) continue;
     const config = storedConfig(context, machine).parsed;
     for (const [i, service] of (config.services ?? []).entries())
       for (const port of service.protocol === "udp" ? [] : (service.ports ?? []))
-        for (const number of numbersOf(port)) {
+        for (const number of numbersOf(port, mostPorts)) {
+          if (!isLeft(number)) continue;
           const kind = kindOf(port);
           const known = ports.get(number) ?? { app, port: number, kind, offers: [], options: port };
           ports.set(number, known);
@@ -91,14 +96,27 @@ export interface Host {
   readonly port: number | undefined;
 }
 
+/** Characters of the longest host name with a final point and a port. */
+const longestHeader = 260;
+
+/**
+ * The host name in a header `Host`, in the one form that all of its spellings share; undefined if there is none. A header may have
+ * 16 KB, and a part of a text keeps the whole in memory.
+ */
+export function nameIn(header: string): string | undefined {
+  if (header.length > longestHeader) return undefined;
+  return /^([^:]+?)\.?(?::\d{1,5})?$/.exec(header)?.[1]?.toLowerCase();
+}
+
 /**
  * A host name of an App: `web.localhost`, or with a port of the App `8081.web.localhost`, or one of its hostnames. The service's own
  * names are never those of a hostname.
  */
 export function hostOf(context: Context, header: string): Host | undefined {
   const { store } = context;
-  const host = header.replace(/:\d+$/, "").replace(/\.$/, "").toLowerCase();
-  const [, digits, name] = /^(?:(\d+)\.)?([a-z\d][a-z\d-]*)\.localhost$/.exec(host) ?? [];
+  const host = nameIn(header);
+  if (host === undefined) return undefined;
+  const [, digits, name] = /^(?:(\d{1,5})\.)?([a-z\d][a-z\d-]*)\.localhost$/.exec(host) ?? [];
   const id = name === undefined ? hostnamesFor(context, host)[0]?.app : undefined;
   const app = store.get<{ id: string; name: string }>(
     `SELECT id, name FROM apps WHERE ${name === undefined ? "id" : "name"} = ? AND deleting < 2`,

@@ -5,7 +5,8 @@ import { findMachine, operate } from "../lifecycle/machines.ts";
 import type { Reach } from "../runtime/runtime.ts";
 import type { MachineState } from "../states/machineStates.ts";
 import { choose, type Load } from "./balance.ts";
-import { hostOf, passes, publicPorts, statusOf, type Host, type Offer, type PublicPort } from "./routes.ts";
+import { Recent } from "../store/recent.ts";
+import { hostOf, nameIn, passes, publicPorts, statusOf, type Host, type Offer, type PublicPort } from "./routes.ts";
 
 // ASSUMED: a request waits a minute for a Machine that is being started, updated or created.
 const startMs = 60_000;
@@ -14,6 +15,8 @@ const busyMs = 5000;
 /** Pause before a Machine is tried again that has just failed. */
 const againMs = 1000;
 const softLimit = 20;
+// A wildcard has any number of names, and each is asked for by a client.
+const mostHosts = 1000;
 const none: ReadonlySet<string> = new Set();
 
 /** States that lead to `started`, if nothing fails. */
@@ -55,7 +58,7 @@ export class Targets {
   readonly #context: Context;
   readonly #reach: Reach;
   readonly #ports = new Map<string, ReadonlyMap<number, PublicPort>>();
-  readonly #hosts = new Map<string, Host>();
+  readonly #hosts = new Recent<Host>(mostHosts);
   /** Called when a Machine begins or ends to have open requests. */
   readonly #loaded: (machine: string) => void;
   /** Open requests and connections by Machine. */
@@ -84,11 +87,13 @@ export class Targets {
 
   /** The App of a host name. */
   hostOf(header: string): Host | undefined {
-    const known = this.#hosts.get(header);
+    const name = nameIn(header);
+    if (name === undefined) return undefined;
+    const known = this.#hosts.get(name);
     if (known !== undefined) return known;
-    const found = hostOf(this.#context, header);
-    // Only names that an App has, so that no client can fill the table.
-    if (found) this.#hosts.set(header, found);
+    const found = hostOf(this.#context, name);
+    // Only names that an App has: the others would drive them out.
+    if (found) this.#hosts.set(name, found);
     return found;
   }
 

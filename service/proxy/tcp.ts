@@ -3,7 +3,10 @@ import { connect, createServer, type Server, type Socket } from "node:net";
 import { createServer as createTls, type TLSSocket, type TlsOptions } from "node:tls";
 import type { Challenges } from "../runtime/certificateIssuer.ts";
 import { addressOf } from "../runtime/endpoint.ts";
+import type { Store } from "../store/database.ts";
+import type { Clients } from "./clients.ts";
 import { join } from "./join.ts";
+import type { PortBudget } from "./portBudget.ts";
 import { withProofs } from "./proofs.ts";
 import type { PublicPort } from "./routes.ts";
 import type { Targets } from "./targets.ts";
@@ -22,6 +25,11 @@ export interface Listener {
 
 /** How to accept connections. */
 export interface Accepting {
+  /** The App whose port it is. */
+  readonly app: string;
+  readonly clients: Clients;
+  readonly budget: PortBudget;
+  readonly store: Pick<Store, "get">;
   /** Makes the server listen, and resolves with its port. */
   readonly bind: (server: Server) => Promise<number>;
   /** The options of TLS; undefined for connections without it. */
@@ -32,21 +40,33 @@ export interface Accepting {
   readonly allowHalfOpen?: boolean;
 }
 
-/** Accepts connections, and hands each over when it is ready, after the handshake of TLS. */
+/**
+ * Accepts connections, and hands each over when it is ready, after the handshake of TLS.
+ * @throws NoPortLeft
+ */
 export async function accept(
-  { bind, tls, challenges, allowHalfOpen = false }: Accepting,
+  { app, clients, budget, store, bind, tls, challenges, allowHalfOpen = false }: Accepting,
   ready: (socket: Socket) => void,
 ): Promise<Listener> {
+  const { handshakeMs } = clients.limits;
   const sockets = new Set<Socket>();
-  const secured = tls && createTls({ noDelay: true, ...tls }, ready);
+  const secured = tls && createTls({ noDelay: true, handshakeTimeout: handshakeMs, ...tls }, ready);
+  secured?.prependListener("secureConnection", (socket: Socket) => clients.secured(socket));
   const plain = secured ?? createServer({ noDelay: true, allowHalfOpen }, ready);
-  const server = secured && challenges ? withProofs(secured, challenges) : plain;
+  const server = secured && challenges ? withProofs(secured, challenges, handshakeMs) : plain;
   // This event comes before the handshake.
   server.prependListener("connection", (socket: Socket) => {
     sockets.add(socket);
     socket.on("close", () => sockets.delete(socket));
+    clients.take(socket);
   });
-  const port = await bind(server);
+  const org = store.get<{ org: number }>("SELECT org FROM apps WHERE id = ?", app)?.org ?? 0;
+  const giveBack = budget.take(org);
+  server.once("close", giveBack);
+  const port = await bind(server).catch((error: unknown) => {
+    giveBack();
+    throw error;
+  });
   // A connection that the system cannot accept must not end the service.
   server.on("error", () => {});
   return {
@@ -60,7 +80,15 @@ export async function accept(
 }
 
 /** Passes a raw connection to a public port of an App on to one of its Machines. */
-export async function passOn(socket: Socket, app: string, number: number, targets: Targets): Promise<void> {
+export async function passOn(
+  socket: Socket,
+  app: string,
+  number: number,
+  targets: Targets,
+  clients: Clients,
+): Promise<void> {
+  if (socket.destroyed) return;
+  clients.use(socket);
   const gone = new AbortController();
   socket.on("error", () => socket.destroy());
   socket.once("close", () => gone.abort("the client has gone"));

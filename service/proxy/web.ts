@@ -1,9 +1,12 @@
 // HTTP, HTTPS and WebSockets: requests by host name, sent to a Machine of the App.
-import { ServerResponse, type IncomingHttpHeaders, type IncomingMessage } from "node:http";
+import { ServerResponse, type IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import compression from "compression";
-import { Client, Pool } from "undici";
-import { forward, hasBody, pathOf } from "./forward.ts";
+import { headerChanges } from "../../api/answerHeaders.ts";
+import { codeOf } from "../runtime/errorCode.ts";
+import { KeptConnections } from "./agents.ts";
+import { BadAnswer, forward } from "./forward.ts";
+import { hasBody, malformed, pathOf } from "./malformed.ts";
 import type { Challenges } from "../runtime/certificateIssuer.ts";
 import { answerFor } from "./proofs.ts";
 import { portPart, type Host, type PublicPort } from "./routes.ts";
@@ -32,6 +35,8 @@ export interface WebHost {
   readonly challenges: Challenges | undefined;
   /** How a connection came to an address of Apps; undefined for one to the proxy itself. */
   arrivalOf(socket: Socket): Arrival | undefined;
+  /** Connections to Machines that are kept at most. */
+  readonly mostKept: number;
 }
 
 /** An answer of the proxy itself. */
@@ -39,6 +44,8 @@ interface Own {
   readonly status: number;
   readonly text: string;
   readonly location?: string;
+  /** Whether the connection ends with it. */
+  readonly isLast?: boolean;
 }
 
 type Asked = Own | { readonly name: string; readonly port: PublicPort };
@@ -47,8 +54,7 @@ type Asked = Own | { readonly name: string; readonly port: PublicPort };
 export class Web {
   readonly #host: WebHost;
   readonly #targets: Targets;
-  /** Connections that are kept, by the endpoint of the Machine. */
-  readonly #pools = new Map<string, Pool>();
+  readonly #kept: KeptConnections;
   // Events must not wait until a block is full.
   readonly #compress = compression({
     filter: (request, response) =>
@@ -59,10 +65,15 @@ export class Web {
   constructor(host: WebHost) {
     this.#host = host;
     this.#targets = host.targets;
+    this.#kept = new KeptConnections(host.mostKept);
   }
 
   /** Answers a request. One that asks for another protocol comes with what the client has sent after it. */
   async request(request: IncomingMessage, response: ServerResponse, scheme: Scheme, head?: Buffer): Promise<void> {
+    // A client whose address is not known any more has gone.
+    if (request.socket.remoteAddress === undefined) return void request.socket.destroy();
+    const problem = malformed(request);
+    if (problem) return answer(response, { ...problem, isLast: true });
     const proof = scheme === "http" ? answerFor(this.#host.challenges, pathOf(request)) : undefined;
     if (proof !== undefined) return answer(response, { status: 200, text: proof });
     const asked = this.#asked(request, scheme);
@@ -87,13 +98,13 @@ export class Web {
         if (error instanceof Unavailable)
           return answer(response, { status: 503, text: `App ${name} cannot answer: ${error.message}` });
         if (target) tried.add(target.machine);
+        const machine = `Machine ${target?.machine} of App ${name}`;
+        // Its program may have acted, and an answer has one beginning.
+        if (error instanceof BadAnswer) return answer(response, { status: 502, text: `${machine} ${reasonOf(error)}` });
         target?.failed();
         if (attempt < attempts && kind === "repeatable") continue;
-        const reason = error instanceof Error && "code" in error ? String(error.code) : "no answer";
-        return answer(response, {
-          status: 502,
-          text: `Machine ${target?.machine} of App ${name} ended the connection before it answered (${reason})`,
-        });
+        const text = `${machine} ended the connection before it answered (${codeOf(error)})`;
+        return answer(response, { status: 502, text });
       } finally {
         target?.release();
       }
@@ -105,20 +116,23 @@ export class Web {
     socket.on("error", () => socket.destroy());
     const response = new ServerResponse(request);
     response.shouldKeepAlive = false;
-    response.assignSocket(socket);
+    try {
+      response.assignSocket(socket);
+    } catch {
+      // A request before it has no answer yet, and a client has to wait for that.
+      return void socket.destroy();
+    }
     response.once("finish", () => socket.end());
     await this.request(request, response, scheme, head);
   }
 
   /** Keeps no connection to a Machine that ends. */
   forget(endpoint: string): void {
-    // Requests that have begun may end.
-    void this.#pools.get(endpoint)?.close();
-    this.#pools.delete(endpoint);
+    this.#kept.forget(endpoint);
   }
 
   close(): void {
-    for (const pool of this.#pools.values()) void pool.destroy();
+    this.#kept.close();
   }
 
   /** A Machine that can take the request, as soon as there is one. */
@@ -172,45 +186,32 @@ export class Web {
     { options }: PublicPort,
     head: Buffer | undefined,
   ): Promise<void> {
-    const change = (headers: IncomingHttpHeaders): void => {
-      for (const [name, value] of Object.entries(options.http_options?.response?.headers ?? {}))
-        if (value === false) Reflect.deleteProperty(headers, name.toLowerCase());
-        else headers[name.toLowerCase()] = Array.isArray(value) ? value.map(String) : String(value);
-    };
     // A kept connection may end at the moment of its use, and only some requests can be repeated.
-    if (head === undefined && isRepeatable(request)) return forward(this.#poolOf(endpoint), request, response, change);
-    const client = new Client(originOf(endpoint), connectionOptions);
-    try {
-      await forward(client, request, response, change, head);
-    } finally {
-      void client.destroy();
-    }
-  }
-
-  #poolOf(endpoint: string): Pool {
-    const pool = this.#pools.get(endpoint) ?? new Pool(originOf(endpoint), connectionOptions);
-    this.#pools.set(endpoint, pool);
-    return pool;
+    const agent = head === undefined && isRepeatable(request) ? this.#kept.of(endpoint) : undefined;
+    const changes = headerChanges(options.http_options?.response?.headers);
+    return forward({ endpoint, agent, request, response, changes, head });
   }
 }
 
-// A Machine has as much time as the client.
-const connectionOptions = { headersTimeout: 0, bodyTimeout: 0 };
-
-const originOf = (endpoint: string): string => `http://${endpoint}`;
+/** What a Machine has done wrong. */
+const reasonOf = ({ isInvalid, message }: BadAnswer): string =>
+  isInvalid ? `answered with invalid HTTP (${message})` : `ended the connection while it answered (${message})`;
 
 /** Whether a request can be sent again, if no answer began. */
 const isRepeatable = (request: IncomingMessage): boolean =>
   repeatable.includes(request.method ?? "") && !hasBody(request);
 
-function answer(response: ServerResponse, { status, text, location }: Own): void {
+function answer(response: ServerResponse, { status, text, location, isLast }: Own): void {
   // What is left of the request is not read by anyone else.
   response.req.unpipe();
   response.req.resume();
+  const body = Buffer.from(`${text}\n`);
   response.writeHead(status, {
     "content-type": "text/plain; charset=utf-8",
+    "content-length": body.length,
     ...(location === undefined ? {} : { location }),
+    ...(isLast ? { connection: "close" } : {}),
     ...(status === 503 ? { "retry-after": "1" } : {}),
   });
-  response.end(`${text}\n`);
+  response.end(body);
 }

@@ -1,6 +1,6 @@
 // Checks the region, capacity and volumes of a Machine: the conditions of docs/interface.md#refusals and
 // docs/interface.md#machine-configuration that involve other objects.
-import { configProblems, sizeOf, type MachineConfig } from "../../api/machineConfig.ts";
+import { configProblems, sizeOf, type ConfigProblem, type MachineConfig } from "../../api/machineConfig.ts";
 import { changeVolume, findVolume } from "../lifecycle/volumes.ts";
 import { isLeaving } from "../states/volumeStates.ts";
 import { refuse, type Refusal } from "../refusal.ts";
@@ -30,14 +30,15 @@ export interface Accepted {
   readonly metadataText: string | null;
 }
 
-const pathText = (path: readonly (string | number)[]): string =>
-  path.reduce<string>((text, part) => (typeof part === "number" ? `${text}[${part}]` : `${text}.${part}`), "config");
+const pathText = ({ path, key }: ConfigProblem): string =>
+  path.reduce<string>((text, part) => (typeof part === "number" ? `${text}[${part}]` : `${text}.${part}`), "config") +
+  (key === undefined ? "" : `[${JSON.stringify(key.slice(0, 200))}]`);
 
 /** Checks a configuration beyond its types. */
 export function accept(context: Context, sent: MachineConfig): Accepted {
   const [problem] = configProblems(sent);
   // The platform's own wording has no "got" (docs/interface.md#refusals).
-  if (problem) throw refuse(400, `invalid ${pathText(problem.path)}, ${problem.message.replace(/^got [^;]*; /, "")}`);
+  if (problem) throw refuse(400, `invalid ${pathText(problem)}, ${problem.message.replace(/^got [^;]*; /, "")}`);
   const unfit = context.runtime.problem(sent);
   if (unfit) throw refuse(400, `invalid ${unfit.field}, ${unfit.message}`);
   const { metadata, ...config } = spelledConfig(sent);

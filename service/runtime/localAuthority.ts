@@ -7,12 +7,14 @@ import { join } from "node:path";
 import * as x509 from "@peculiar/x509";
 import type { IssuedCertificate } from "./certificateIssuer.ts";
 import { writePrivately } from "../store/privateFile.ts";
+import { Recent } from "../store/recent.ts";
 
 const algorithm = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" };
 const day = 24 * 3600_000;
 const years = 10 * 365 * day;
 // Clients refuse certificates that are valid for more than 398 days.
 const longest = 397 * day;
+const mostLeaves = 1000;
 
 interface Root {
   readonly certificate: x509.X509Certificate;
@@ -29,7 +31,8 @@ export const rootFile = (folder: string): string => join(folder, "local-ca.pem")
 /** Issues certificates for host names. */
 export class LocalAuthority {
   readonly #folder: string | undefined;
-  readonly #leaves = new Map<string, Promise<Leaf>>();
+  /** By their first name; Apps come and go, so those that were used last. */
+  readonly #leaves = new Recent<Promise<Leaf>>(mostLeaves);
   #root: Promise<Root> | undefined;
 
   /** Keeps its root in a folder, or in memory. */
@@ -42,12 +45,13 @@ export class LocalAuthority {
     return (await this.#rootOf()).certificate.toString("pem");
   }
 
-  /** A certificate for a host name, which is kept in memory. */
-  async certificateFor(host: string): Promise<IssuedCertificate> {
+  /** A certificate for host names, which is kept in memory by the first of them. */
+  async certificateFor(names: readonly [string, ...string[]]): Promise<IssuedCertificate> {
+    const [host] = names;
     const known = await this.#leaves.get(host);
     if (known && known.renewFrom > Date.now()) return known;
     const until = Date.now() + longest;
-    const issued = this.issue([host], until).then((one) => ({ ...one, renewFrom: until - 30 * day }));
+    const issued = this.issue(names, until).then((one) => ({ ...one, renewFrom: until - 30 * day }));
     this.#leaves.set(host, issued);
     issued.catch(() => this.#leaves.delete(host));
     return issued;

@@ -6,9 +6,12 @@ export type Service = NonNullable<MachineConfig["services"]>[number];
 /** An entry of its ports. */
 export type ServicePort = NonNullable<Service["ports"]>[number];
 
-/** The public ports of an entry: one, or a range. */
-export function numbersOf({ port, start_port: start = port, end_port: end = start }: ServicePort): number[] {
+/** The public ports of an entry: one, or a range, of which at most the first `most`. */
+export function numbersOf(
+  { port, start_port: start = port, end_port: end = start }: ServicePort,
+  most = Infinity,
+): number[] {
   return start === undefined || end === undefined
     ? []
-    : Array.from({ length: Math.max(0, end - start + 1) }, (_, i) => start + i);
+    : Array.from({ length: Math.min(most, Math.max(0, end - start + 1)) }, (_, i) => start + i);
 }

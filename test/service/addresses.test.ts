@@ -79,7 +79,7 @@ describe.runIf(hasLoopback)("addresses of Apps", () => {
     const nameOf = async (port: number, servername?: string): Promise<string | undefined> =>
       (await secured(ip, port, servername)).getPeerCertificate().subjectaltname;
     expect(await nameOf(web)).toBe("DNS:localhost");
-    expect(await nameOf(web, "web.localhost")).toBe("DNS:web.localhost");
+    expect(await nameOf(web, "web.localhost")).toBe("DNS:web.localhost, DNS:*.web.localhost");
     expect(await get(`https://${ip}:${web}/x`)).toMatchObject({ status: 200, text: "any.example /x" });
     expect(await get(`http://${ip}:${plain}/x`, `shop.example:${plain}`)).toMatchObject({
       status: 301,

@@ -34,6 +34,11 @@ export async function withReach(
   ports: ProxyPorts = { http: 0, https: 0 },
 ) {
   const web = createHttp((request, response) => {
+    // A stream in both directions.
+    if (request.url === "/echo") {
+      response.flushHeaders();
+      return void request.pipe(response);
+    }
     response.end(`${String(request.headers["x-forwarded-host"])} ${request.url}`);
   });
   web.on("upgrade", (_, socket) => {

@@ -1,0 +1,111 @@
+// The headers that are sent on to each side. What a side says about its own connection stays there, and what a client says about
+// itself is replaced by what the proxy knows.
+import type { IncomingMessage } from "node:http";
+import type { TLSSocket } from "node:tls";
+import { isHeaderName, isHeaderValue, ofMessage, type HeaderChanges } from "../../api/answerHeaders.ts";
+
+/** Headers about one connection, not about the request or the answer (RFC 9110, section 7.6.1). */
+const ofConnection = ["connection", "keep-alive", "proxy-connection", "te", "transfer-encoding", "upgrade"];
+
+/**
+ * Headers by which proxies say who asks and for what; those that CGI calls `HTTP_PROXY` too. Some programs believe each of them,
+ * so a client's own are never passed on.
+ */
+const ofProxies = new RegExp(
+  `^(?:${[
+    "forwarded|forwarded-for|x-forwarded|x-forwarded-.+|via|proxy|client-ip|x-client-ip|x-real-ip|true-client-ip",
+    "x-cluster-client-ip|x-remote-(?:ip|addr)|x-originating-ip|x-original-.+|x-rewrite-url|x-host|x-proxyuser-ip",
+    "x-envoy-.+|x-appengine-.+|wl-proxy-.+|cf-connecting-ipv?6?|cf-ipcountry|fastly-client-ip|x-azure-clientip",
+    "fly-client-ip|fly-forwarded-.+|fly-region|fly-request-id|fly-replay-src|svc-request-id",
+  ].join("|")})$`,
+);
+
+/** A client cannot have these removed by naming them in its header `Connection`. */
+const needed = ["host", "content-length", "content-type", "authorization", "cookie"];
+
+// This server has already said that it continues, and it reads trailers itself.
+const ofRequest: ReadonlySet<string> = new Set([...ofConnection, "host", "content-length", "expect", "trailer"]);
+const ofAnswer: ReadonlySet<string> = new Set(ofConnection);
+const ofTrailers: ReadonlySet<string> = new Set([...ofMessage, "host", "set-cookie", "authorization"]);
+
+const none: ReadonlySet<string> = new Set();
+
+const namedBy = (connection: string | undefined): ReadonlySet<string> =>
+  connection === undefined ? none : new Set(connection.toLowerCase().split(/[\s,]+/));
+
+const lengthOf = ({ headers }: IncomingMessage): string[] =>
+  headers["transfer-encoding"] === undefined
+    ? headers["content-length"] === undefined
+      ? []
+      : ["content-length", headers["content-length"]]
+    : ["transfer-encoding", "chunked"];
+
+/** The headers of a request to a Machine; with `upgrade`, those that ask for another protocol. */
+export function requestHeaders(request: IncomingMessage, upgrade: string | undefined): string[] {
+  const { rawHeaders, headers } = request;
+  const named = namedBy(headers.connection);
+  // Routing and framing are said once, and first.
+  const sent = [...(headers.host === undefined ? [] : ["host", headers.host]), ...lengthOf(request)];
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    const [name, value] = [rawHeaders[i] ?? "", rawHeaders[i + 1] ?? ""];
+    // Many programs cannot tell `X_Real_IP` from `X-Real-IP`.
+    const lower = name.toLowerCase().replaceAll("_", "-");
+    if (ofRequest.has(lower) || ofProxies.test(lower) || (named.has(lower) && !needed.includes(lower))) continue;
+    sent.push(name, value);
+  }
+  sent.push(...knownOf(request));
+  if (upgrade !== undefined) sent.push("connection", "upgrade", "upgrade", upgrade);
+  return sent;
+}
+
+/** What the proxy knows about a client. */
+function knownOf({ headers, socket }: IncomingMessage): string[] {
+  const ip = socket.remoteAddress ?? "";
+  const proto = (socket as Partial<TLSSocket>).encrypted === true ? "https" : "http";
+  const { host = "" } = headers;
+  const node = ip.includes(":") ? `"[${ip}]"` : ip;
+  return [
+    ...["x-forwarded-for", ip, "x-forwarded-port", String(socket.localPort ?? ""), "x-forwarded-proto", proto],
+    ...["x-forwarded-host", host, "x-real-ip", ip, "fly-client-ip", ip],
+    ...["forwarded", `for=${node};host="${host}";proto=${proto}`],
+  ];
+}
+
+/** The headers of an answer, by name in lower case. */
+export type AnswerHeaders = Map<string, { readonly name: string; readonly values: string[] }>;
+
+/** The headers of an answer for the client, with the changes of the port's configuration. */
+export function answerHeaders(
+  { rawHeaders, headers, statusCode }: IncomingMessage,
+  changes: HeaderChanges,
+  mayHaveTrailers: boolean,
+): AnswerHeaders {
+  const named = namedBy(headers.connection);
+  const sent: AnswerHeaders = new Map();
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    const [name, value] = [rawHeaders[i] ?? "", rawHeaders[i + 1] ?? ""];
+    const lower = name.toLowerCase();
+    if (ofAnswer.has(lower) || (named.has(lower) && !needed.includes(lower))) continue;
+    if (lower === "trailer" && !mayHaveTrailers) continue;
+    // An answer without content has no length (RFC 9110, section 8.6).
+    if (lower === "content-length" && statusCode === 204) continue;
+    const known = sent.get(lower);
+    if (known) known.values.push(value);
+    else sent.set(lower, { name, values: [value] });
+  }
+  for (const [name, values] of changes) {
+    sent.delete(name.toLowerCase());
+    if (values.length > 0) sent.set(name.toLowerCase(), { name, values: [...values] });
+  }
+  return sent;
+}
+
+/** The trailers of an answer that a client may get: none that would change how it reads or believes the answer. */
+export function trailersOf({ rawTrailers }: IncomingMessage): [string, string][] {
+  const sent: [string, string][] = [];
+  for (let i = 0; i + 1 < rawTrailers.length; i += 2) {
+    const [name, value] = [rawTrailers[i] ?? "", rawTrailers[i + 1] ?? ""];
+    if (!ofTrailers.has(name.toLowerCase()) && isHeaderName(name) && isHeaderValue(value)) sent.push([name, value]);
+  }
+  return sent;
+}
