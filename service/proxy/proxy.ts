@@ -26,8 +26,8 @@ import { Targets } from "./targets.ts";
 import type { Scheme, Web } from "./web.ts";
 
 const host = "127.0.0.1";
-// A context takes about 60 KB.
-const mostServed = 200;
+// A context takes about 40 KB.
+const mostServed = 500;
 
 /** The ports at which a proxy listens. */
 export type ProxyPorts = Readonly<Record<Scheme, number>>;
