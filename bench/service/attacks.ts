@@ -2,42 +2,18 @@
 // on a fresh service. The output has the longest wait of another client, the memory and the descriptors. `--service` names the
 // service/main.ts of another version.
 import { spawn, type ChildProcess } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { Agent, request } from "node:http";
-import { connect, type Socket } from "node:net";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { Agent } from "node:http";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
 import { residentMb } from "../processes.ts";
 import { root } from "../workbench.ts";
-
-interface Local {
-  readonly url: string;
-  readonly token: string;
-  readonly pid: number;
-}
-
-interface Sent {
-  readonly status: number;
-  readonly text: string;
-}
-
-/** Sends one request; status 0 stands for a connection that broke. */
-function send({ url, token }: Local, method: string, path: string, body = "", agent?: Agent): Promise<Sent> {
-  return new Promise((resolve) => {
-    const headers = { authorization: `Bearer ${token}`, "content-length": Buffer.byteLength(body) };
-    const sent = request(`${url}${path}`, { method, headers, ...(agent ? { agent } : {}) }, (answer) => {
-      let text = "";
-      answer.on("data", (part: Buffer) => (text = `${text}${part.toString()}`.slice(0, 200)));
-      answer.on("end", () => resolve({ status: answer.statusCode ?? 0, text }));
-    });
-    sent.on("error", (error) => resolve({ status: 0, text: String(error) }));
-    sent.end(body);
-  });
-}
+import { descriptors, many, open, send, sockets, type Local } from "./attacking.ts";
+import { proxyAttacks, withProxy } from "./proxyAttacks.ts";
 
 /** The other client, on a separate thread: it requests an App repeatedly and records its longest wait. */
 async function probe(local: Local): Promise<void> {
@@ -67,24 +43,6 @@ async function whileProbing(
   return { said, ...(await found) };
 }
 
-const descriptors = (pid: number): number => readdirSync(`/proc/${pid}/fd`).length;
-
-const sockets: Socket[] = [];
-
-/** Opens connections that never close by themselves. */
-async function open(url: string, count: number, text: string): Promise<void> {
-  const port = Number(new URL(url).port);
-  for (let i = 0; i < count; i += 200)
-    await Promise.all(
-      Array.from({ length: Math.min(200, count - i) }, async () => {
-        const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true });
-        sockets.push(socket);
-        await new Promise((done) => socket.once("connect", done).on("error", done));
-        if (text !== "" && !socket.destroyed) socket.write(text);
-      }),
-    );
-}
-
 const config = (more: object): string => JSON.stringify({ config: { image: "nginx", ...more } });
 const map = <T>(count: number, value: T): Record<string, T> =>
   Object.fromEntries(Array.from({ length: count }, (_, i) => [`k${i}`, value]));
@@ -94,15 +52,6 @@ const post = async (local: Local, path: string, body: string): Promise<string> =
   const { status, text } = await send(local, "POST", path, body);
   return `${status} ${text.slice(0, 70)}`;
 };
-
-/** Sends this many requests over a few connections. */
-async function many(local: Local, count: number, path: (i: number) => string): Promise<string> {
-  const agent = new Agent({ keepAlive: true, maxSockets: 20 });
-  for (let i = 0; i < count; i += 200)
-    await Promise.all(Array.from({ length: 200 }, (_, j) => send(local, "GET", path(i + j), "", agent)));
-  agent.destroy();
-  return "";
-}
 
 /** A unique path with the maximum length that the audit keeps. */
 const noMachine = (i: number): string => `${machines}/${String(i).padStart(200 - machines.length - 1, "0")}`;
@@ -215,22 +164,26 @@ async function start(main: string, data: string, name: string): Promise<Local & 
 
 async function attack(main: string, name: string, act: (local: Local) => Promise<string>): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "machines-attacks-"));
-  const local = await start(main, join(folder, "data"), name);
+  const { process: child, ...local } = await start(main, join(folder, "data"), name);
   try {
     await send(local, "POST", "/v1/apps", JSON.stringify({ name: "web", org_slug: "personal" }));
-    const [memory, files] = [residentMb(local.pid) ?? 0, descriptors(local.pid)];
-    const plain = { url: local.url, token: local.token, pid: local.pid };
-    const { said, longest, failed } = await whileProbing(plain, () => act(plain));
-    const [memoryAfter, filesAfter] = [residentMb(local.pid) ?? 0, descriptors(local.pid)];
-    console.log(
-      `| ${name} | ${longest.toFixed(0)} ms${failed > 0 ? `, ${failed} failed` : ""} | ${memory} → ${memoryAfter} MB | ${files} → ${filesAfter} | ${said} |`,
-    );
+    await measure(name, local, () => act(local));
   } finally {
     for (const socket of sockets.splice(0)) socket.destroy();
-    local.process.kill("SIGKILL");
-    await new Promise((ended) => local.process.once("close", ended));
+    child.kill("SIGKILL");
+    await new Promise((ended) => child.once("close", ended));
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/** Prints the row of an attack. */
+async function measure(name: string, { url, token, pid }: Local, act: () => Promise<string>): Promise<void> {
+  const [memory, files] = [residentMb(pid) ?? 0, descriptors(pid)];
+  const { said, longest, failed } = await whileProbing({ url, token, pid }, act);
+  const [memoryAfter, filesAfter] = [residentMb(pid) ?? 0, descriptors(pid)];
+  console.log(
+    `| ${name} | ${longest.toFixed(0)} ms${failed > 0 ? `, ${failed} failed` : ""} | ${memory} → ${memoryAfter} MB | ${files} → ${filesAfter} | ${said} |`,
+  );
 }
 
 async function play(): Promise<void> {
@@ -240,6 +193,9 @@ async function play(): Promise<void> {
     "| attack | another client's longest wait | memory | descriptors | answer |\n| --- | --- | --- | --- | --- |",
   );
   for (const [name, act] of Object.entries(attacks)) if (name.includes(values.only)) await attack(main, name, act);
+  for (const [name, { files, act }] of Object.entries(proxyAttacks))
+    if (name.includes(values.only))
+      await withProxy(dirname(main), files, (local) => measure(name, local, () => act(local)));
 }
 
 void (isMainThread ? play() : probe(workerData as Local));

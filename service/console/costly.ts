@@ -9,8 +9,12 @@ const pieceMs = 5;
 const share = 0.05;
 // ASSUMED: answers of the console that took less than 1 ms are never remembered after a change.
 const cheapMs = 1;
-/** Remembered answers. */
+/** Remembered answers, and the members of their lists: a client can ask for a thousand requests of the log in many ways. */
 const mostKept = 100;
+const mostMembers = 20_000;
+
+const membersOf = (value: object): number =>
+  Object.values(value).reduce((sum: number, one: unknown) => sum + (Array.isArray(one) ? one.length : 1), 0);
 
 /** A clock in milliseconds that is never set back. */
 type Now = () => number;
@@ -59,6 +63,8 @@ interface Kept {
 export class Costly {
   readonly #kept = new Map<string, Kept>();
   readonly #running = new Map<string, Promise<object>>();
+  /** Members of the lists of all remembered answers. */
+  #members = 0;
   readonly #nextTurn: () => Promise<void>;
   readonly #now: Now;
 
@@ -102,12 +108,21 @@ export class Costly {
     const work = new Work(this.#now, this.#nextTurn);
     const value = await count(work);
     const { ms } = work;
-    this.#kept.delete(name);
+    this.#forget(name);
     if (ms <= cheapMs) return value;
     const isSame = before === commits?.();
     this.#kept.set(name, { value, until: this.#now() + ms / share, commits: isSame ? before : undefined });
-    const [oldest] = this.#kept.keys();
-    if (this.#kept.size > mostKept && oldest !== undefined) this.#kept.delete(oldest);
+    this.#members += membersOf(value);
+    for (const oldest of this.#kept.keys()) {
+      // The latest one is expensive, so it is remembered whatever its size is.
+      if ((this.#kept.size <= mostKept && this.#members <= mostMembers) || oldest === name) break;
+      this.#forget(oldest);
+    }
     return value;
+  }
+
+  #forget(name: string): void {
+    const known = this.#kept.get(name);
+    if (known && this.#kept.delete(name)) this.#members -= membersOf(known.value);
   }
 }

@@ -2,10 +2,10 @@
 // that opens many must not lock out the others.
 import { lookup } from "node:dns/promises";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from "node:http";
 import { createServer as createSecureServer } from "node:https";
 import { createServer as createNetServer, type AddressInfo, type Socket } from "node:net";
+import { filesForConnections, reservedFiles } from "../runtime/openFiles.ts";
 
 /** Certificate and key for HTTPS, in PEM. */
 export interface Tls {
@@ -35,24 +35,11 @@ export interface ConnectionLimits {
 
 // ASSUMED: 20,000 connections at once, or as many files as the process may open, less 256 for the service itself.
 const mostConnections = 20_000;
-const reservedFiles = 256;
-
-/** Number of files that the process may open, where the system reports it. */
-function openFiles(): number {
-  try {
-    const [, soft] = /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8")) ?? [];
-    return soft === undefined ? Number.POSITIVE_INFINITY : Number(soft);
-  } catch {
-    return Number.POSITIVE_INFINITY;
-  }
-}
-
-/** Number of files that the service may open for connections of all kinds. */
-export const filesForConnections = (): number => openFiles() - reservedFiles;
 
 /**
- * The limits of a service; beside a proxy, the API has half of the files. ASSUMED: half of all connections may wait for a request; headers have 10 s, a whole request has
- * 15 s, a TLS handshake 10 s, and an answer is abandoned when the client reads nothing for 60 s.
+ * The limits of a service; beside a proxy, the API has half of the files. ASSUMED: half of all connections may wait for a request;
+ * headers have 10 s, a whole request has 15 s, a TLS handshake 10 s, and an answer is abandoned when the client reads nothing for
+ * 60 s.
  */
 export function connectionLimits(given: Partial<ConnectionLimits> = {}, isBesideProxy = false): ConnectionLimits {
   const files = Math.floor(filesForConnections() / (isBesideProxy ? 2 : 1));
@@ -175,33 +162,4 @@ export async function listenOnLocalhost(server: Server): Promise<void> {
     await once(extra, "listening").catch(() => undefined);
     server.once("close", () => extra.close());
   }
-}
-
-// Number of connections closed in one turn of the event loop: about 5 ms.
-const closedAtOnce = 50;
-
-/**
- * Handles a few items in each turn of the event loop. Connections that were opened together expire together, and closing ten
- * thousand in one turn would block every other client for a second.
- */
-export function inSlices<Item>(act: (item: Item) => void): (item: Item) => void {
-  let queue: Item[] = [];
-  const goOn = (): void => {
-    for (const item of queue.slice(0, closedAtOnce)) act(item);
-    queue = queue.slice(closedAtOnce);
-    if (queue.length > 0) setImmediate(goOn);
-  };
-  return (item) => {
-    if (queue.push(item) === 1) setImmediate(goOn);
-  };
-}
-
-// ASSUMED: a client that is turned away has a second to read the reason.
-const lingerMs = 1000;
-
-/** Sends a last text on a connection and closes it, whatever the client does. */
-export function endWith(socket: Socket, text: string): void {
-  socket.end(text);
-  const giveUp = setTimeout(() => socket.destroy(), lingerMs).unref();
-  socket.once("close", () => clearTimeout(giveUp));
 }

@@ -3,7 +3,7 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { endWith, inSlices } from "../http/connections.ts";
+import { endWith, inSlices } from "../runtime/closing.ts";
 import type { Log } from "../runtime/runtime.ts";
 import { bytesOf, Crowd, type Client } from "./crowd.ts";
 import type { ProxyLimits } from "./limits.ts";

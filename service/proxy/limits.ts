@@ -1,5 +1,5 @@
 // Limits of the proxy. Its clients need no token, so what they open must leave enough for each other, and for the API.
-import { filesForConnections } from "../http/connections.ts";
+import { filesForConnections } from "../runtime/openFiles.ts";
 
 /** Limits of the proxy. */
 export interface ProxyLimits {

@@ -1,5 +1,5 @@
 // The proxy: makes the services of Machines reachable on this computer, and on no other.
-import { createServer as createHttp, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer as createHttp, type IncomingMessage } from "node:http";
 import { createServer as createHttps } from "node:https";
 import type { Server, Socket } from "node:net";
 import { createSecureContext, type SecureContext, type TLSSocket, type TlsOptions } from "node:tls";
@@ -27,8 +27,8 @@ import { Targets } from "./targets.ts";
 import type { Scheme, Web } from "./web.ts";
 
 const host = "127.0.0.1";
-// A context takes about 60 KB.
-const mostServed = 200;
+// A context takes about 40 KB.
+const mostServed = 500;
 
 /** The ports at which a proxy listens. */
 export type ProxyPorts = Readonly<Record<Scheme, number>>;

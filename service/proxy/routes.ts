@@ -45,8 +45,10 @@ const decisive = (config: MachineConfig, service: number): string[] =>
     .filter((one) => one.service === service || ("kind" in one.check && one.check.kind === "readiness"))
     .map(({ name }) => name);
 
-// ASSUMED: the first 200 public ports of an App can be reached. A range may have 65,535, for each of thousands of Machines (F76).
+// ASSUMED: the first 200 public ports of an App for HTTP and HTTPS can be reached, and the first 200 others. A range may have 65,535,
+// for each of thousands of Machines (F76).
 const mostPorts = 200;
+const groupOf = (kind: Kind): "web" | "raw" => (kind === "http" || kind === "https" ? "web" : "raw");
 
 /** The public ports of an App, by number. */
 export function publicPorts(context: Context, app: string): ReadonlyMap<number, PublicPort> {
@@ -55,7 +57,7 @@ export function publicPorts(context: Context, app: string): ReadonlyMap<number, 
     app,
   );
   const ports = new Map<number, PublicPort & { offers: Offer[] }>();
-  const isLeft = (number: number): boolean => ports.has(number) || ports.size < mostPorts;
+  const left = { web: mostPorts, raw: mostPorts };
   for (const { id } of ids) {
     const machine = findMachine(context, id);
     if (!machine) continue;
@@ -63,9 +65,9 @@ export function publicPorts(context: Context, app: string): ReadonlyMap<number, 
     for (const [i, service] of (config.services ?? []).entries())
       for (const port of service.protocol === "udp" ? [] : (service.ports ?? []))
         for (const number of numbersOf(port, mostPorts)) {
-          if (!isLeft(number)) continue;
           const kind = kindOf(port);
           const known = ports.get(number) ?? { app, port: number, kind, offers: [], options: port };
+          if (!ports.has(number) && left[groupOf(kind)]-- <= 0) continue;
           ports.set(number, known);
           // During an update, Machines may differ about a port. Only those that agree with the newest one are used.
           if (known.kind === kind) known.offers.push({ machine, service, port, checks: decisive(config, i) });

@@ -1,6 +1,7 @@
 // Attacks on the proxy: what its clients open and send grows without a bound, and takes the descriptors and the memory of the API.
 import { once } from "node:events";
 import { createServer, request, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer as createSecureServer } from "node:https";
 import { connect, createServer as createNetServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { describe, expect, test } from "vitest";
 import type { Service, ServiceOptions } from "../../service/index.ts";
@@ -11,7 +12,8 @@ import { proxyLimits } from "../../service/proxy/limits.ts";
 import { Recent } from "../../service/store/recent.ts";
 import { addToken } from "../../service/store/tokens.ts";
 import { caller } from "../service/client.ts";
-import { connected, echoed, get, hasLoopback, served, withReach } from "../service/reachable.ts";
+import { connected, echoed, get, hasLoopback, secured, served, withReach } from "../service/reachable.ts";
+import { makeCertificate } from "../support/certificates.ts";
 import { afterThisTest } from "../support/leftovers.ts";
 import { endProxied, startProxied, type Starting } from "../support/withProxied.ts";
 
@@ -180,27 +182,33 @@ describe("F74: clients of the proxy that never finish", () => {
     expect(String((await once(answer, "data"))[0])).toBe("event");
   });
 
-  test("are closed after an hour without a byte in either direction, and not before", async () => {
+  test.each(["HTTP", "HTTPS"])("are closed after an hour without a byte in either direction, by %s", async (scheme) => {
     let now = 0;
     const limits = proxyLimits({ checkMs: 3600_000 });
     expect(limits.idleMs).toBe(3600_000);
     const counted = new Clients(limits, { warn: () => {} }, () => now);
     const held: ServerResponse[] = [];
-    const server = createServer((_, response) => void held.push(response));
+    const hold = (_: unknown, response: ServerResponse) => void held.push(response);
+    const { fullchain: cert, private_key: key } = makeCertificate({ hosts: ["localhost"] });
+    const server = scheme === "HTTP" ? createServer(hold) : createSecureServer({ cert, key }, hold);
     server.prependListener("connection", (socket) => counted.take(socket));
+    server.prependListener("secureConnection", (socket) => counted.secured(socket));
     counted.watch(server);
     const port = await listening(server);
-    const [silent, told, telling] = await clients(3, port, `POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 99\r\n\r\n`);
+    const open = () => (scheme === "HTTP" ? connected(host, port) : secured(host, port));
+    const [silent, told, telling] = await Promise.all([open(), open(), open()]);
+    for (const socket of [silent, told, telling])
+      socket.write(`POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 99\r\n\r\n`);
     await expect.poll(() => held.length).toBe(3);
     counted.check();
     const received = held.map(({ req }) => req.on("data", () => {}));
-    const ofTold = held.find(({ req }) => req.socket.remotePort === told?.localPort);
-    const ofTelling = received.find(({ socket }) => socket.remotePort === telling?.localPort);
+    const ofTold = held.find(({ req }) => req.socket.remotePort === told.localPort);
+    const ofTelling = received.find(({ socket }) => socket.remotePort === telling.localPort);
     for (now = 0; now < limits.idleMs; now += limits.idleMs / 4) {
       counted.check();
       expect(counted.size).toBe(3);
       ofTold?.write("x");
-      telling?.write("y");
+      telling.write("y");
       if (ofTelling) await once(ofTelling, "data");
     }
     counted.check();

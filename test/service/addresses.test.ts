@@ -265,7 +265,7 @@ describe.runIf(hasLoopback)("addresses of Apps", () => {
       bound++;
       return bind(server, host, port);
     };
-    const app = await withReach({}, counting);
+    const app = await withReach({ proxy: { ports: 2000 } }, counting);
     for (let i = 0; i < 500; i++) await app.assign("v4");
     // The claim of the block.
     expect(bound).toBe(1);

@@ -4,7 +4,7 @@ import { connect as connectSecurely } from "node:tls";
 import { promisify } from "node:util";
 import { afterEach, expect, test } from "vitest";
 import type { ServiceOptions } from "../../service/index.ts";
-import { inSlices } from "../../service/http/connections.ts";
+import { inSlices } from "../../service/runtime/closing.ts";
 import { makeCertificate } from "../support/certificates.ts";
 import { startService } from "../support/startService.ts";
 import { caller, withApp } from "./client.ts";

@@ -33,6 +33,9 @@ const everyOption = {
   pgbouncer: "/usr/sbin/pgbouncer",
   http: "0",
   https: "0",
+  proxyConnections: "100",
+  proxyConnectionsOfAddress: "10",
+  proxyIdle: "60",
   strict: true,
   allowHosts: ["one", "two"],
   allowRemote: true,
@@ -279,6 +282,8 @@ test.each([
     ["--dns", "localhost"],
     '--dns takes simulated, system, or the address of a resolver such as 127.0.0.1:53, got "localhost"',
   ],
+  [["--proxy-idle", "0"], '--proxy-idle takes a whole number from 1 to 1000000000, got "0"'],
+  [["--proxy-connections", "1e3"], '--proxy-connections takes a whole number from 1 to 1000000000, got "1e3"'],
 ])("%j causes one sentence", async (args, message) => {
   const { code, out, err } = await command(["start", "--data", folder(), "--listen", "127.0.0.1:0", ...args]);
   expect([code, out]).toEqual([1, ""]);

@@ -16,29 +16,34 @@ export interface Proxied {
   readonly code: string;
 }
 
-const [folder = "", endpoints = "{}", options = "{}"] = process.argv.slice(2);
-const { createService } = (await import(join(folder, "index.ts"))) as typeof Service;
-const { SimulatedRuntime } = (await import(join(folder, "runtime/simulated.ts"))) as typeof Simulated;
+async function run(): Promise<void> {
+  const [folder = "", endpoints = "{}", options = "{}"] = process.argv.slice(2);
+  const { createService } = (await import(join(folder, "index.ts"))) as typeof Service;
+  const { SimulatedRuntime } = (await import(join(folder, "runtime/simulated.ts"))) as typeof Simulated;
 
-const ports = JSON.parse(endpoints) as Readonly<Record<string, number>>;
-const service = createService({
-  delays: "none",
-  runtime: (host) =>
-    Object.assign(new SimulatedRuntime(host), {
-      reach: {
-        endpoint: (_: string, port: number) => `127.0.0.1:${ports[port]}`,
-        listens: () => Promise.resolve(true),
-      },
-    }),
-  ...(JSON.parse(options) as object),
-});
-const proxy = await service.proxy?.listen({ http: 0, https: 0 });
-const url = await service.app.listen({ host: "127.0.0.1", port: 0, backlog: 4096 });
-const ready = { url, pid: process.pid, token: service.token, ports: proxy, code: service.consoleCode() };
-process.stdout.write(`${JSON.stringify(ready)}\n`);
-// Each line that it is sent asks for the megabytes that it keeps.
-createInterface(process.stdin).on("line", () => {
-  globalThis.gc?.();
-  const { heapUsed, external } = process.memoryUsage();
-  process.stdout.write(`${(heapUsed + external) / 2 ** 20}\n`);
-});
+  const ports = JSON.parse(endpoints) as Readonly<Record<string, number>>;
+  const service = createService({
+    delays: "none",
+    runtime: (host) =>
+      Object.assign(new SimulatedRuntime(host), {
+        reach: {
+          endpoint: (_: string, port: number) => `127.0.0.1:${ports[port]}`,
+          listens: () => Promise.resolve(true),
+        },
+      }),
+    ...(JSON.parse(options) as object),
+  });
+  const proxy = await service.proxy?.listen({ http: 0, https: 0 });
+  const url = await service.app.listen({ host: "127.0.0.1", port: 0, backlog: 4096 });
+  const ready = { url, pid: process.pid, token: service.token, ports: proxy, code: service.consoleCode() };
+  process.stdout.write(`${JSON.stringify(ready)}\n`);
+  process.stdin.once("end", () => process.exit());
+  // Each line that it is sent asks for the megabytes that it keeps.
+  createInterface(process.stdin).on("line", () => {
+    globalThis.gc?.();
+    const { heapUsed, external } = process.memoryUsage();
+    process.stdout.write(`${(heapUsed + external) / 2 ** 20}\n`);
+  });
+}
+
+void run();

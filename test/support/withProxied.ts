@@ -22,7 +22,8 @@ export interface Running extends Proxied {
   memory(): Promise<number>;
 }
 
-const root = join(import.meta.dirname, "../..");
+// Tests and benches run in the folder of the repository.
+const root = process.cwd();
 
 /** Starts the process. */
 export async function startProxied({

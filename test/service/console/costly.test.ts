@@ -157,3 +157,25 @@ test("long lists are sorted in parts", async () => {
     { numRuns: 30 },
   );
 });
+
+test("long answers are remembered in their number, and the latest one whatever its length", async () => {
+  const { costly, pass } = withClock();
+  let n = 0;
+  const list = (length: number) => () => {
+    pass(5);
+    return { n: ++n, all: Array.from({ length }, () => 1) };
+  };
+  const isKept = async (name: string, length: number): Promise<boolean> => {
+    const before = n;
+    await costly.answer(name, list(length));
+    return n === before;
+  };
+  for (let i = 0; i < 50; i++) await costly.answer(`of 1,000: ${i}`, list(1000));
+  // Each took 5 ms, and may be counted again after 100 ms.
+  expect(await isKept("of 1,000: 49", 1000)).toBe(true);
+  expect(await isKept("of 1,000: 32", 1000)).toBe(true);
+  expect(await isKept("of 1,000: 10", 1000)).toBe(false);
+  await costly.answer("of a million", list(1_000_000));
+  expect(await isKept("of a million", 1_000_000)).toBe(true);
+  expect(await isKept("of 1,000: 49", 1000)).toBe(false);
+});
