@@ -71,7 +71,9 @@ describe("F79: a request can be understood in two ways", () => {
     const app = await withProper();
     for (const [what, bytes] of refused) {
       const statuses = statusesOf(await app.send(bytes));
-      expect([what, statuses.length, [400, 501].includes(statuses[0] ?? 0)]).toEqual([what, 1, true]);
+      // A request whose body goes wrong has begun, so its connection may be closed without an answer.
+      expect([what, statuses.filter((status) => ![400, 501].includes(status))]).toEqual([what, []]);
+      expect(statuses.length, what).toBeLessThanOrEqual(1);
     }
     expect(app.seen).toEqual([]);
   });
