@@ -21,6 +21,7 @@ import {
 } from "../postgresEngine.ts";
 import { Steps } from "../steps.ts";
 import { installCommand, type Binaries } from "./binaries.ts";
+import { asSuperuser, type Access } from "./access.ts";
 import * as contents from "./contents.ts";
 import { copyServer, draftFrom, keepChanges, pruneChanges } from "./copies.ts";
 import type { PoolerProgram } from "./pooler.ts";
@@ -28,7 +29,7 @@ import { Poolers } from "./poolers.ts";
 import { isLost, isRefusal, PostgresError, reasonOf } from "./postgresError.ts";
 import * as queries from "./queries.ts";
 import * as servers from "./server.ts";
-import { superuser } from "./settings.ts";
+import * as users from "./users.ts";
 import { pathsOf, type Installation, type Paths } from "./server.ts";
 
 /** Options of the engine. */
@@ -209,7 +210,7 @@ export class EmbeddedPostgres implements PostgresEngine {
 
   /** Does work over a connection of its own: the one of the steps takes one statement at a time. */
   #with<T>(ready: Ready, work: (client: pg.Client) => Promise<T>): Promise<T> {
-    return contents.inDatabase(this.#connectTo(ready), superuser, work);
+    return asSuperuser(this.#accessTo(ready).connect, work);
   }
 
   /** The next step of a cluster; true if another one is due. */
@@ -289,13 +290,14 @@ export class EmbeddedPostgres implements PostgresEngine {
   async #setUp(cluster: Cluster): Promise<void> {
     const { id } = cluster;
     const ready = await this.#start(cluster);
-    const connect = this.#connectTo(ready);
-    if (cluster.source) this.#host.events.copied(id, await contents.contentsOf(ready.admin, connect));
-    else await contents.prepare(ready.admin, connect);
-    const { databases, users } = this.#host.contents(id);
-    for (const database of databases) await contents.ensureDatabase(ready.admin, database);
-    for (const { name, role } of users)
-      await contents.ensureUser(ready.admin, name, role, this.#host.password(id, name));
+    if (cluster.source) {
+      const found = await contents.contentsOf(this.#accessTo(ready), this.#host.contents(id));
+      this.#host.events.copied(id, found);
+    }
+    const wanted = this.#host.contents(id);
+    for (const database of wanted.databases) await contents.ensureDatabase(ready.admin, database);
+    for (const { name, role } of wanted.users)
+      await users.ensureUser(ready.admin, name, role, this.#host.password(id, name));
     await rm(this.#pathsOf(id).recovery, { force: true });
     this.#host.events.ready(id, await this.#endpointsOf(cluster, ready));
     // ASSUMED: the size of a server is known as soon as it is ready. The platform measures it within an hour.
@@ -311,7 +313,7 @@ export class EmbeddedPostgres implements PostgresEngine {
     const paths = this.#pathsOf(id);
     const { signal } = this.#closed;
     const running = await servers.start(this.#options, this.#binariesOf(cluster), paths, cluster, wantedPort, signal);
-    const ready = { ...running, offers: await contents.offersOf(running.admin) };
+    const ready = { ...running, offers: await this.#prepare(id, running) };
     this.#ready.set(id, ready);
     running.admin.once("end", () => {
       if (this.#ready.get(id) !== ready) return;
@@ -321,14 +323,29 @@ export class EmbeddedPostgres implements PostgresEngine {
     return ready;
   }
 
+  /** Prepares a server for its clients; returns what it can install. */
+  async #prepare(id: string, running: servers.Running): Promise<readonly ExtensionOffer[]> {
+    try {
+      await users.prepare(this.#accessTo(running), this.#options.visitorPassword, this.#report(id));
+      return await contents.offersOf(running.admin);
+    } catch (error) {
+      await running.admin.end().catch(() => {});
+      throw error;
+    }
+  }
+
+  #report(id: string): users.Report {
+    return (what, message) => this.#host.log.warn({ cluster: id, ...what }, message);
+  }
+
   #binariesOf({ version }: Cluster): Binaries {
     const binaries = this.#options.versions.get(version);
     if (!binaries) throw new PostgresError(`PostgreSQL ${version} is not installed: ${installCommand(version)}`);
     return binaries;
   }
 
-  #connectTo({ port }: servers.Running): contents.Connect {
-    return (database) => servers.connect(this.#options, port, database);
+  #accessTo({ admin, port }: servers.Running): Access {
+    return { admin, connect: (database, session) => servers.connect(this.#options, port, database, session) };
   }
 
   /** The addresses of a cluster, whose pooler runs then. */
@@ -365,25 +382,25 @@ export class EmbeddedPostgres implements PostgresEngine {
 
   async #apply({ id }: Cluster, ready: Ready, change: ClusterChange): Promise<void> {
     const { admin } = ready;
-    const connect = this.#connectTo(ready);
+    const access = this.#accessTo(ready);
     switch (change.kind) {
       case "createDatabase":
         return contents.ensureDatabase(admin, change.database);
       case "dropDatabase":
         return contents.dropDatabase(admin, change.database);
       case "installExtension":
-        return contents.installExtension(connect, change.extension);
+        return contents.installExtension(access, change.extension);
       case "removeExtension":
-        return contents.removeExtension(connect, change.extension, change.force);
+        return contents.removeExtension(access, change.extension, change.force);
       case "dropUser":
-        return contents.dropUser(admin, connect, change.user);
+        return users.dropUser(access, change.user, this.#report(id));
       case "createUser":
       case "changeRole":
       case "setPassword": {
         const user = this.#host.contents(id).users.find(({ name }) => name === change.user);
         // It was deleted meanwhile, by a later change.
         if (!user) return;
-        await contents.ensureUser(admin, user.name, user.role, this.#host.password(id, user.name));
+        await users.ensureUser(admin, user.name, user.role, this.#host.password(id, user.name));
       }
     }
   }
@@ -393,7 +410,7 @@ export class EmbeddedPostgres implements PostgresEngine {
     await this.#poolers.refresh(id, this.#pathsOf(id), ready);
     if (change.kind !== "dropUser" && !(change.kind === "setPassword" && change.endSessions)) return;
     await this.#poolers.endSessions(id, change.user);
-    await contents.endSessions(ready.admin, change.user);
+    await users.endSessions(ready.admin, change.user);
   }
 
   /** Stops a server. Its data is kept for a while; everything else goes. */

@@ -61,6 +61,9 @@ export async function embeddedPostgres({
       get password() {
         return host.secret("postgres/superuser");
       },
+      get visitorPassword() {
+        return host.secret("postgres/visitor");
+      },
     });
   };
 }

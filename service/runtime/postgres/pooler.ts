@@ -9,6 +9,7 @@ import { loginsOf } from "./contents.ts";
 import { PostgresError, reasonOf } from "./postgresError.ts";
 import { endProcess, launch, runs } from "./processes.ts";
 import { scramVerifier } from "./scram.ts";
+import { sessions } from "./sessions.ts";
 import { connectOnce, freePort, type Installation, type Paths, type Running } from "./server.ts";
 import { connectionsOf, superuser } from "./settings.ts";
 
@@ -207,7 +208,8 @@ async function untilUsable(
     return rows.some(({ key, value }) => key === "pidfile" && value === filesOf(paths).pid);
   };
   const passing = ["ECONNREFUSED", "ECONNRESET"];
-  const console = await connectOnce(installation, { port, database: consoleDatabase, passing, isAlive, isIt }, signal);
+  const beginning = { port, database: consoleDatabase, session: sessions.console, passing, isAlive, isIt };
+  const console = await connectOnce(installation, beginning, signal);
   if (!console) throw new PostgresError("the pooler has ended");
   return { port, console };
 }

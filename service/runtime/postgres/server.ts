@@ -15,6 +15,7 @@ import type { Binaries } from "./binaries.ts";
 import { PostgresError, ServerKilled } from "./postgresError.ts";
 import { endProcess, endProcessesIn, environment, lastLine, launch, runs } from "./processes.ts";
 import { scramVerifier } from "./scram.ts";
+import { optionsOf, sessions, type Session } from "./sessions.ts";
 import { accessRules, configurationOf, superuser, type Recovery, type ServerSettings } from "./settings.ts";
 import { certify } from "./tls.ts";
 
@@ -50,6 +51,8 @@ export interface Installation {
   readonly account: Account;
   /** Password of the service's own role. */
   readonly password: string;
+  /** Password of the service's role in the databases of clients. */
+  readonly visitorPassword: string;
   /** Addresses to listen at; the first is 127.0.0.1. */
   readonly addresses: readonly string[];
   /** Issues a certificate for these names and addresses, until a time. */
@@ -115,9 +118,15 @@ export function processOf({ data }: Pick<Paths, "data">): { readonly pid: number
 }
 
 /** A connection of the service. */
-export async function connect({ password }: Installation, port: number, database: string): Promise<pg.Client> {
+export async function connect(
+  { password, visitorPassword }: Installation,
+  port: number,
+  database: string,
+  session: Session = sessions.superuser,
+): Promise<pg.Client> {
+  const { user } = session;
   const client = new pg.Client({
-    ...{ host: "127.0.0.1", port, user: superuser, password, database },
+    ...{ host: "127.0.0.1", port, user, password: user === superuser ? password : visitorPassword, database },
     application_name: "machines-service",
     keepAlive: true,
     ssl: false,
@@ -125,7 +134,8 @@ export async function connect({ password }: Installation, port: number, database
   });
   // The library takes what it is not given from variables such as PGOPTIONS, which users set for servers of their own. It takes an empty
   // text as not given.
-  (client as unknown as { connectionParameters: { options: unknown } }).connectionParameters.options = undefined;
+  (client as unknown as { connectionParameters: { options: unknown } }).connectionParameters.options =
+    optionsOf(session);
   // The end of a connection is noticed by its user, or by the next query.
   client.on("error", () => {});
   await client.connect();
@@ -196,6 +206,7 @@ async function startAt(
 export interface Beginning {
   readonly port: number;
   readonly database: string;
+  readonly session: Session;
   /** Codes of errors that pass while it begins. */
   readonly passing: readonly string[];
   /** Whether it runs; may throw the reason why it does not. */
@@ -207,12 +218,12 @@ export interface Beginning {
 /** Connects as soon as it can be used. Undefined if it has ended, without a reason. */
 export async function connectOnce(
   installation: Installation,
-  { port, database, passing, isAlive, isIt }: Beginning,
+  { port, database, session, passing, isAlive, isIt }: Beginning,
   signal: AbortSignal,
 ): Promise<pg.Client | undefined> {
   while (isAlive()) {
     try {
-      const client = await connect(installation, port, database);
+      const client = await connect(installation, port, database, session);
       if (await isIt(client)) return client;
       await client.end();
       throw new PostgresError(`port ${port} has become another program's`);
@@ -235,7 +246,8 @@ async function untilUsable(
     (await client.query<{ data_directory: string }>("SHOW data_directory")).rows[0]?.data_directory === paths.data;
   // 57P03: it is starting, or recovering.
   const passing = ["ECONNREFUSED", "ECONNRESET", "57P03"];
-  const admin = await connectOnce(installation, { port, database: superuser, passing, isAlive, isIt }, signal);
+  const beginning = { port, database: superuser, session: sessions.superuser, passing, isAlive, isIt };
+  const admin = await connectOnce(installation, beginning, signal);
   if (!admin) throw new ServerKilled("the server has ended");
   return { port, admin };
 }

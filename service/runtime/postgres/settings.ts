@@ -2,8 +2,14 @@
 import { totalmem } from "node:os";
 import type { Cluster } from "../postgresEngine.ts";
 
-/** The role of the service in every server. */
+/** The role of the service in every server, and the name of its own database there. */
 export const superuser = "postgres";
+
+/** The role of the service in the databases of clients. No user can have its name. */
+export const visitor = "_visitor";
+
+/** Databases that no client can enter. */
+export const systemDatabases: readonly string[] = [superuser, "template0", "template1"];
 
 const mib = 2 ** 20;
 
@@ -54,6 +60,8 @@ export function configurationOf(options: ServerSettings): string {
     ssl_cert_file: quoted(certificate),
     ssl_key_file: quoted(key),
     max_connections: connectionsOf(memoryMb),
+    // The service can enter databases also when clients have taken all other connections.
+    reserved_connections: 2,
     shared_buffers: `${cacheMb(memoryMb)}MB`,
     effective_cache_size: `${Math.floor((memoryMb * 3) / 4)}MB`,
     max_worker_processes: Math.max(8, cpus),
@@ -85,10 +93,18 @@ export function configurationOf(options: ServerSettings): string {
     .join("");
 }
 
-/** The text of `pg_hba.conf`: who may connect from where. */
+const closed = systemDatabases.join(",");
+
+/**
+ * The text of `pg_hba.conf`: who may connect from where. Also the server keeps the superuser out of the databases of clients, and
+ * clients out of those of the superuser.
+ */
 export const accessRules = [
-  `host all ${superuser} 127.0.0.1/32 scram-sha-256`,
+  `host ${closed} ${superuser} 127.0.0.1/32 scram-sha-256`,
   `host all ${superuser} all reject`,
+  `host ${closed} all all reject`,
+  `host all ${visitor} 127.0.0.1/32 scram-sha-256`,
+  `host all ${visitor} all reject`,
   "host all all all scram-sha-256",
   "",
 ].join("\n");
