@@ -1,5 +1,7 @@
 // The ways of the service into the databases of a server.
 import pg from "pg";
+import { ChangeRefused } from "../postgresEngine.ts";
+import { reasonOf } from "./postgresError.ts";
 import { sessions, type Session } from "./sessions.ts";
 import { superuser, systemDatabases, visitor } from "./settings.ts";
 
@@ -41,7 +43,13 @@ export async function inDatabase<T>(
 ): Promise<T> {
   // Its owner may have taken this right from everyone.
   await admin.query(`GRANT CONNECT ON DATABASE ${name(database)} TO ${visitor}`);
-  return during(await connect(database, sessions[as]), work);
+  return during(await connect(database, sessions[as]).catch(refusedByLimit), work);
+}
+
+/** The owner of a database may limit its connections, while those of the whole server pass by themselves. */
+function refusedByLimit(error: unknown): never {
+  const reason = reasonOf(error);
+  throw /^too many connections for database/.test(reason) ? new ChangeRefused(reason) : error;
 }
 
 /** The databases of clients. */

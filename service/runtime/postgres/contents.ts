@@ -34,9 +34,12 @@ const insufficientPrivilege = "42501";
 /** Installs an extension unless it is installed. Its script runs among objects of clients, so it has to be one that PostgreSQL trusts. */
 export async function installExtension(access: Access, { database, name: extension, schema }: InstalledExtension) {
   await inDatabase(access, database, "administrator", async (client) => {
-    await client.query(`CREATE SCHEMA IF NOT EXISTS ${name(schema)}`);
+    // In one transaction: an extension that is refused leaves no schema.
+    const schemaName = name(schema);
     await client
-      .query(`CREATE EXTENSION IF NOT EXISTS ${name(extension)} SCHEMA ${name(schema)}`)
+      .query(
+        `CREATE SCHEMA IF NOT EXISTS ${schemaName}; CREATE EXTENSION IF NOT EXISTS ${name(extension)} SCHEMA ${schemaName}`,
+      )
       .catch((error: unknown) => {
         if (codeOf(error) !== insufficientPrivilege || !/create extension/.test(reasonOf(error))) throw error;
         throw new ChangeRefused(

@@ -57,6 +57,9 @@ interface Waiting {
   reject(error: Error): void;
 }
 
+/** Changes that are applied until they succeed: the passwords and roles of before are not kept. */
+const lasting: ReadonlySet<ClusterChange["kind"]> = new Set(["changeRole", "setPassword", "dropUser"]);
+
 /** Pause between two looks at a cluster whose data is to be copied. */
 const sourcePause = 50;
 
@@ -371,7 +374,8 @@ export class EmbeddedPostgres implements PostgresEngine {
         await this.#host.settled();
         waiting?.resolve();
       } catch (error) {
-        if (!isRefusal(error)) throw error;
+        // Another attempt follows where the store cannot take the change back.
+        if (!isRefusal(error) || lasting.has(change.kind)) throw error;
         this.#host.events.refused(number);
         await this.#host.settled();
         waiting?.reject(new ChangeRefused(error.message));

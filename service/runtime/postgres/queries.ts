@@ -18,8 +18,9 @@ export async function activeQueries(admin: pg.Client, database: string | undefin
   return rows.map((row) => ({ ...row, started_at: row.started_at.toISOString().replace(/\.\d+Z$/, "Z") }));
 }
 
-// ASSUMED: the slowest 50 queries are shown.
+// ASSUMED: the slowest 50 queries are shown, each with its first 10,000 characters. Clients choose their length.
 const mostSlow = 50;
+const longestQuery = 10_000;
 
 /**
  * The slowest queries. The server counts from its beginning, so what it had counted before the time is subtracted.
@@ -32,7 +33,7 @@ export async function slowQueries(admin: pg.Client, withinMs: number): Promise<S
         WHERE at <= now() - $1 * interval '1 millisecond'
         ORDER BY userid, dbid, queryid, toplevel, at DESC
      ), counted AS (
-       SELECT s.query, (s.calls - coalesce(b.calls, 0))::int AS calls, s.total_exec_time - coalesce(b.total_ms, 0) AS total_ms
+       SELECT left(s.query, ${longestQuery}) AS query, (s.calls - coalesce(b.calls, 0))::int AS calls, s.total_exec_time - coalesce(b.total_ms, 0) AS total_ms
          FROM public.pg_stat_statements s JOIN pg_roles u ON u.oid = s.userid LEFT JOIN before b USING (userid, dbid, queryid, toplevel)
         WHERE u.rolname <> ALL ($2)
      )

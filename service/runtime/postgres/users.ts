@@ -97,7 +97,7 @@ async function replaceOldRights(access: Access, report: Report): Promise<void> {
     await orReport(report, { database }, "readers and writers did not get their rights in a database", () =>
       inDatabase(access, database, "administrator", grantRights),
     );
-  for (const user of await usersOf(admin)) await joinGroup(admin, user.name, user.role);
+  for (const user of await usersOf(admin)) await admin.query(membership(user.name, user.role).join("; "));
   await admin.query(`REVOKE pg_read_all_data, pg_write_all_data FROM ${groups.map(groupOf).join(", ")}`);
 }
 
@@ -151,28 +151,31 @@ export async function ensureUser(admin: pg.Client, user: string, role: string, p
   const verb = rows[0] ? "ALTER" : "CREATE";
   // A pooler that has let a client in can use the verifier as long as it stays the same.
   const verifier = await verifierFor(password, rows[0]?.verifier);
-  await admin.query(`${verb} ROLE ${name(user)} LOGIN PASSWORD ${literal(verifier)}`);
   const before = await roleOf(admin, user);
-  if (before === role) return;
-  await joinGroup(admin, user, role);
+  // In one transaction: a user that the server refuses leaves no role.
+  await admin.query(
+    [
+      `${verb} ROLE ${name(user)} LOGIN PASSWORD ${literal(verifier)}`,
+      ...(before === role ? [] : membership(user, role)),
+    ].join("; "),
+  );
   // A session keeps the rights that it began with.
-  if (before !== undefined) await endSessions(admin, user);
+  if (before !== undefined && before !== role) await endSessions(admin, user);
 }
 
-async function joinGroup(admin: pg.Client, user: string, role: string): Promise<void> {
+/** The statements that make a user a member of the group of its role, and of no other one. */
+function membership(user: string, role: string): string[] {
   const [one, group] = [name(user), groupOf(role)];
   const isOwner = group === owner;
   const others = groups.map(groupOf).filter((other) => other !== group);
-  await admin.query(
-    [
-      `REVOKE ${others.join(", ")} FROM ${one}`,
-      // What others create belongs to the administrators too.
-      isOwner ? `REVOKE ${one} FROM ${owner}` : `GRANT ${one} TO ${owner}`,
-      `GRANT ${group} TO ${one}`,
-      // What an administrator creates belongs to all of them, and stays when the user is deleted.
-      `ALTER ROLE ${one} ${isOwner ? `SET role TO ${literal(owner)}` : "RESET role"}`,
-    ].join("; "),
-  );
+  return [
+    `REVOKE ${others.join(", ")} FROM ${one}`,
+    // What others create belongs to the administrators too.
+    isOwner ? `REVOKE ${one} FROM ${owner}` : `GRANT ${one} TO ${owner}`,
+    `GRANT ${group} TO ${one}`,
+    // What an administrator creates belongs to all of them, and stays when the user is deleted.
+    `ALTER ROLE ${one} ${isOwner ? `SET role TO ${literal(owner)}` : "RESET role"}`,
+  ];
 }
 
 async function roleOf(admin: pg.Client, user: string): Promise<string | undefined> {
