@@ -112,6 +112,7 @@ const forgetRights = ["_reader", "_writer"]
   ])
   .join("; ");
 const asBefore = `
+  CREATE ROLE earlier PASSWORD 'SCRAM-SHA-256';
   GRANT pg_read_all_data TO _reader, _writer, _schema_admin;
   GRANT pg_write_all_data TO _writer, _schema_admin;
   REVOKE reader, writer FROM _schema_admin;

@@ -40,14 +40,22 @@ export async function installExtension(access: Access, { database, name: extensi
       .query(
         `CREATE SCHEMA IF NOT EXISTS ${schemaName}; CREATE EXTENSION IF NOT EXISTS ${name(extension)} SCHEMA ${schemaName}`,
       )
-      .catch((error: unknown) => {
-        if (codeOf(error) !== insufficientPrivilege || !/create extension/.test(reasonOf(error))) throw error;
-        throw new ChangeRefused(
-          `the extension ${JSON.stringify(extension)} is not trusted by PostgreSQL: only a superuser could install it, and no superuser enters the databases of a cluster`,
-        );
-      });
+      .catch(explaining(/to create extension/, notTrusted(extension)));
   });
 }
+
+const notTrusted = (extension: string): string =>
+  `the extension ${JSON.stringify(extension)} is not trusted by PostgreSQL: only a superuser could install it, and no superuser enters the databases of a cluster`;
+
+const notOurs = (extension: string): string =>
+  `the extension ${JSON.stringify(extension)} does not belong to the administrators, but to the user who created it, or to the superuser if an earlier version of the service installed it; it is removed with its database`;
+
+/** Refuses a change for which a right is missing, in words that say why. */
+const explaining =
+  (pattern: RegExp, message: string) =>
+  (error: unknown): never => {
+    throw codeOf(error) === insufficientPrivilege && pattern.test(reasonOf(error)) ? new ChangeRefused(message) : error;
+  };
 
 /** Removes an extension; with `force`, also what needs it. */
 export async function removeExtension(
@@ -56,7 +64,9 @@ export async function removeExtension(
   force: boolean,
 ): Promise<void> {
   await inDatabase(access, database, "administrator", (client) =>
-    client.query(`DROP EXTENSION IF EXISTS ${name(extension)}${force ? " CASCADE" : ""}`),
+    client
+      .query(`DROP EXTENSION IF EXISTS ${name(extension)}${force ? " CASCADE" : ""}`)
+      .catch(explaining(/owner of extension/, notOurs(extension))),
   );
 }
 

@@ -87,7 +87,10 @@ async function prepareOwn(admin: pg.Client): Promise<void> {
       calls bigint NOT NULL, total_ms double precision NOT NULL)`);
 }
 
-/** Earlier versions gave the groups PostgreSQL's roles for all data. Their members get the same rights in what is there already. */
+/**
+ * Earlier versions gave the groups PostgreSQL's roles for all data. Their members get the same rights in what is there already. And
+ * the statistics had the service's own statements, in which the verifiers of passwords are.
+ */
 async function replaceOldRights(access: Access, report: Report): Promise<void> {
   const { admin } = access;
   const before = `SELECT 1 FROM pg_catalog.pg_auth_members
@@ -98,7 +101,8 @@ async function replaceOldRights(access: Access, report: Report): Promise<void> {
       inDatabase(access, database, "administrator", grantRights),
     );
   for (const user of await usersOf(admin)) await admin.query(membership(user.name, user.role).join("; "));
-  await admin.query(`REVOKE pg_read_all_data, pg_write_all_data FROM ${groups.map(groupOf).join(", ")}`);
+  await admin.query(`REVOKE pg_read_all_data, pg_write_all_data FROM ${groups.map(groupOf).join(", ")};
+    SELECT public.pg_stat_statements_reset('${superuser}'::regrole::oid)`);
 }
 
 /** Gives readers and writers their rights in what the owner has in a database. */
