@@ -87,6 +87,10 @@ test("F63 no superuser enters a database of clients, not even to install an exte
       status: 422,
       body: { error: expect.stringContaining(`the extension "${name}" is not trusted by PostgreSQL`) },
     });
+  const { data } = (await call("GET", extensions)).body;
+  const names = data.map(({ name }: { name: string }) => name);
+  expect(names).toEqual(expect.arrayContaining(["cube", "hstore", "pg_stat_statements", "plpgsql"]));
+  expect(names).not.toContain("dblink");
   // The server refuses it before it asks for the password.
   const superuser = new pg.Client({
     ...ready.endpoints.primary.direct,

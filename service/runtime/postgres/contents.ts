@@ -117,11 +117,15 @@ const extensionsOf = (access: Access, database: string): Promise<InstalledExtens
     return rows.map((row) => ({ database, ...row }));
   });
 
-/** The extensions that a server can install. */
+/** The extensions that a server has. */
 export async function offersOf(admin: pg.Client): Promise<ExtensionOffer[]> {
   const { rows } = await admin.query<Omit<ExtensionOffer, "system">>(
-    `SELECT name, default_version AS version, coalesce(comment, '') AS description
-       FROM pg_catalog.pg_available_extensions ORDER BY name`,
+    `SELECT e.name, e.default_version AS version, coalesce(e.comment, '') AS description,
+            v.superuser AND NOT v.trusted AND e.name <> ALL ($1) AS refused
+       FROM pg_catalog.pg_available_extensions e
+       JOIN pg_catalog.pg_available_extension_versions v ON v.name = e.name AND v.version = e.default_version
+      ORDER BY e.name`,
+    [systemExtensions],
   );
   return rows.map((row) => ({ ...row, system: systemExtensions.includes(row.name) }));
 }

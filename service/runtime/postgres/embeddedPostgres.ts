@@ -21,7 +21,7 @@ import {
 } from "../postgresEngine.ts";
 import { Steps } from "../steps.ts";
 import { installCommand, type Binaries } from "./binaries.ts";
-import { asSuperuser, type Access } from "./access.ts";
+import { asSuperuser, type Access, type Connect } from "./access.ts";
 import * as contents from "./contents.ts";
 import { copyServer, draftFrom, keepChanges, pruneChanges } from "./copies.ts";
 import type { PoolerProgram } from "./pooler.ts";
@@ -29,6 +29,7 @@ import { Poolers } from "./poolers.ts";
 import { isLost, isRefusal, PostgresError, reasonOf } from "./postgresError.ts";
 import * as queries from "./queries.ts";
 import * as servers from "./server.ts";
+import { visitor } from "./settings.ts";
 import * as users from "./users.ts";
 import { pathsOf, type Installation, type Paths } from "./server.ts";
 
@@ -47,7 +48,7 @@ export interface EmbeddedOptions extends Installation {
 }
 
 /** A server that can be used. */
-interface Ready extends servers.Running {
+interface Ready extends servers.Running, Access {
   readonly offers: readonly ExtensionOffer[];
 }
 
@@ -213,7 +214,7 @@ export class EmbeddedPostgres implements PostgresEngine {
 
   /** Does work over a connection of its own: the one of the steps takes one statement at a time. */
   #with<T>(ready: Ready, work: (client: pg.Client) => Promise<T>): Promise<T> {
-    return asSuperuser(this.#accessTo(ready).connect, work);
+    return asSuperuser(ready.connect, work);
   }
 
   /** The next step of a cluster; true if another one is due. */
@@ -294,7 +295,7 @@ export class EmbeddedPostgres implements PostgresEngine {
     const { id } = cluster;
     const ready = await this.#start(cluster);
     if (cluster.source) {
-      const found = await contents.contentsOf(this.#accessTo(ready), this.#host.contents(id));
+      const found = await contents.contentsOf(ready, this.#host.contents(id));
       this.#host.events.copied(id, found);
     }
     const wanted = this.#host.contents(id);
@@ -316,7 +317,8 @@ export class EmbeddedPostgres implements PostgresEngine {
     const paths = this.#pathsOf(id);
     const { signal } = this.#closed;
     const running = await servers.start(this.#options, this.#binariesOf(cluster), paths, cluster, wantedPort, signal);
-    const ready = { ...running, offers: await this.#prepare(id, running) };
+    const access = { ...running, connect: this.#connectTo(id, running.port) };
+    const ready = { ...access, offers: await this.#prepare(id, access) };
     this.#ready.set(id, ready);
     running.admin.once("end", () => {
       if (this.#ready.get(id) !== ready) return;
@@ -327,12 +329,13 @@ export class EmbeddedPostgres implements PostgresEngine {
   }
 
   /** Prepares a server for its clients; returns what it can install. */
-  async #prepare(id: string, running: servers.Running): Promise<readonly ExtensionOffer[]> {
+  async #prepare(id: string, access: Access): Promise<readonly ExtensionOffer[]> {
     try {
-      await users.prepare(this.#accessTo(running), this.#options.visitorPassword, this.#report(id));
-      return await contents.offersOf(running.admin);
+      const own = { cluster: id, password: this.#options.visitorPassword(id) };
+      await users.prepare(access, own, this.#report(id));
+      return await contents.offersOf(access.admin);
     } catch (error) {
-      await running.admin.end().catch(() => {});
+      await access.admin.end().catch(() => {});
       throw error;
     }
   }
@@ -347,8 +350,12 @@ export class EmbeddedPostgres implements PostgresEngine {
     return binaries;
   }
 
-  #accessTo({ admin, port }: servers.Running): Access {
-    return { admin, connect: (database, session) => servers.connect(this.#options, port, database, session) };
+  #connectTo(id: string, port: number): Connect {
+    const { password: ownPassword, visitorPassword } = this.#options;
+    return (database, session) => {
+      const password = session.user === visitor ? visitorPassword(id) : ownPassword;
+      return servers.connect({ password }, port, database, session);
+    };
   }
 
   /** The addresses of a cluster, whose pooler runs then. */
@@ -386,18 +393,17 @@ export class EmbeddedPostgres implements PostgresEngine {
 
   async #apply({ id }: Cluster, ready: Ready, change: ClusterChange): Promise<void> {
     const { admin } = ready;
-    const access = this.#accessTo(ready);
     switch (change.kind) {
       case "createDatabase":
         return contents.ensureDatabase(admin, change.database);
       case "dropDatabase":
         return contents.dropDatabase(admin, change.database);
       case "installExtension":
-        return contents.installExtension(access, change.extension);
+        return contents.installExtension(ready, change.extension);
       case "removeExtension":
-        return contents.removeExtension(access, change.extension, change.force);
+        return contents.removeExtension(ready, change.extension, change.force);
       case "dropUser":
-        return users.dropUser(access, change.user, this.#report(id));
+        return users.dropUser(ready, change.user, this.#report(id));
       case "createUser":
       case "changeRole":
       case "setPassword": {

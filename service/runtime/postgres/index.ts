@@ -61,9 +61,7 @@ export async function embeddedPostgres({
       get password() {
         return host.secret("postgres/superuser");
       },
-      get visitorPassword() {
-        return host.secret("postgres/visitor");
-      },
+      visitorPassword: (cluster) => host.secret(`postgres/visitor/${cluster}`),
     });
   };
 }

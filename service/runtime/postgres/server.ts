@@ -51,8 +51,8 @@ export interface Installation {
   readonly account: Account;
   /** Password of the service's own role. */
   readonly password: string;
-  /** Password of the service's role in the databases of clients. */
-  readonly visitorPassword: string;
+  /** Password of the service's role in the databases of a cluster's clients. */
+  readonly visitorPassword: (cluster: string) => string;
   /** Addresses to listen at; the first is 127.0.0.1. */
   readonly addresses: readonly string[];
   /** Issues a certificate for these names and addresses, until a time. */
@@ -119,14 +119,13 @@ export function processOf({ data }: Pick<Paths, "data">): { readonly pid: number
 
 /** A connection of the service. */
 export async function connect(
-  { password, visitorPassword }: Installation,
+  { password }: Pick<Installation, "password">,
   port: number,
   database: string,
-  session: Session = sessions.superuser,
+  session: Session,
 ): Promise<pg.Client> {
-  const { user } = session;
   const client = new pg.Client({
-    ...{ host: "127.0.0.1", port, user, password: user === superuser ? password : visitorPassword, database },
+    ...{ host: "127.0.0.1", port, user: session.user, password, database },
     application_name: "machines-service",
     keepAlive: true,
     ssl: false,
