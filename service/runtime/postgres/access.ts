@@ -49,7 +49,7 @@ export async function inDatabase<T>(
 /** The owner of a database may limit its connections, while those of the whole server pass by themselves. */
 function refusedByLimit(error: unknown): never {
   const reason = reasonOf(error);
-  throw /^too many connections for database/.test(reason) ? new ChangeRefused(reason) : error;
+  throw reason.startsWith("too many connections for database") ? new ChangeRefused(reason) : error;
 }
 
 /** The databases of clients. */

@@ -23,6 +23,7 @@ const visit = {
   // A client may have locked what is to be changed.
   lock_timeout: "10s",
   statement_timeout: "0",
+  idle_session_timeout: "0",
 };
 
 /** The sessions of the service. */
