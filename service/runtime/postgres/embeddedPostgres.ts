@@ -27,6 +27,7 @@ import type { PoolerProgram } from "./pooler.ts";
 import { Poolers } from "./poolers.ts";
 import { isLost, isRefusal, PostgresError, reasonOf } from "./postgresError.ts";
 import * as queries from "./queries.ts";
+import { endRecovery } from "./recovery.ts";
 import * as servers from "./server.ts";
 import { superuser } from "./settings.ts";
 import { pathsOf, type Installation, type Paths } from "./server.ts";
@@ -48,6 +49,7 @@ export interface EmbeddedOptions extends Installation {
 /** A server that can be used. */
 interface Ready extends servers.Running {
   readonly offers: readonly ExtensionOffer[];
+  readonly connect: contents.Connect;
 }
 
 interface Waiting {
@@ -151,6 +153,12 @@ export class EmbeddedPostgres implements PostgresEngine {
   }
 
   recover(): void {
+    // Also those of clusters that an older copy of the data does not know.
+    servers
+      .endMoved(this.#options, this.#options.folder)
+      .catch((error: unknown) =>
+        this.#host.log.warn({ reason: reasonOf(error) }, "a Postgres server could not be ended"),
+      );
     this.#discardLeftovers().catch((error: unknown) =>
       this.#host.log.warn({ reason: reasonOf(error) }, "the last copies of deleted clusters could not be read"),
     );
@@ -185,7 +193,7 @@ export class EmbeddedPostgres implements PostgresEngine {
   async #stop(id: string): Promise<void> {
     const paths = this.#pathsOf(id);
     await this.#poolers.stop(id, paths);
-    await servers.stop(paths);
+    await servers.stop(this.#options, paths);
   }
 
   /** The last copy of a deleted cluster. */
@@ -209,7 +217,7 @@ export class EmbeddedPostgres implements PostgresEngine {
 
   /** Does work over a connection of its own: the one of the steps takes one statement at a time. */
   #with<T>(ready: Ready, work: (client: pg.Client) => Promise<T>): Promise<T> {
-    return contents.inDatabase(this.#connectTo(ready), superuser, work);
+    return contents.inDatabase(ready.connect, superuser, work);
   }
 
   /** The next step of a cluster; true if another one is due. */
@@ -289,14 +297,14 @@ export class EmbeddedPostgres implements PostgresEngine {
   async #setUp(cluster: Cluster): Promise<void> {
     const { id } = cluster;
     const ready = await this.#start(cluster);
-    const connect = this.#connectTo(ready);
+    const { connect } = ready;
     if (cluster.source) this.#host.events.copied(id, await contents.contentsOf(ready.admin, connect));
     else await contents.prepare(ready.admin, connect);
     const { databases, users } = this.#host.contents(id);
     for (const database of databases) await contents.ensureDatabase(ready.admin, database);
     for (const { name, role } of users)
       await contents.ensureUser(ready.admin, name, role, this.#host.password(id, name));
-    await rm(this.#pathsOf(id).recovery, { force: true });
+    await endRecovery(this.#pathsOf(id));
     this.#host.events.ready(id, await this.#endpointsOf(cluster, ready));
     // ASSUMED: the size of a server is known as soon as it is ready. The platform measures it within an hour.
     this.measure(cluster);
@@ -311,7 +319,8 @@ export class EmbeddedPostgres implements PostgresEngine {
     const paths = this.#pathsOf(id);
     const { signal } = this.#closed;
     const running = await servers.start(this.#options, this.#binariesOf(cluster), paths, cluster, wantedPort, signal);
-    const ready = { ...running, offers: await contents.offersOf(running.admin) };
+    const connect: contents.Connect = (database) => servers.connect(paths, running.port, database);
+    const ready = { ...running, connect, offers: await contents.offersOf(running.admin) };
     this.#ready.set(id, ready);
     running.admin.once("end", () => {
       if (this.#ready.get(id) !== ready) return;
@@ -325,10 +334,6 @@ export class EmbeddedPostgres implements PostgresEngine {
     const binaries = this.#options.versions.get(version);
     if (!binaries) throw new PostgresError(`PostgreSQL ${version} is not installed: ${installCommand(version)}`);
     return binaries;
-  }
-
-  #connectTo({ port }: servers.Running): contents.Connect {
-    return (database) => servers.connect(this.#options, port, database);
   }
 
   /** The addresses of a cluster, whose pooler runs then. */
@@ -364,8 +369,7 @@ export class EmbeddedPostgres implements PostgresEngine {
   }
 
   async #apply({ id }: Cluster, ready: Ready, change: ClusterChange): Promise<void> {
-    const { admin } = ready;
-    const connect = this.#connectTo(ready);
+    const { admin, connect } = ready;
     switch (change.kind) {
       case "createDatabase":
         return contents.ensureDatabase(admin, change.database);

@@ -18,6 +18,10 @@ export interface ServerSettings {
   /** Files for clients that ask for TLS. */
   readonly certificate: string;
   readonly key: string;
+  /** The certificate with which the service enters. */
+  readonly entry: string;
+  /** File that says who may connect. */
+  readonly rules: string;
   /** How a copy gets its data: from the changes in that folder, until the end of the backup or until a time. */
   readonly recovery?: Recovery;
 }
@@ -43,7 +47,7 @@ export const connectionsOf = (memoryMb: number): number =>
 
 /** The text of `postgresql.conf`. */
 export function configurationOf(options: ServerSettings): string {
-  const { cluster, port, addresses, walFolder, certificate, key, recovery } = options;
+  const { cluster, port, addresses, walFolder, certificate, key, entry, rules, recovery } = options;
   const { cpus, memoryMb } = cluster;
   const settings: Readonly<Record<string, string | number>> = {
     cluster_name: quoted(cluster.id),
@@ -53,6 +57,8 @@ export function configurationOf(options: ServerSettings): string {
     ssl: "on",
     ssl_cert_file: quoted(certificate),
     ssl_key_file: quoted(key),
+    ssl_ca_file: quoted(entry),
+    hba_file: quoted(rules),
     max_connections: connectionsOf(memoryMb),
     shared_buffers: `${cacheMb(memoryMb)}MB`,
     effective_cache_size: `${Math.floor((memoryMb * 3) / 4)}MB`,
@@ -85,9 +91,12 @@ export function configurationOf(options: ServerSettings): string {
     .join("");
 }
 
-/** The text of `pg_hba.conf`: who may connect from where. */
+/**
+ * The text of `pg_hba.conf`: who may connect from where. The service has no password, which the superuser of one server could
+ * pass on to another one.
+ */
 export const accessRules = [
-  `host all ${superuser} 127.0.0.1/32 scram-sha-256`,
+  `hostssl all ${superuser} 127.0.0.1/32 cert`,
   `host all ${superuser} all reject`,
   "host all all all scram-sha-256",
   "",
