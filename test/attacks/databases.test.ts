@@ -1,8 +1,11 @@
 // Attacks of clients on the servers of their clusters.
+import { join } from "node:path";
 import pg from "pg";
 import { expect, test } from "vitest";
+import { connect, pathsOf } from "../../service/runtime/postgres/server.ts";
+import { sessions } from "../../service/runtime/postgres/sessions.ts";
 import { isThorough } from "../support/extent.mts";
-import { rowsOf, withServers } from "../service/postgres/servers.ts";
+import { rowsOf, withServers, type Ready } from "../service/postgres/servers.ts";
 
 type Servers = Awaited<ReturnType<typeof withServers>>;
 
@@ -123,10 +126,9 @@ const asBefore = `
   DROP OWNED BY _visitor; DROP ROLE _visitor`;
 
 /** Does something as the role of the service. */
-async function asSuperuser({ service }: Servers, port: number, sql: string): Promise<void> {
-  const password = service.context.vault.digest("postgres/superuser", "");
-  const admin = new pg.Client({ host: "127.0.0.1", port, user: "postgres", password, database: "postgres" });
-  await admin.connect();
+async function asSuperuser({ data }: Servers, { id, endpoints }: Ready, sql: string): Promise<void> {
+  const paths = pathsOf(join(data, "postgres", id));
+  const admin = await connect(paths, endpoints.primary.direct.port, "postgres", sessions.superuser);
   await admin.query(sql);
   await admin.end();
 }
@@ -159,7 +161,7 @@ test("F64 no user of a database sees the verifiers of passwords, also of a clust
   };
   await expectWalls(first);
   await owner.query(forgetRights);
-  await asSuperuser(first, ready.endpoints.primary.direct.port, asBefore);
+  await asSuperuser(first, ready, asBefore);
   await first.service.close();
   const second = await withServers({ data: first.data });
   // The service answers for the server once it has prepared it.

@@ -28,8 +28,8 @@ import type { PoolerProgram } from "./pooler.ts";
 import { Poolers } from "./poolers.ts";
 import { isLost, isRefusal, PostgresError, reasonOf } from "./postgresError.ts";
 import * as queries from "./queries.ts";
+import { endRecovery } from "./recovery.ts";
 import * as servers from "./server.ts";
-import { visitor } from "./settings.ts";
 import * as users from "./users.ts";
 import { pathsOf, type Installation, type Paths } from "./server.ts";
 
@@ -156,6 +156,12 @@ export class EmbeddedPostgres implements PostgresEngine {
   }
 
   recover(): void {
+    // Also those of clusters that an older copy of the data does not know.
+    servers
+      .endMoved(this.#options, this.#options.folder)
+      .catch((error: unknown) =>
+        this.#host.log.warn({ reason: reasonOf(error) }, "a Postgres server could not be ended"),
+      );
     this.#discardLeftovers().catch((error: unknown) =>
       this.#host.log.warn({ reason: reasonOf(error) }, "the last copies of deleted clusters could not be read"),
     );
@@ -190,7 +196,7 @@ export class EmbeddedPostgres implements PostgresEngine {
   async #stop(id: string): Promise<void> {
     const paths = this.#pathsOf(id);
     await this.#poolers.stop(id, paths);
-    await servers.stop(paths);
+    await servers.stop(this.#options, paths);
   }
 
   /** The last copy of a deleted cluster. */
@@ -302,7 +308,7 @@ export class EmbeddedPostgres implements PostgresEngine {
     for (const database of wanted.databases) await contents.ensureDatabase(ready.admin, database);
     for (const { name, role } of wanted.users)
       await users.ensureUser(ready.admin, name, role, this.#host.password(id, name));
-    await rm(this.#pathsOf(id).recovery, { force: true });
+    await endRecovery(this.#pathsOf(id));
     this.#host.events.ready(id, await this.#endpointsOf(cluster, ready));
     // ASSUMED: the size of a server is known as soon as it is ready. The platform measures it within an hour.
     this.measure(cluster);
@@ -317,7 +323,8 @@ export class EmbeddedPostgres implements PostgresEngine {
     const paths = this.#pathsOf(id);
     const { signal } = this.#closed;
     const running = await servers.start(this.#options, this.#binariesOf(cluster), paths, cluster, wantedPort, signal);
-    const access = { ...running, connect: this.#connectTo(id, running.port) };
+    const connect: Connect = (database, session) => servers.connect(paths, running.port, database, session);
+    const access = { ...running, connect };
     const ready = { ...access, offers: await this.#prepare(id, access) };
     this.#ready.set(id, ready);
     running.admin.once("end", () => {
@@ -331,8 +338,7 @@ export class EmbeddedPostgres implements PostgresEngine {
   /** Prepares a server for its clients; returns what it can install. */
   async #prepare(id: string, access: Access): Promise<readonly ExtensionOffer[]> {
     try {
-      const own = { cluster: id, password: this.#options.visitorPassword(id) };
-      await users.prepare(access, own, this.#report(id));
+      await users.prepare(access, this.#report(id));
       return await contents.offersOf(access.admin);
     } catch (error) {
       await access.admin.end().catch(() => {});
@@ -348,14 +354,6 @@ export class EmbeddedPostgres implements PostgresEngine {
     const binaries = this.#options.versions.get(version);
     if (!binaries) throw new PostgresError(`PostgreSQL ${version} is not installed: ${installCommand(version)}`);
     return binaries;
-  }
-
-  #connectTo(id: string, port: number): Connect {
-    const { password: ownPassword, visitorPassword } = this.#options;
-    return (database, session) => {
-      const password = session.user === visitor ? visitorPassword(id) : ownPassword;
-      return servers.connect({ password }, port, database, session);
-    };
   }
 
   /** The addresses of a cluster, whose pooler runs then. */

@@ -24,6 +24,10 @@ export interface ServerSettings {
   /** Files for clients that ask for TLS. */
   readonly certificate: string;
   readonly key: string;
+  /** The certificate with which the service enters. */
+  readonly entry: string;
+  /** File that says who may connect. */
+  readonly rules: string;
   /** How a copy gets its data: from the changes in that folder, until the end of the backup or until a time. */
   readonly recovery?: Recovery;
 }
@@ -49,7 +53,7 @@ export const connectionsOf = (memoryMb: number): number =>
 
 /** The text of `postgresql.conf`. */
 export function configurationOf(options: ServerSettings): string {
-  const { cluster, port, addresses, walFolder, certificate, key, recovery } = options;
+  const { cluster, port, addresses, walFolder, certificate, key, entry, rules, recovery } = options;
   const { cpus, memoryMb } = cluster;
   const settings: Readonly<Record<string, string | number>> = {
     cluster_name: quoted(cluster.id),
@@ -59,6 +63,8 @@ export function configurationOf(options: ServerSettings): string {
     ssl: "on",
     ssl_cert_file: quoted(certificate),
     ssl_key_file: quoted(key),
+    ssl_ca_file: quoted(entry),
+    hba_file: quoted(rules),
     max_connections: connectionsOf(memoryMb),
     // The service can enter databases also when clients have taken all other connections.
     reserved_connections: 2,
@@ -96,14 +102,16 @@ export function configurationOf(options: ServerSettings): string {
 const closed = systemDatabases.join(",");
 
 /**
- * The text of `pg_hba.conf`: who may connect from where. Also the server keeps the superuser out of the databases of clients, and
+ * The text of `pg_hba.conf`: who may connect from where. The service has no password, which the superuser of one server could pass
+ * on to another one: it enters with its certificate. Also the server keeps the superuser out of the databases of clients, and
  * clients out of those of the superuser.
  */
 export const accessRules = [
-  `host ${closed} ${superuser} 127.0.0.1/32 scram-sha-256`,
+  `hostssl ${closed} ${superuser} 127.0.0.1/32 cert`,
   `host all ${superuser} all reject`,
   `host ${closed} all all reject`,
-  `host all ${visitor} 127.0.0.1/32 scram-sha-256`,
+  // The only certificate that the server accepts is the service's.
+  `hostssl all ${visitor} 127.0.0.1/32 trust clientcert=verify-ca`,
   `host all ${visitor} all reject`,
   "host all all all scram-sha-256",
   "",

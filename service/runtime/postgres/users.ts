@@ -28,8 +28,8 @@ const rights = [
   { kind: "SEQUENCE", of: "SELECT, UPDATE, USAGE", to: writer },
 ] as const;
 
-/** What `prepare` has done in a cluster. With another text it is done again, as in a copy of another cluster. */
-const preparationOf = (cluster: string): string => `prepared 1 for ${cluster}`;
+/** What `prepare` has done. With another text it is done again. */
+const preparation = "prepared 1";
 
 const exists = async (admin: pg.Client, sql: string, ...values: readonly string[]): Promise<boolean> =>
   (await admin.query(sql, [...values])).rowCount === 1;
@@ -41,33 +41,29 @@ const hasRole = (admin: pg.Client, role: string): Promise<boolean> =>
 export type Report = (what: { readonly reason: string; readonly database?: string }, message: string) => void;
 
 /** Prepares a server: the groups, the service's roles, the extensions of every database, and the tables of the service. */
-export async function prepare(
-  access: Access,
-  { cluster, password }: { readonly cluster: string; readonly password: string },
-  report: Report,
-): Promise<void> {
+export async function prepare(access: Access, report: Report): Promise<void> {
   const { admin, connect } = access;
   const isPrepared = await exists(
     admin,
     "SELECT 1 FROM pg_catalog.pg_roles WHERE rolname = $1 AND shobj_description(oid, 'pg_authid') = $2",
     visitor,
-    preparationOf(cluster),
+    preparation,
   );
   if (!isPrepared) {
-    await createRoles(admin, password);
+    await createRoles(admin);
     // At the same time, because a client waits for the cluster.
     await Promise.all([prepareTemplate(connect), prepareOwn(admin)]);
     await replaceOldRights(access, report);
-    await admin.query(`COMMENT ON ROLE ${visitor} IS ${literal(preparationOf(cluster))}`);
+    await admin.query(`COMMENT ON ROLE ${visitor} IS ${literal(preparation)}`);
   }
   await sweep(access, report);
 }
 
-async function createRoles(admin: pg.Client, visitorPassword: string): Promise<void> {
+async function createRoles(admin: pg.Client): Promise<void> {
   for (const role of [...groups.map(groupOf), visitor])
     if (!(await hasRole(admin, role))) await admin.query(`CREATE ROLE ${role}`);
   await admin.query(`GRANT pg_monitor TO ${owner};
-    ALTER ROLE ${visitor} LOGIN PASSWORD ${literal(await verifierFor(visitorPassword, undefined))};
+    ALTER ROLE ${visitor} LOGIN PASSWORD NULL;
     GRANT pg_use_reserved_connections TO ${visitor};
     GRANT ${owner} TO ${visitor} WITH INHERIT FALSE, SET TRUE`);
 }
