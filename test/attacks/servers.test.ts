@@ -190,7 +190,7 @@ test.runIf(isRoot)(
     const token = join(app.data, "token");
     const before = readFileSync(token, "utf8");
     const client = await superuserOf(app, own);
-    await client.query("CREATE TABLE items AS SELECT 1 AS id");
+    await client.query("CREATE TABLE items AS SELECT 1 AS id; ALTER TABLE items OWNER TO _schema_admin");
     const [file, link] = [quoted(token), (name: string) => `ln -sfn ${quoted(token)} ${name}`];
     // What the service writes or reads in the folder of the cluster, or beside its data.
     const said = await runIn(
