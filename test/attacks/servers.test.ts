@@ -105,10 +105,7 @@ test.runIf(isRoot)(
         expect.stringMatching(/Permission denied/),
       ]);
     const seen = (
-      await runIn(
-        client,
-        "cat /proc/self/environ; ls -l /proc/$PPID/fd; ls -l /proc/self/fd; cat /proc/$PPID/environ",
-      )
+      await runIn(client, "cat /proc/self/environ; ls -l /proc/$PPID/fd; ls -l /proc/self/fd; cat /proc/$PPID/environ")
     ).join("\n");
     expect(seen).toContain("PATH=");
     expect(seen).not.toContain(secret);
