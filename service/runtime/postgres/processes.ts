@@ -235,6 +235,17 @@ export function serversMovedFrom(folder: string): MovedServer[] {
   });
 }
 
+/**
+ * Whether a server of a user works in another cluster's folder, as after a copy of the data folder with its owners. Only root can have
+ * put the given file beside the data.
+ */
+export const worksElsewhere = (uid: number, data: string, besides: string): boolean =>
+  isLinux &&
+  processesNamed(["postgres"]).some((pid) => {
+    if (userOfProcess(pid) !== uid || worksIn(pid, data)) return false;
+    return unlessEnded(() => statSync(`/proc/${pid}/cwd/../${besides}`).uid) === 0;
+  });
+
 /** Whether this user may end a process. */
 export function mayEnd(pid: number): boolean {
   try {
