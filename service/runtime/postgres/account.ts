@@ -4,10 +4,10 @@ import { execFile, type SpawnOptions } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { chmodSync, chownSync, existsSync, lstatSync, readdirSync, readFileSync } from "node:fs";
 import { chmod, chown, lchown, lstat, readdir } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { PostgresError } from "./postgresError.ts";
-import { endProcessesOf, usersOfProcesses } from "./processes.ts";
+import { endProcessesOf, usersOfProcesses, worksElsewhere } from "./processes.ts";
 
 const run = promisify(execFile);
 
@@ -32,6 +32,8 @@ interface Folders {
   readonly data: string;
   readonly wal: string;
   readonly backups: string;
+  /** A file of root's beside the data. */
+  readonly entryKey: string;
 }
 
 /** The users of the clusters in a folder. */
@@ -157,11 +159,14 @@ class OwnUsers implements Accounts {
     return uid === undefined ? undefined : accountOf(this.#command, uid, uid);
   }
 
-  /** Its data says whose it is. The owner of a copy that someone made of a cluster's folder is not taken over. */
-  #ownerOf({ folder, data }: Folders): number | undefined {
+  /** Its data says whose it is. A copy that someone made of a cluster's folder does not keep the owner: both servers would be one user. */
+  #ownerOf({ folder, data, entryKey }: Folders): number | undefined {
     const uid = existsSync(data) ? lstatSync(data).uid : 0;
     if (uid < this.#range.first || uid > this.#range.last) return undefined;
-    if (!this.#clusters.has(uid)) this.#clusters.set(uid, folder);
+    if (!this.#clusters.has(uid)) {
+      if (worksElsewhere(uid, data, basename(entryKey))) return undefined;
+      this.#clusters.set(uid, folder);
+    }
     return this.#clusters.get(uid) === folder ? uid : undefined;
   }
 

@@ -24,6 +24,8 @@ import { installCommand, type Binaries } from "./binaries.ts";
 import { asSuperuser, type Access, type Connect } from "./access.ts";
 import * as contents from "./contents.ts";
 import { copyServer, draftFrom, keepChanges, pruneChanges } from "./copies.ts";
+import { initialize } from "./initialize.ts";
+import { endMoved } from "./moved.ts";
 import type { PoolerProgram } from "./pooler.ts";
 import { Poolers } from "./poolers.ts";
 import { isLost, isRefusal, PostgresError, reasonOf } from "./postgresError.ts";
@@ -81,6 +83,7 @@ export class EmbeddedPostgres implements PostgresEngine {
   /** The cluster of each backup that is being written. */
   readonly #clusterOf = new Map<string, string>();
   readonly #closed = new AbortController();
+  #moved: Promise<void> | undefined;
 
   constructor(host: EngineHost, options: EmbeddedOptions) {
     this.#host = host;
@@ -156,12 +159,9 @@ export class EmbeddedPostgres implements PostgresEngine {
   }
 
   recover(): void {
-    // Also those of clusters that an older copy of the data does not know.
-    servers
-      .endMoved(this.#options, this.#options.folder)
-      .catch((error: unknown) =>
-        this.#host.log.warn({ reason: reasonOf(error) }, "a Postgres server could not be ended"),
-      );
+    this.#endMoved().catch((error: unknown) =>
+      this.#host.log.warn({ reason: reasonOf(error) }, "a Postgres server could not be ended"),
+    );
     this.#discardLeftovers().catch((error: unknown) =>
       this.#host.log.warn({ reason: reasonOf(error) }, "the last copies of deleted clusters could not be read"),
     );
@@ -190,6 +190,13 @@ export class EmbeddedPostgres implements PostgresEngine {
 
   #pathsOf(id: string): Paths {
     return pathsOf(join(this.#options.folder, id));
+  }
+
+  /** Ends servers in folders that were moved away, also those of clusters that an older copy of the data does not know. */
+  #endMoved(): Promise<void> {
+    const moved = (this.#moved ??= endMoved(this.#host, this.#options.folder));
+    moved.catch(() => (this.#moved = undefined));
+    return moved;
   }
 
   /** Stops the processes of a cluster. */
@@ -264,7 +271,7 @@ export class EmbeddedPostgres implements PostgresEngine {
     if (!existsSync(paths.data)) {
       await mkdir(paths.folder, { recursive: true, mode: 0o700 });
       if (cluster.source) await this.#writeCopy(cluster.source, paths);
-      else await servers.initialize(this.#options, this.#binariesOf(cluster), paths);
+      else await initialize(this.#options, this.#binariesOf(cluster), paths);
       await servers.finishDraft(paths);
     }
     this.#host.events.initializing(cluster.id);
@@ -322,6 +329,7 @@ export class EmbeddedPostgres implements PostgresEngine {
     const wantedPort = endpoints?.primary.direct.port;
     const paths = this.#pathsOf(id);
     const { signal } = this.#closed;
+    await this.#endMoved();
     const running = await servers.start(this.#options, this.#binariesOf(cluster), paths, cluster, wantedPort, signal);
     const connect: Connect = (database, session) => servers.connect(paths, running.port, database, session);
     const access = { ...running, connect };

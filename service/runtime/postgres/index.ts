@@ -51,7 +51,7 @@ export async function embeddedPostgres({
     if (!pooler)
       host.log.info({}, "without PgBouncer: the pooler's address of each Postgres cluster is that of its server");
     return new EmbeddedPostgres(host, {
-      ...{ accounts, log: host.log, addresses, publicHost, folder, versions, pooler, outlive },
+      ...{ accounts, addresses, publicHost, folder, versions, pooler, outlive },
       certificate: host.certificate,
       // Each pooler has its own: another program at its port could use it for another one.
       poolerPassword: (cluster) => host.secret(`postgres/pooler/${cluster}`),

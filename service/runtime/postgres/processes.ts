@@ -163,20 +163,53 @@ export function processesIn(folder: string): number[] {
       .split("\n")
       .filter((line) => line.includes(folder) && programs.some((program) => line.includes(program)))
       .map((line) => Number.parseInt(line, 10));
-  const uses = (pid: number): boolean =>
-    unlessEnded(() => runs(pid, folder) || readlinkSync(`/proc/${pid}/cwd`).startsWith(folder)) ?? false;
+  const uses = (pid: number): boolean => runs(pid, folder) || workingFolder(pid)?.path.startsWith(folder) === true;
   return processesNamed(programs).filter(uses);
 }
 
-/** Whether a folder is the working folder of a process: the folder itself, as another one may have its path by now. */
-export function worksIn(pid: number, folder: string): boolean {
-  if (!isLinux) return true;
-  return (
-    unlessEnded(() => {
-      const [its, ours] = [statSync(`/proc/${pid}/cwd`), statSync(folder)];
-      return its.dev === ours.dev && its.ino === ours.ino;
-    }) ?? false
-  );
+/** The folder that a process works in. */
+interface WorkingFolder {
+  readonly device: number;
+  readonly inode: number;
+  /** Its path now. */
+  readonly path: string;
+  /** Names the file systems that the process sees. */
+  readonly mounts: string;
+  /** Whether it holds the data of a server, or did until it was removed. */
+  readonly isData: boolean;
+}
+
+/** The folder that a process works in; undefined if it has ended, or is not to be looked at. */
+function workingFolder(pid: number): WorkingFolder | undefined {
+  const link = `/proc/${pid}/cwd`;
+  try {
+    const { dev, ino } = statSync(link);
+    const mounts = readlinkSync(`/proc/${pid}/ns/mnt`);
+    return folderOf(dev, ino, readlinkSync(link), mounts, existsSync(`${link}/PG_VERSION`));
+  } catch (error) {
+    if (codeOf(error) !== "EACCES") return undefined;
+  }
+  // Root without the capability SYS_PTRACE, as in containers, may not look at it, but the user of the process may.
+  const uid = userOfProcess(pid);
+  const script = `stat -L -c '%d %i' ${link}/. && readlink ${link} /proc/${pid}/ns/mnt && test -e ${link}/PG_VERSION && echo data; true`;
+  const options = { uid, gid: uid, encoding: "utf8", stdio: "pipe" } as const;
+  const said = uid === undefined ? undefined : unlessEnded(() => execFileSync("sh", ["-c", script], options));
+  const [numbers = "", path, mounts, data] = said?.split("\n") ?? [];
+  const [device = 0, inode = 0] = numbers.split(" ").map(Number);
+  return mounts === undefined ? undefined : folderOf(device, inode, path ?? "", mounts, data === "data");
+}
+
+const folderOf = (device: number, inode: number, path: string, mounts: string, hasData: boolean): WorkingFolder => ({
+  ...{ device, inode, path, mounts },
+  isData: hasData || path.endsWith(" (deleted)"),
+});
+
+/** Whether a process works in a folder: the folder itself, as another one may have its path by now. Only Linux tells. */
+export const worksIn = (pid: number, folder: string): boolean => !isLinux || isFolder(workingFolder(pid), folder);
+
+function isFolder(working: WorkingFolder | undefined, folder: string): boolean {
+  const stat = statSync(folder, { throwIfNoEntry: false });
+  return stat !== undefined && stat.dev === working?.device && stat.ino === working.inode;
 }
 
 /** A server whose folder was moved or removed since its start. */
@@ -194,12 +227,24 @@ export function serversMovedFrom(folder: string): MovedServer[] {
   return processesNamed(["postgres"]).flatMap((pid) => {
     const args = unlessEnded(() => readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0")) ?? [];
     const data = args[args.indexOf("-D") + 1] ?? "";
-    const now = unlessEnded(() => readlinkSync(`/proc/${pid}/cwd`)) ?? "";
-    // One that just begins is not yet in its folder.
-    const isData = now.endsWith(" (deleted)") || existsSync(`/proc/${pid}/cwd/PG_VERSION`);
-    return `${data}/`.startsWith(`${folder}/`) && isData && !worksIn(pid, data) ? [{ pid, data, now }] : [];
+    if (!`${data}/`.startsWith(`${folder}/`)) return [];
+    const working = workingFolder(pid);
+    // One that just begins is not yet in its folder. And a container may have another folder at the same path.
+    const isHere = working?.mounts === readlinkSync("/proc/self/ns/mnt");
+    return isHere && working.isData && !isFolder(working, data) ? [{ pid, data, now: working.path }] : [];
   });
 }
+
+/**
+ * Whether a server of a user works in another cluster's folder, as after a copy of the data folder with its owners. Only root can have
+ * put the given file beside the data.
+ */
+export const worksElsewhere = (uid: number, data: string, besides: string): boolean =>
+  isLinux &&
+  processesNamed(["postgres"]).some((pid) => {
+    if (userOfProcess(pid) !== uid || worksIn(pid, data)) return false;
+    return unlessEnded(() => statSync(`/proc/${pid}/cwd/../${besides}`).uid) === 0;
+  });
 
 /** Whether this user may end a process. */
 export function mayEnd(pid: number): boolean {

@@ -14,18 +14,7 @@ import type { Accounts } from "./account.ts";
 import type { Binaries } from "./binaries.ts";
 import { readSmall } from "./files.ts";
 import { PostgresError, ServerKilled } from "./postgresError.ts";
-import {
-  endProcess,
-  endProcessesIn,
-  environment,
-  lastLine,
-  launch,
-  mayEnd,
-  runs,
-  serversMovedFrom,
-  userOfProcess,
-  worksIn,
-} from "./processes.ts";
+import { endProcess, endProcessesIn, launch, runs, userOfProcess, worksIn } from "./processes.ts";
 import { recoveryFor } from "./recovery.ts";
 import { optionsOf, sessions, type Session } from "./sessions.ts";
 import { accessRules, configurationOf, superuser, type ServerSettings } from "./settings.ts";
@@ -70,42 +59,12 @@ export type Paths = ReturnType<typeof pathsOf>;
 /** What every server of an engine needs. */
 export interface Installation {
   readonly accounts: Accounts;
-  readonly log: Pick<EngineHost["log"], "warn">;
   /** Password of the service in the pooler of a cluster. */
   readonly poolerPassword: (cluster: string) => string;
   /** Addresses to listen at; the first is 127.0.0.1. */
   readonly addresses: readonly string[];
   /** Issues a certificate for these names and addresses, until a time. */
   readonly certificate: EngineHost["certificate"];
-}
-
-/**
- * Creates an empty cluster of databases in the draft folder. It is tried twice: a program that a killed service has left may write
- * into the folder once more.
- */
-export async function initialize(installation: Installation, binaries: Binaries, paths: Paths): Promise<void> {
-  await writeEmpty(installation, binaries, paths).catch(() => writeEmpty(installation, binaries, paths));
-}
-
-async function writeEmpty({ accounts }: Installation, binaries: Binaries, paths: Paths): Promise<void> {
-  const { draft, folder } = paths;
-  // A service that was killed leaves the program running.
-  await endProcessesIn(draft);
-  await rm(draft, { recursive: true, force: true });
-  await mkdir(draft, { mode: 0o700 });
-  await accounts.open(folder);
-  await accounts.initial.give(draft);
-  // Nobody enters by these rules, and no role has a password.
-  const [program, args] = accounts.initial.command(binaries.initdb, [
-    ...["--pgdata", draft, "--username", superuser, "--auth", "reject"],
-    ...["--encoding", "UTF8", "--no-locale", "--no-sync", "--no-instructions"],
-  ]);
-  try {
-    await run(program, args, { ...accounts.initial.options, env: environment() });
-  } catch (error) {
-    const text = (error as { readonly stderr?: string }).stderr ?? String(error);
-    throw new PostgresError(lastLine(text, /(?:error|FATAL): +(.*)/));
-  }
 }
 
 /** The draft is complete: it becomes the data. */
@@ -134,6 +93,9 @@ export function processOf({ data }: Pick<Paths, "data">): { readonly pid: number
   return { pid, port: port ?? 0 };
 }
 
+// ASSUMED: a program that accepts a connection and says nothing for half a minute is no server.
+const answerMs = 30_000;
+
 /**
  * A connection of the service: to a server with its certificate, or to a pooler with its password.
  * @throws PostgresError if another program listens at the port.
@@ -148,6 +110,7 @@ export async function connect(
   const client = new pg.Client({
     ...{ host: "127.0.0.1", port, user: session.user, password, database },
     application_name: "machines-service",
+    connectionTimeoutMillis: answerMs,
     keepAlive: true,
     ssl: { ...pinned(paths), ...(password === undefined ? entryOf(paths) : {}) },
     sslnegotiation: "postgres",
@@ -179,7 +142,6 @@ export async function start(
   wantedPort: number | undefined,
   signal: AbortSignal,
 ): Promise<Running> {
-  await endMoved(installation, paths.data);
   const known = processOf(paths);
   if (known && isCurrent(installation, paths, known.pid))
     return untilUsable(paths, known.port, () => processOf(paths) !== undefined, signal);
@@ -289,26 +251,6 @@ function isCurrent({ accounts }: Installation, paths: Paths, pid: number): boole
     accounts.known(paths) !== undefined &&
     (uid ?? userOfProcess(pid)) === userOfProcess(pid)
   );
-}
-
-/**
- * Ends servers whose folder was moved away. With another folder in its place, such as an older copy, they would go on in the old one,
- * and what they acknowledge would be lost with their end.
- * @throws PostgresError if they are another user's.
- */
-export async function endMoved({ log }: Pick<Installation, "log">, folder: string): Promise<void> {
-  for (const { pid, data, now } of serversMovedFrom(folder)) {
-    if (!mayEnd(pid))
-      throw new PostgresError(
-        `a server of another user, process ${pid}, still runs in ${now}, which was ${data}; end it first`,
-      );
-    log.warn(
-      { process: pid, data, now },
-      "a Postgres server still ran in a folder that was moved away; it is ended, and its rows stay there",
-    );
-    // Without a checkpoint: a server of an earlier version would write into the folder that is now in the place of its own.
-    await endProcess(pid, data, { signal: "SIGQUIT", last: "SIGKILL", patienceMs: stopMs });
-  }
 }
 
 async function listening(port: number): Promise<number> {

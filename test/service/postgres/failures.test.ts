@@ -1,6 +1,6 @@
 // What a cluster that is a real server shows when something on the computer fails, and that it continues afterwards.
 import { execFileSync } from "node:child_process";
-import { mkdirSync, readdirSync, rmSync, statfsSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, rmSync, statfsSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import pg from "pg";
@@ -160,6 +160,22 @@ test.runIf(isRoot)("root runs each server as a user of its own, which owns its d
   expect((await app.call("DELETE", `/postgres/${ready.id}`)).status).toBe(202);
   await expect.poll(async () => (await app.call("GET", `/postgres/${ready.id}`)).text).toContain("has been deleted");
 });
+
+test.runIf(isRoot)(
+  "a cluster of an earlier version, whose files are root's, gets a user with its next start",
+  async () => {
+    const first = await withServers();
+    const ready = await first.cluster();
+    await (await first.connect(ready)).query("CREATE TABLE items AS SELECT 1 AS id");
+    await first.service.close();
+    const folder = join(first.data, "postgres", ready.id);
+    execFileSync("chown", ["-R", "0:0", folder]);
+    for (const name of ["superuser.key", "superuser.crt", "postgresql.conf", "pg_hba.conf"]) rmSync(join(folder, name));
+    const second = await withServers({ data: first.data });
+    await expect.poll(() => second.connect(ready).then(rowsOf, () => undefined)).toBe(1);
+    expect(statSync(join(folder, "data", "PG_VERSION")).uid).toBeGreaterThan(65_534);
+  },
+);
 
 test.runIf(isRoot)("a folder that this user cannot reach is refused with what to do", async () => {
   const outer = dataFolder();
