@@ -51,7 +51,7 @@ const createUser = async ({ call }: Servers, cluster: string, username: string, 
   expect((await call("POST", `/postgres/${cluster}/users`, { username, role })).status).toBe(201);
 };
 
-test("F62 what a client defines in its database does not run when the service copies or changes it", async () => {
+test("F62: what a client defines in its database does not run when the service copies or changes it", async () => {
   const app = await withServers();
   const { backUp, call, cluster, connect, settled } = app;
   const ready = await cluster();
@@ -80,7 +80,7 @@ test("F62 what a client defines in its database does not run when the service co
   expect(owners.rows).toEqual([{ name: "_schema_admin" }]);
 });
 
-test("F63 no superuser enters a database of clients, not even to install an extension", async () => {
+test("F63: no superuser enters a database of clients, not even to install an extension", async () => {
   const { call, cluster, connect } = await withServers();
   const ready = await cluster();
   const extensions = `/postgres/${ready.id}/databases/fly-db/extensions`;
@@ -135,7 +135,7 @@ async function asSuperuser({ data }: Servers, { id, endpoints }: Ready, sql: str
 
 const verifiers = ["SELECT rolpassword FROM pg_authid", "SELECT passwd FROM pg_shadow"];
 
-test("F64 no user of a database sees the verifiers of passwords, also of a cluster of an earlier version", async () => {
+test("F64: no user of a database sees the verifiers of passwords, also of a cluster of an earlier version", async () => {
   const first = await withServers();
   const ready = await first.cluster();
   for (const role of ["reader", "writer"]) await createUser(first, ready.id, role, role);
@@ -172,7 +172,7 @@ test("F64 no user of a database sees the verifiers of passwords, also of a clust
   expect((await (await second.connect(ready, "reader")).query("SELECT * FROM later")).rows).toEqual([]);
 });
 
-test("F65 a deleted user is gone, also when a database is read-only or refuses connections", async () => {
+test("F65: a deleted user is gone, also when a database is read-only or refuses connections", async () => {
   const app = await withServers();
   const { call, cluster, connect, get } = app;
   const ready = await cluster();
