@@ -10,9 +10,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import pg from "pg";
 import { LocalAuthority } from "../../service/runtime/localAuthority.ts";
-import { findAccount } from "../../service/runtime/postgres/account.ts";
+import { findAccounts } from "../../service/runtime/postgres/account.ts";
 import { findBinaries } from "../../service/runtime/postgres/binaries.ts";
-import { accessRules, configurationOf, superuser } from "../../service/runtime/postgres/settings.ts";
+import { configurationOf, superuser } from "../../service/runtime/postgres/settings.ts";
 import { freePort } from "../../service/runtime/postgres/server.ts";
 import { root } from "../workbench.ts";
 
@@ -51,7 +51,7 @@ async function byHand(folder: string): Promise<{ readonly initdb: number; readon
   const files = { certificate: join(folder, "tls.crt"), key: join(folder, "tls.key") };
   writeFileSync(files.certificate, chain, { mode: 0o600 });
   writeFileSync(files.key, key, { mode: 0o600 });
-  const account = await findAccount(folder, { namespaces: true });
+  const { initial: account } = await findAccounts(folder);
   await account.own(folder);
   const port = await freePort();
   const begun = performance.now();
@@ -62,9 +62,10 @@ async function byHand(folder: string): Promise<{ readonly initdb: number; readon
   execFileSync(initdb, options, { ...account.options, stdio: "pipe" });
   const initialized = performance.now() - begun;
   const cluster = { id: "by-hand", cpus: 2, memoryMb: 1024 };
-  const settings = { cluster, port, addresses: ["127.0.0.1"], walFolder, ...files };
+  const rules = join(data, "pg_hba.conf");
+  const settings = { cluster, port, addresses: ["127.0.0.1"], walFolder, ...files, entry: files.certificate, rules };
   writeFileSync(join(data, "postgresql.conf"), configurationOf(settings));
-  writeFileSync(join(data, "pg_hba.conf"), accessRules);
+  writeFileSync(rules, "host all all 127.0.0.1/32 scram-sha-256\n");
   const [program, args] = account.command(binaries.postgres, ["-D", data]);
   const server = spawn(program, args, { ...account.options, stdio: "ignore" });
   while (!(await answers(port))) await sleep(pause);

@@ -102,7 +102,7 @@ export function refused(context: Context, number: number): void {
     case "changeRole":
     case "dropUser":
     case "setPassword":
-      // The server has no reason to refuse these.
+      // These are applied until they succeed.
       return;
   }
 }

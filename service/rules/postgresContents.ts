@@ -163,14 +163,16 @@ export const contents: ContentRules = {
     const sql = "SELECT name, schema, version FROM extensions WHERE cluster = ? AND database = ?";
     const installed = new Map(context.store.all<Installed>(sql, cluster.id, database).map((one) => [one.name, one]));
     return {
-      data: offersOf(context, cluster).map(({ name, version, description, system }) => {
-        const found = system ? { schema: "pg_catalog", version } : installed.get(name);
-        return {
-          ...{ name, description, system },
-          default_version: version,
-          installed: found ? { schema: found.schema, version: found.version } : null,
-        };
-      }),
+      data: offersOf(context, cluster)
+        .filter(({ name, refused }) => refused !== true || installed.has(name))
+        .map(({ name, version, description, system }) => {
+          const found = system ? { schema: "pg_catalog", version } : installed.get(name);
+          return {
+            ...{ name, description, system },
+            default_version: version,
+            installed: found ? { schema: found.schema, version: found.version } : null,
+          };
+        }),
     };
   },
 

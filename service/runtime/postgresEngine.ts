@@ -52,6 +52,8 @@ export interface ExtensionOffer {
   readonly description: string;
   /** It belongs to the platform: every database has it, and it cannot be removed. */
   readonly system: boolean;
+  /** The engine has it, but refuses to install it. */
+  readonly refused?: boolean;
 }
 
 /** A running query. */

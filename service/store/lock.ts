@@ -1,6 +1,6 @@
 // Allows one service per data folder. The lock is SQLite's lock on a file next to the data. The operating system releases it
 // when the process ends in any way, so locks are never stale and process ids need no check.
-import { existsSync, readFileSync, rmSync } from "node:fs";
+import { chmodSync, existsSync, lstatSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { sqliteCode, StoreError } from "./database.ts";
@@ -41,7 +41,15 @@ const runningFile = (folder: string): string => join(folder, "service.json");
 
 /** Takes a lock, or undefined when another process has it. */
 export function tryLock(file: string, waitMs = 0): Held | undefined {
+  forUsOnly(file);
   return attempt(file, `PRAGMA busy_timeout = ${waitMs}; BEGIN EXCLUSIVE`);
+}
+
+/** Another user who may read the file could hold the lock. It is not opened here: closing it would release a lock of this process. */
+function forUsOnly(file: string): void {
+  const stat = lstatSync(file, { throwIfNoEntry: false });
+  if (!stat) writeFileSync(file, "", { mode: 0o600, flag: "a" });
+  else if (stat.isFile() && (stat.mode & 0o077) !== 0 && stat.uid === process.getuid?.()) chmodSync(file, 0o600);
 }
 
 function attempt(file: string, sql: string): Held | undefined {

@@ -1,6 +1,6 @@
 // Runs the command in a separate process for tests, in folders that are removed after the test.
 import { spawn, type ChildProcess } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { chmodSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, vi } from "vitest";
@@ -68,7 +68,10 @@ export const start = (data: string, ...more: string[]): Promise<Ended> =>
 
 /** Path of a data folder that does not exist yet; its parent belongs only to the test. */
 export function folder(): string {
-  const made = join(mkdtempSync(join(tmpdir(), "machines-command-")), "data");
+  const outer = mkdtempSync(join(tmpdir(), "machines-command-"));
+  // The users of Postgres servers pass through it.
+  chmodSync(outer, 0o711);
+  const made = join(outer, "data");
   afterThisTest(() => {
     const left = findRunning(made);
     if (left) kill([left.pid]);

@@ -1,12 +1,13 @@
 // Copies of the data of a server that runs: backups, forks, and clusters restored from a backup or to a time.
 import { existsSync } from "node:fs";
-import { constants, copyFile, cp, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { constants, cp, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type pg from "pg";
-import { codeOf } from "../errorCode.ts";
+import { copyWritten } from "./files.ts";
 import { PostgresError } from "./postgresError.ts";
-import { finish, writeRecovery, type Paths } from "./server.ts";
+import { writeRecovery } from "./recovery.ts";
+import { finish, type Paths } from "./server.ts";
 
 /** Folders whose contents a server writes again. */
 const emptied: ReadonlySet<string> = new Set([
@@ -18,20 +19,8 @@ const leftOut: ReadonlySet<string> = new Set([
 
 const isLeftOut = (name: string): boolean => leftOut.has(name) || name.startsWith("pgsql_tmp");
 
-/** Copies the files of a server that may be writing them; what it removes meanwhile is left out. */
-async function copyFiles(from: string, to: string): Promise<void> {
-  await mkdir(to, { recursive: true, mode: 0o700 });
-  for (const entry of await readdir(from, { withFileTypes: true })) {
-    const [source, target] = [join(from, entry.name), join(to, entry.name)];
-    if (isLeftOut(entry.name)) continue;
-    if (emptied.has(entry.name)) await mkdir(target, { mode: 0o700 });
-    else if (entry.isDirectory()) await copyFiles(source, target);
-    else if (entry.isFile())
-      await copyFile(source, target, constants.COPYFILE_FICLONE).catch((error: unknown) => {
-        if (codeOf(error) !== "ENOENT") throw error;
-      });
-  }
-}
+/** What a copy has of the data of a server. */
+const choose = (name: string) => (isLeftOut(name) ? "omit" : emptied.has(name) ? "empty" : "copy");
 
 /**
  * Writes a consistent copy of a server's data into a folder, which exists only once the copy is complete. It needs the changes that
@@ -46,7 +35,7 @@ export async function copyServer(
   const draft = `${target}.draft`;
   await rm(draft, { recursive: true, force: true });
   await client.query("SELECT pg_backup_start('machines-service', fast => true)");
-  await copyFiles(data, draft);
+  await copyWritten(data, draft, choose);
   await mkdir(join(draft, "pg_wal", "archive_status"), { mode: 0o700 });
   const { rows } = await client.query<{ label: string; file: string }>(
     "SELECT labelfile AS label, pg_walfile_name(lsn) AS file FROM pg_backup_stop(wait_for_archive => false)",

@@ -21,14 +21,18 @@ import {
 } from "../postgresEngine.ts";
 import { Steps } from "../steps.ts";
 import { installCommand, type Binaries } from "./binaries.ts";
+import { asSuperuser, type Access, type Connect } from "./access.ts";
 import * as contents from "./contents.ts";
 import { copyServer, draftFrom, keepChanges, pruneChanges } from "./copies.ts";
+import { initialize } from "./initialize.ts";
+import { endMoved } from "./moved.ts";
 import type { PoolerProgram } from "./pooler.ts";
 import { Poolers } from "./poolers.ts";
 import { isLost, isRefusal, PostgresError, reasonOf } from "./postgresError.ts";
 import * as queries from "./queries.ts";
+import { endRecovery } from "./recovery.ts";
 import * as servers from "./server.ts";
-import { superuser } from "./settings.ts";
+import * as users from "./users.ts";
 import { pathsOf, type Installation, type Paths } from "./server.ts";
 
 /** Options of the engine. */
@@ -46,7 +50,7 @@ export interface EmbeddedOptions extends Installation {
 }
 
 /** A server that can be used. */
-interface Ready extends servers.Running {
+interface Ready extends servers.Running, Access {
   readonly offers: readonly ExtensionOffer[];
 }
 
@@ -55,6 +59,9 @@ interface Waiting {
   resolve(): void;
   reject(error: Error): void;
 }
+
+/** Changes that are applied until they succeed: the passwords and roles of before are not kept. */
+const lasting: ReadonlySet<ClusterChange["kind"]> = new Set(["changeRole", "setPassword", "dropUser"]);
 
 /** Pause between two looks at a cluster whose data is to be copied. */
 const sourcePause = 50;
@@ -76,6 +83,7 @@ export class EmbeddedPostgres implements PostgresEngine {
   /** The cluster of each backup that is being written. */
   readonly #clusterOf = new Map<string, string>();
   readonly #closed = new AbortController();
+  #moved: Promise<void> | undefined;
 
   constructor(host: EngineHost, options: EmbeddedOptions) {
     this.#host = host;
@@ -151,6 +159,9 @@ export class EmbeddedPostgres implements PostgresEngine {
   }
 
   recover(): void {
+    this.#endMoved().catch((error: unknown) =>
+      this.#host.log.warn({ reason: reasonOf(error) }, "a Postgres server could not be ended"),
+    );
     this.#discardLeftovers().catch((error: unknown) =>
       this.#host.log.warn({ reason: reasonOf(error) }, "the last copies of deleted clusters could not be read"),
     );
@@ -181,11 +192,18 @@ export class EmbeddedPostgres implements PostgresEngine {
     return pathsOf(join(this.#options.folder, id));
   }
 
+  /** Ends servers in folders that were moved away, also those of clusters that an older copy of the data does not know. */
+  #endMoved(): Promise<void> {
+    const moved = (this.#moved ??= endMoved(this.#host, this.#options.folder));
+    moved.catch(() => (this.#moved = undefined));
+    return moved;
+  }
+
   /** Stops the processes of a cluster. */
   async #stop(id: string): Promise<void> {
     const paths = this.#pathsOf(id);
     await this.#poolers.stop(id, paths);
-    await servers.stop(paths);
+    await servers.stop(this.#options, paths);
   }
 
   /** The last copy of a deleted cluster. */
@@ -209,7 +227,7 @@ export class EmbeddedPostgres implements PostgresEngine {
 
   /** Does work over a connection of its own: the one of the steps takes one statement at a time. */
   #with<T>(ready: Ready, work: (client: pg.Client) => Promise<T>): Promise<T> {
-    return contents.inDatabase(this.#connectTo(ready), superuser, work);
+    return asSuperuser(ready.connect, work);
   }
 
   /** The next step of a cluster; true if another one is due. */
@@ -253,7 +271,7 @@ export class EmbeddedPostgres implements PostgresEngine {
     if (!existsSync(paths.data)) {
       await mkdir(paths.folder, { recursive: true, mode: 0o700 });
       if (cluster.source) await this.#writeCopy(cluster.source, paths);
-      else await servers.initialize(this.#options, this.#binariesOf(cluster), paths);
+      else await initialize(this.#options, this.#binariesOf(cluster), paths);
       await servers.finishDraft(paths);
     }
     this.#host.events.initializing(cluster.id);
@@ -289,14 +307,15 @@ export class EmbeddedPostgres implements PostgresEngine {
   async #setUp(cluster: Cluster): Promise<void> {
     const { id } = cluster;
     const ready = await this.#start(cluster);
-    const connect = this.#connectTo(ready);
-    if (cluster.source) this.#host.events.copied(id, await contents.contentsOf(ready.admin, connect));
-    else await contents.prepare(ready.admin, connect);
-    const { databases, users } = this.#host.contents(id);
-    for (const database of databases) await contents.ensureDatabase(ready.admin, database);
-    for (const { name, role } of users)
-      await contents.ensureUser(ready.admin, name, role, this.#host.password(id, name));
-    await rm(this.#pathsOf(id).recovery, { force: true });
+    if (cluster.source) {
+      const found = await contents.contentsOf(ready, this.#host.contents(id));
+      this.#host.events.copied(id, found);
+    }
+    const wanted = this.#host.contents(id);
+    for (const database of wanted.databases) await contents.ensureDatabase(ready.admin, database);
+    for (const { name, role } of wanted.users)
+      await users.ensureUser(ready.admin, name, role, this.#host.password(id, name));
+    await endRecovery(this.#pathsOf(id));
     this.#host.events.ready(id, await this.#endpointsOf(cluster, ready));
     // ASSUMED: the size of a server is known as soon as it is ready. The platform measures it within an hour.
     this.measure(cluster);
@@ -310,8 +329,11 @@ export class EmbeddedPostgres implements PostgresEngine {
     const wantedPort = endpoints?.primary.direct.port;
     const paths = this.#pathsOf(id);
     const { signal } = this.#closed;
+    await this.#endMoved();
     const running = await servers.start(this.#options, this.#binariesOf(cluster), paths, cluster, wantedPort, signal);
-    const ready = { ...running, offers: await contents.offersOf(running.admin) };
+    const connect: Connect = (database, session) => servers.connect(paths, running.port, database, session);
+    const access = { ...running, connect };
+    const ready = { ...access, offers: await this.#prepare(id, access) };
     this.#ready.set(id, ready);
     running.admin.once("end", () => {
       if (this.#ready.get(id) !== ready) return;
@@ -321,14 +343,25 @@ export class EmbeddedPostgres implements PostgresEngine {
     return ready;
   }
 
+  /** Prepares a server for its clients; returns what it can install. */
+  async #prepare(id: string, access: Access): Promise<readonly ExtensionOffer[]> {
+    try {
+      await users.prepare(access, this.#report(id));
+      return await contents.offersOf(access.admin);
+    } catch (error) {
+      await access.admin.end().catch(() => {});
+      throw error;
+    }
+  }
+
+  #report(id: string): users.Report {
+    return (what, message) => this.#host.log.warn({ cluster: id, ...what }, message);
+  }
+
   #binariesOf({ version }: Cluster): Binaries {
     const binaries = this.#options.versions.get(version);
     if (!binaries) throw new PostgresError(`PostgreSQL ${version} is not installed: ${installCommand(version)}`);
     return binaries;
-  }
-
-  #connectTo({ port }: servers.Running): contents.Connect {
-    return (database) => servers.connect(this.#options, port, database);
   }
 
   /** The addresses of a cluster, whose pooler runs then. */
@@ -354,7 +387,8 @@ export class EmbeddedPostgres implements PostgresEngine {
         await this.#host.settled();
         waiting?.resolve();
       } catch (error) {
-        if (!isRefusal(error)) throw error;
+        // Another attempt follows where the store cannot take the change back.
+        if (!isRefusal(error) || lasting.has(change.kind)) throw error;
         this.#host.events.refused(number);
         await this.#host.settled();
         waiting?.reject(new ChangeRefused(error.message));
@@ -365,25 +399,24 @@ export class EmbeddedPostgres implements PostgresEngine {
 
   async #apply({ id }: Cluster, ready: Ready, change: ClusterChange): Promise<void> {
     const { admin } = ready;
-    const connect = this.#connectTo(ready);
     switch (change.kind) {
       case "createDatabase":
         return contents.ensureDatabase(admin, change.database);
       case "dropDatabase":
         return contents.dropDatabase(admin, change.database);
       case "installExtension":
-        return contents.installExtension(connect, change.extension);
+        return contents.installExtension(ready, change.extension);
       case "removeExtension":
-        return contents.removeExtension(connect, change.extension, change.force);
+        return contents.removeExtension(ready, change.extension, change.force);
       case "dropUser":
-        return contents.dropUser(admin, connect, change.user);
+        return users.dropUser(ready, change.user, this.#report(id));
       case "createUser":
       case "changeRole":
       case "setPassword": {
         const user = this.#host.contents(id).users.find(({ name }) => name === change.user);
         // It was deleted meanwhile, by a later change.
         if (!user) return;
-        await contents.ensureUser(admin, user.name, user.role, this.#host.password(id, user.name));
+        await users.ensureUser(admin, user.name, user.role, this.#host.password(id, user.name));
       }
     }
   }
@@ -393,7 +426,7 @@ export class EmbeddedPostgres implements PostgresEngine {
     await this.#poolers.refresh(id, this.#pathsOf(id), ready);
     if (change.kind !== "dropUser" && !(change.kind === "setPassword" && change.endSessions)) return;
     await this.#poolers.endSessions(id, change.user);
-    await contents.endSessions(ready.admin, change.user);
+    await users.endSessions(ready.admin, change.user);
   }
 
   /** Stops a server. Its data is kept for a while; everything else goes. */

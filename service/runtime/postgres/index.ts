@@ -2,7 +2,7 @@
 import { mkdirSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { EngineFactory } from "../postgresEngine.ts";
-import { findAccount } from "./account.ts";
+import { findAccounts } from "./account.ts";
 import { findBinaries, type Binaries } from "./binaries.ts";
 import { EmbeddedPostgres } from "./embeddedPostgres.ts";
 import { findPooler } from "./pooler.ts";
@@ -23,8 +23,6 @@ export interface EmbeddedPostgresOptions {
   readonly outlive?: boolean;
   /** The versions of PostgreSQL, by major version. Default: those that are installed. */
   readonly versions?: ReadonlyMap<string, Binaries>;
-  /** Whether root may start servers in a user namespace. Default: true. */
-  readonly namespaces?: boolean;
 }
 
 /**
@@ -37,30 +35,26 @@ export async function embeddedPostgres({
   pgbouncer,
   outlive = false,
   versions: chosen,
-  namespaces = true,
 }: EmbeddedPostgresOptions): Promise<EngineFactory> {
   const versions = chosen ?? (await findBinaries());
   const pooler = findPooler(pgbouncer);
   const folder = join(resolve(data), "postgres");
   mkdirSync(resolve(data), { recursive: true, mode: 0o700 });
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  const account = await findAccount(folder, {
-    namespaces,
-    programs: [...versions.values()].flatMap(({ initdb, postgres }) => [initdb, postgres]),
-  });
+  const programs = [...versions.values()].flatMap(({ initdb, postgres }) => [initdb, postgres]);
+  const accounts = await findAccounts(folder, programs);
   const addresses = [loopback, ...(machinesReach === undefined ? [] : [machinesReach])];
   const publicHost = machinesReach ?? loopback;
   return (host) => {
     // The service has closed its folder meanwhile.
-    account.reach();
+    accounts.reach();
     if (!pooler)
       host.log.info({}, "without PgBouncer: the pooler's address of each Postgres cluster is that of its server");
     return new EmbeddedPostgres(host, {
-      ...{ account, addresses, publicHost, folder, versions, pooler, outlive },
+      ...{ accounts, addresses, publicHost, folder, versions, pooler, outlive },
       certificate: host.certificate,
-      get password() {
-        return host.secret("postgres/superuser");
-      },
+      // Each pooler has its own: another program at its port could use it for another one.
+      poolerPassword: (cluster) => host.secret(`postgres/pooler/${cluster}`),
     });
   };
 }

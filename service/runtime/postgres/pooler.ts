@@ -9,8 +9,10 @@ import { loginsOf } from "./contents.ts";
 import { PostgresError, reasonOf } from "./postgresError.ts";
 import { endProcess, launch, runs } from "./processes.ts";
 import { scramVerifier } from "./scram.ts";
+import { sessions } from "./sessions.ts";
 import { connectOnce, freePort, type Installation, type Paths, type Running } from "./server.ts";
 import { connectionsOf, superuser } from "./settings.ts";
+import { fingerprintOf } from "./tls.ts";
 
 /** The name for a service without a pooler. */
 const noPooler = "none";
@@ -118,16 +120,22 @@ function configurationOf(paths: Paths, { cluster, port, addresses, minor }: Pool
     ...(minor >= since.prepare && { max_prepared_statements: 200 }),
   };
   const lines = Object.entries(settings).map(([name, value]) => `${name} = ${value}`);
-  // A pooler of another version is not continued with.
-  return [`; PgBouncer 1.${minor}`, "[pgbouncer]", ...lines, `%include ${files.databases}`, ""].join("\n");
+  // A pooler of another version is not continued with, nor one that shows another certificate.
+  return [
+    `; PgBouncer 1.${minor}, certificate ${fingerprintOf(paths)}`,
+    "[pgbouncer]",
+    ...lines,
+    `%include ${files.databases}`,
+    "",
+  ].join("\n");
 }
 
 const quoted = (text: string): string => `"${text.replaceAll('"', '""')}"`;
 
 /** Writes a file at once, because a pooler also reads its files unasked. */
-async function write({ account }: Installation, { pooler }: Paths, file: string, text: string): Promise<void> {
+async function write({ accounts }: Installation, paths: Paths, file: string, text: string): Promise<void> {
   await writeFile(`${file}.draft`, text, { mode: 0o600 });
-  await account.own(pooler);
+  await accounts.poolerOf(paths).give(`${file}.draft`);
   await rename(`${file}.draft`, file);
 }
 
@@ -140,9 +148,8 @@ async function writeLogins(installation: Installation, paths: Paths, { admin, po
     .filter((name) => /^[\w-]+$/.test(name) && name !== consoleDatabase)
     .map((name) => `${name} = host=127.0.0.1 port=${port}\n`);
   await write(installation, paths, files.databases, `[databases]\n${entries.join("")}`);
-  // The service connects to the console as this role. Its password in the server has another salt, so no client can use the
-  // pooler as this role.
-  const own = { name: superuser, verifier: await scramVerifier(installation.password) };
+  // The service connects to the console as this role. It has no password in the server, so no client can use the pooler as this role.
+  const own = { name: superuser, verifier: await scramVerifier(installation.poolerPassword(paths.id)) };
   const lines = [own, ...users].map(({ name, verifier }) => `${quoted(name)} ${quoted(verifier)}\n`);
   await write(installation, paths, files.users, lines.join(""));
 }
@@ -161,9 +168,11 @@ export async function start(
   signal: AbortSignal,
 ): Promise<RunningPooler> {
   const files = filesOf(paths);
-  const { account, addresses } = installation;
+  const { accounts, addresses } = installation;
+  const account = accounts.poolerOf(paths);
   const textFor = (port: number): string => configurationOf(paths, { cluster, port, addresses, minor });
   await mkdir(paths.pooler, { recursive: true, mode: 0o700 });
+  await account.give(paths.pooler);
   const before = existsSync(files.configuration) ? readFileSync(files.configuration, "utf8") : "";
   const lastPort = Number(/^listen_port = (\d+)$/m.exec(before)?.[1]);
   if (processOf(paths) !== undefined && before === textFor(lastPort)) {
@@ -196,7 +205,7 @@ export async function start(
 }
 
 async function untilUsable(
-  installation: Installation,
+  { poolerPassword }: Installation,
   paths: Paths,
   port: number,
   isAlive: () => boolean,
@@ -207,7 +216,9 @@ async function untilUsable(
     return rows.some(({ key, value }) => key === "pidfile" && value === filesOf(paths).pid);
   };
   const passing = ["ECONNREFUSED", "ECONNRESET"];
-  const console = await connectOnce(installation, { port, database: consoleDatabase, passing, isAlive, isIt }, signal);
+  const password = poolerPassword(paths.id);
+  const beginning = { port, database: consoleDatabase, session: sessions.console, password, passing, isAlive, isIt };
+  const console = await connectOnce(paths, beginning, signal);
   if (!console) throw new PostgresError("the pooler has ended");
   return { port, console };
 }

@@ -1,6 +1,7 @@
 // Errors of the engines that run real servers.
 import pg from "pg";
 import { codeOf } from "../errorCode.ts";
+import { ChangeRefused } from "../postgresEngine.ts";
 
 /** PostgreSQL cannot be used; the message says why and what to do. */
 export class PostgresError extends Error {
@@ -18,8 +19,9 @@ const passing = ["08", "53", "57", "58", "XX"];
 // No space on the disk.
 const diskFull = "53100";
 
-/** Whether a server has refused a statement for good. Errors of the system have codes too, such as `EPIPE`. */
+/** Whether a change is refused for good, in most cases by the server. Errors of the system have codes too, such as `EPIPE`. */
 export const isRefusal = (error: unknown): error is Error => {
+  if (error instanceof ChangeRefused) return true;
   if (!(error instanceof pg.DatabaseError)) return false;
   const { code = "" } = error;
   return code === diskFull || !passing.includes(code.slice(0, 2));

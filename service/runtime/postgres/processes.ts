@@ -1,9 +1,14 @@
 // Processes that may outlive the service.
-import { execFileSync, spawn } from "node:child_process";
-import { closeSync, openSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { execFile, execFileSync, spawn, type StdioOptions } from "node:child_process";
+import { closeSync, existsSync, openSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync } from "node:fs";
+import { devNull } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
+import { codeOf } from "../errorCode.ts";
 import type { Account } from "./account.ts";
 import { PostgresError, ServerKilled } from "./postgresError.ts";
+
+const run = promisify(execFile);
 
 const isLinux = process.platform === "linux";
 
@@ -67,13 +72,40 @@ export interface Launched {
   readonly kill: () => void;
 }
 
+/** Variables that programs need to be found, and to find their libraries and a folder for temporary files. */
+const passedOn = ["PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR"];
+
 /**
- * The environment of the programs of a cluster. Users set PGDATA and PGPORT for servers of their own. And what a program says is read here,
- * so it must be in English; servers in another language would also answer in that language.
+ * The environment of the programs of a cluster. A client who is superuser of a server can read it, so it has nothing of the service's.
+ * And what a program says is read here, so it must be in English; servers in another language would also answer in that language.
  */
 export function environment(): NodeJS.ProcessEnv {
-  const rest = Object.entries(process.env).filter(([name]) => !/^(PG[A-Z]|LC_|LANG)/.test(name));
-  return { ...Object.fromEntries(rest), LC_ALL: "C" };
+  return { ...Object.fromEntries(passedOn.map((name) => [name, process.env[name]])), LC_ALL: "C" };
+}
+
+const closeOnExec = 0o2000000;
+
+/** Descriptors that every program gets which this process starts, because this process was started with them. */
+function inherited(): number[] {
+  if (!isLinux) return [];
+  const isOpen = (name: string): boolean => {
+    const text = unlessEnded(() => readFileSync(`/proc/self/fdinfo/${name}`, "utf8"));
+    const flags = /^flags:\s*(\d+)/m.exec(text ?? "")?.[1];
+    return flags !== undefined && (Number.parseInt(flags, 8) & closeOnExec) === 0;
+  };
+  return readdirSync("/proc/self/fdinfo")
+    .filter((name) => Number(name) > 2 && isOpen(name))
+    .map(Number);
+}
+
+/** Nothing to read, a file for what it says, and no descriptor of the service: an empty one is in the place of each. */
+function descriptors(log: number, empty: number): StdioOptions {
+  const all: ("ignore" | number)[] = ["ignore", log, log];
+  for (const one of inherited()) {
+    while (all.length < one) all.push("ignore");
+    all[one] = empty;
+  }
+  return all;
 }
 
 /** Starts a program that may outlive the service, with a new log. */
@@ -83,13 +115,14 @@ export function launch(
   args: readonly string[],
   { log, reason }: { readonly log: string; readonly reason: RegExp },
 ): Launched {
-  const file = openSync(log, "w", 0o600);
+  // One of an earlier version belonged to another user.
+  rmSync(log, { force: true });
+  const [file, empty] = [openSync(log, "wx", 0o600), openSync(devNull, "r")];
   const [first, rest] = command(program, args);
-  const started = spawn(first, rest, {
-    ...options,
-    ...{ env: environment(), detached: true, stdio: ["ignore", file, file] },
-  });
+  const stdio = descriptors(file, empty);
+  const started = spawn(first, rest, { ...options, ...{ env: environment(), detached: true, stdio } });
   closeSync(file);
+  closeSync(empty);
   let problem: string | undefined;
   let hasEnded = false;
   let killedBy: NodeJS.Signals | null = null;
@@ -111,7 +144,14 @@ export function launch(
 }
 
 /** Programs that write the data of clusters, or start one that does. */
-const programs: readonly string[] = ["postgres", "initdb", "unshare"];
+const programs: readonly string[] = ["postgres", "initdb", "setpriv", "unshare"];
+
+/** Processes with one of the names, of those that there are. */
+const processesNamed = (names: readonly string[]): number[] =>
+  readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .filter((pid) => names.includes(unlessEnded(() => readFileSync(`/proc/${pid}/comm`, "utf8").trim()) ?? ""))
+    .map(Number);
 
 /**
  * Processes of PostgreSQL that use a folder, or one whose path begins so. On Linux these are also children of a server that was
@@ -123,15 +163,119 @@ export function processesIn(folder: string): number[] {
       .split("\n")
       .filter((line) => line.includes(folder) && programs.some((program) => line.includes(program)))
       .map((line) => Number.parseInt(line, 10));
-  const uses = (pid: string): boolean =>
-    unlessEnded(
-      () =>
-        programs.includes(readFileSync(`/proc/${pid}/comm`, "utf8").trim()) &&
-        (runs(Number(pid), folder) || readlinkSync(`/proc/${pid}/cwd`).startsWith(folder)),
-    ) ?? false;
-  return readdirSync("/proc")
-    .filter((name) => /^\d+$/.test(name) && uses(name))
-    .map(Number);
+  const uses = (pid: number): boolean => runs(pid, folder) || workingFolder(pid)?.path.startsWith(folder) === true;
+  return processesNamed(programs).filter(uses);
+}
+
+/** The folder that a process works in. */
+interface WorkingFolder {
+  readonly device: number;
+  readonly inode: number;
+  /** Its path now. */
+  readonly path: string;
+  /** Names the file systems that the process sees. */
+  readonly mounts: string;
+  /** Whether it holds the data of a server, or did until it was removed. */
+  readonly isData: boolean;
+}
+
+/** The folder that a process works in; undefined if it has ended, or is not to be looked at. */
+function workingFolder(pid: number): WorkingFolder | undefined {
+  const link = `/proc/${pid}/cwd`;
+  try {
+    const { dev, ino } = statSync(link);
+    const mounts = readlinkSync(`/proc/${pid}/ns/mnt`);
+    return folderOf(dev, ino, readlinkSync(link), mounts, existsSync(`${link}/PG_VERSION`));
+  } catch (error) {
+    if (codeOf(error) !== "EACCES") return undefined;
+  }
+  // Root without the capability SYS_PTRACE, as in containers, may not look at it, but the user of the process may.
+  const uid = userOfProcess(pid);
+  const script = `stat -L -c '%d %i' ${link}/. && readlink ${link} /proc/${pid}/ns/mnt && test -e ${link}/PG_VERSION && echo data; true`;
+  const options = { uid, gid: uid, encoding: "utf8", stdio: "pipe" } as const;
+  const said = uid === undefined ? undefined : unlessEnded(() => execFileSync("sh", ["-c", script], options));
+  const [numbers = "", path, mounts, data] = said?.split("\n") ?? [];
+  const [device = 0, inode = 0] = numbers.split(" ").map(Number);
+  return mounts === undefined ? undefined : folderOf(device, inode, path ?? "", mounts, data === "data");
+}
+
+const folderOf = (device: number, inode: number, path: string, mounts: string, hasData: boolean): WorkingFolder => ({
+  ...{ device, inode, path, mounts },
+  isData: hasData || path.endsWith(" (deleted)"),
+});
+
+/** Whether a process works in a folder: the folder itself, as another one may have its path by now. Only Linux tells. */
+export const worksIn = (pid: number, folder: string): boolean => !isLinux || isFolder(workingFolder(pid), folder);
+
+function isFolder(working: WorkingFolder | undefined, folder: string): boolean {
+  const stat = statSync(folder, { throwIfNoEntry: false });
+  return stat !== undefined && stat.dev === working?.device && stat.ino === working.inode;
+}
+
+/** A server whose folder was moved or removed since its start. */
+export interface MovedServer {
+  readonly pid: number;
+  /** Its folder when it was started. */
+  readonly data: string;
+  /** Where that folder is now. */
+  readonly now: string;
+}
+
+/** Servers that were started in a folder, or below it, and whose own folder is no longer there. Only Linux tells. */
+export function serversMovedFrom(folder: string): MovedServer[] {
+  if (!isLinux) return [];
+  return processesNamed(["postgres"]).flatMap((pid) => {
+    const args = unlessEnded(() => readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0")) ?? [];
+    const data = args[args.indexOf("-D") + 1] ?? "";
+    if (!`${data}/`.startsWith(`${folder}/`)) return [];
+    const working = workingFolder(pid);
+    // One that just begins is not yet in its folder. And a container may have another folder at the same path.
+    const isHere = working?.mounts === readlinkSync("/proc/self/ns/mnt");
+    return isHere && working.isData && !isFolder(working, data) ? [{ pid, data, now: working.path }] : [];
+  });
+}
+
+/**
+ * Whether a server of a user works in another cluster's folder, as after a copy of the data folder with its owners. Only root can have
+ * put the given file beside the data.
+ */
+export const worksElsewhere = (uid: number, data: string, besides: string): boolean =>
+  isLinux &&
+  processesNamed(["postgres"]).some((pid) => {
+    if (userOfProcess(pid) !== uid || worksIn(pid, data)) return false;
+    return unlessEnded(() => statSync(`/proc/${pid}/cwd/../${besides}`).uid) === 0;
+  });
+
+/** Whether this user may end a process. */
+export function mayEnd(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return codeOf(error) !== "EPERM";
+  }
+}
+
+const statusOf = (pid: number | string): string => unlessEnded(() => readFileSync(`/proc/${pid}/status`, "utf8")) ?? "";
+
+/** The user that a process runs as; undefined if it has ended, or is about to be forgotten. */
+export function userOfProcess(pid: number | string): number | undefined {
+  const [, uid] = /^Uid:\s*(\d+)/m.exec(isLinux ? statusOf(pid) : psUser(pid)) ?? [];
+  return uid === undefined || /^State:\s*[ZX]/m.test(statusOf(pid)) ? undefined : Number(uid);
+}
+
+const psUser = (pid: number | string): string =>
+  unlessEnded(() => `Uid: ${execFileSync("ps", ["-o", "uid=", "-p", String(pid)], { encoding: "utf8" }).trim()}`) ?? "";
+
+/** The users that have processes. */
+export const usersOfProcesses = (): readonly number[] =>
+  isLinux ? readdirSync("/proc").flatMap((name) => (/^\d+$/.test(name) ? (userOfProcess(name) ?? []) : [])) : [];
+
+/** Kills all processes of a user, and waits until they have ended. A process that starts others meanwhile cannot escape. */
+export async function endProcessesOf(uid: number, gid: number): Promise<void> {
+  // It fails if there is none.
+  const killAll = () => run("sh", ["-c", "kill -KILL -1"], { uid, gid }).catch(() => {});
+  if (!isLinux) await killAll();
+  else for (; usersOfProcesses().includes(uid); await sleep(10)) await killAll();
 }
 
 /** Kills the processes that use a folder, and waits until they have ended. */

@@ -1,22 +1,26 @@
 // What a server says about its queries and its size.
 import type pg from "pg";
 import type { RunningQuery, SlowQuery } from "../postgresEngine.ts";
-import { superuser } from "./settings.ts";
+import { superuser, visitor } from "./settings.ts";
+
+/** The roles of the service, whose queries are not those of clients. */
+const own = [superuser, visitor];
 
 /** The queries that run, longest first. */
 export async function activeQueries(admin: pg.Client, database: string | undefined): Promise<RunningQuery[]> {
   const { rows } = await admin.query<Omit<RunningQuery, "started_at"> & { readonly started_at: Date }>(
     `SELECT pid, datname AS database, usename AS username, state, query, query_start AS started_at
        FROM pg_stat_activity
-      WHERE backend_type = 'client backend' AND usename <> $1 AND state <> 'idle' AND ($2::text IS NULL OR datname = $2)
+      WHERE backend_type = 'client backend' AND usename <> ALL ($1) AND state <> 'idle' AND ($2::text IS NULL OR datname = $2)
       ORDER BY query_start`,
-    [superuser, database ?? null],
+    [own, database ?? null],
   );
   return rows.map((row) => ({ ...row, started_at: row.started_at.toISOString().replace(/\.\d+Z$/, "Z") }));
 }
 
-// ASSUMED: the slowest 50 queries are shown.
+// ASSUMED: the slowest 50 queries are shown, each with its first 10,000 characters. Clients choose their length.
 const mostSlow = 50;
+const longestQuery = 10_000;
 
 /**
  * The slowest queries. The server counts from its beginning, so what it had counted before the time is subtracted.
@@ -25,26 +29,26 @@ const mostSlow = 50;
 export async function slowQueries(admin: pg.Client, withinMs: number): Promise<SlowQuery[]> {
   const { rows } = await admin.query<SlowQuery>(
     `WITH before AS (
-       SELECT DISTINCT ON (userid, dbid, queryid, toplevel) * FROM statement_history
+       SELECT DISTINCT ON (userid, dbid, queryid, toplevel) * FROM public.statement_history
         WHERE at <= now() - $1 * interval '1 millisecond'
         ORDER BY userid, dbid, queryid, toplevel, at DESC
      ), counted AS (
-       SELECT s.query, (s.calls - coalesce(b.calls, 0))::int AS calls, s.total_exec_time - coalesce(b.total_ms, 0) AS total_ms
-         FROM pg_stat_statements s JOIN pg_roles u ON u.oid = s.userid LEFT JOIN before b USING (userid, dbid, queryid, toplevel)
-        WHERE u.rolname <> $2
+       SELECT left(s.query, ${longestQuery}) AS query, (s.calls - coalesce(b.calls, 0))::int AS calls, s.total_exec_time - coalesce(b.total_ms, 0) AS total_ms
+         FROM public.pg_stat_statements s JOIN pg_roles u ON u.oid = s.userid LEFT JOIN before b USING (userid, dbid, queryid, toplevel)
+        WHERE u.rolname <> ALL ($2)
      )
      SELECT query, calls, total_ms, total_ms / calls AS mean_ms FROM counted WHERE calls > 0
       ORDER BY mean_ms DESC, query LIMIT ${mostSlow}`,
-    [withinMs, superuser],
+    [withinMs, own],
   );
   return rows;
 }
 
 /** Keeps what the server has counted until now, for a month. */
 export async function keepCounts(admin: pg.Client): Promise<void> {
-  await admin.query("DELETE FROM statement_history WHERE at < now() - interval '31 days'");
-  await admin.query(`INSERT INTO statement_history
-    SELECT now(), userid, dbid, queryid, toplevel, calls, total_exec_time FROM pg_stat_statements`);
+  await admin.query("DELETE FROM public.statement_history WHERE at < now() - interval '31 days'");
+  await admin.query(`INSERT INTO public.statement_history
+    SELECT now(), userid, dbid, queryid, toplevel, calls, total_exec_time FROM public.pg_stat_statements`);
 }
 
 /** Bytes of all databases. */

@@ -1,22 +1,24 @@
 // One server: its folder, its process, and the service's connection to it.
 import { execFile } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
-import { mkdir, open, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { mkdir, open, rename, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
-import { dirname, join } from "node:path";
+import { basename, dirname, join, relative } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import pg from "pg";
 import { bind } from "../bind.ts";
 import { codeOf } from "../errorCode.ts";
 import type { EngineHost } from "../postgresEngine.ts";
-import type { Account } from "./account.ts";
+import type { Accounts } from "./account.ts";
 import type { Binaries } from "./binaries.ts";
+import { readSmall } from "./files.ts";
 import { PostgresError, ServerKilled } from "./postgresError.ts";
-import { endProcess, endProcessesIn, environment, lastLine, launch, runs } from "./processes.ts";
-import { scramVerifier } from "./scram.ts";
-import { accessRules, configurationOf, superuser, type Recovery, type ServerSettings } from "./settings.ts";
-import { certify } from "./tls.ts";
+import { endProcess, endProcessesIn, launch, runs, userOfProcess, worksIn } from "./processes.ts";
+import { recoveryFor } from "./recovery.ts";
+import { optionsOf, sessions, type Session } from "./sessions.ts";
+import { accessRules, configurationOf, superuser, type ServerSettings } from "./settings.ts";
+import { certify, certifyEntry, entryOf, isForeign, pinned } from "./tls.ts";
 
 const run = promisify(execFile);
 
@@ -29,6 +31,8 @@ const stopMs = 60_000;
 
 /** The folders and files of a cluster. */
 export const pathsOf = (folder: string) => ({
+  /** The cluster. */
+  id: basename(folder),
   folder,
   data: join(folder, "data"),
   /** The data while it is being written. */
@@ -37,9 +41,16 @@ export const pathsOf = (folder: string) => ({
   backups: join(folder, "backups"),
   log: join(folder, "server.log"),
   pooler: join(folder, "pooler"),
+  /** What a copy recovers from, with the changes themselves. */
   recovery: join(folder, "recovery.json"),
+  changes: join(folder, "changes"),
+  configuration: join(folder, "postgresql.conf"),
+  rules: join(folder, "pg_hba.conf"),
   certificate: join(folder, "tls.crt"),
   key: join(folder, "tls.key"),
+  /** The certificate with which the service enters as superuser, and the same with its key. */
+  entry: join(folder, "superuser.crt"),
+  entryKey: join(folder, "superuser.key"),
 });
 
 /** The folders and files of a cluster. */
@@ -47,44 +58,13 @@ export type Paths = ReturnType<typeof pathsOf>;
 
 /** What every server of an engine needs. */
 export interface Installation {
-  readonly account: Account;
-  /** Password of the service's own role. */
-  readonly password: string;
+  readonly accounts: Accounts;
+  /** Password of the service in the pooler of a cluster. */
+  readonly poolerPassword: (cluster: string) => string;
   /** Addresses to listen at; the first is 127.0.0.1. */
   readonly addresses: readonly string[];
   /** Issues a certificate for these names and addresses, until a time. */
   readonly certificate: EngineHost["certificate"];
-}
-
-/**
- * Creates an empty cluster of databases in the draft folder. It is tried twice: a program that a killed service has left may write
- * into the folder once more.
- */
-export async function initialize(installation: Installation, binaries: Binaries, paths: Paths): Promise<void> {
-  await writeEmpty(installation, binaries, paths).catch(() => writeEmpty(installation, binaries, paths));
-}
-
-async function writeEmpty({ account, password }: Installation, binaries: Binaries, paths: Paths): Promise<void> {
-  // A service that was killed leaves the program running.
-  await endProcessesIn(paths.draft);
-  await rm(paths.draft, { recursive: true, force: true });
-  // The program takes the form in which it stores the password.
-  const passwordFile = join(paths.folder, "initial");
-  await writeFile(passwordFile, await scramVerifier(password), { mode: 0o600 });
-  await account.own(paths.folder);
-  const options = ["--pgdata", paths.draft, "--username", superuser, "--pwfile", passwordFile];
-  const [program, args] = account.command(binaries.initdb, [
-    ...options,
-    ...["--auth", "scram-sha-256", "--encoding", "UTF8", "--no-locale", "--no-sync", "--no-instructions"],
-  ]);
-  try {
-    await run(program, args, { ...account.options, env: environment() });
-  } catch (error) {
-    const text = (error as { readonly stderr?: string }).stderr ?? String(error);
-    throw new PostgresError(lastLine(text, /(?:error|FATAL): +(.*)/));
-  } finally {
-    await rm(passwordFile, { force: true });
-  }
 }
 
 /** The draft is complete: it becomes the data. */
@@ -106,29 +86,44 @@ export interface Running {
   readonly admin: pg.Client;
 }
 
-/** The process of a server; undefined if none runs. */
+/** The process of a server; undefined if none runs. One in a folder that was at this path before is another one. */
 export function processOf({ data }: Pick<Paths, "data">): { readonly pid: number; readonly port: number } | undefined {
-  const file = join(data, "postmaster.pid");
-  if (!existsSync(file)) return undefined;
-  const [pid, , , port] = readFileSync(file, "utf8").split("\n");
-  return runs(Number(pid), data) ? { pid: Number(pid), port: Number(port) } : undefined;
+  const [pid, , , port] = (readSmall(join(data, "postmaster.pid")) ?? "").split("\n").map(Number);
+  if (pid === undefined || !runs(pid, data) || !worksIn(pid, data)) return undefined;
+  return { pid, port: port ?? 0 };
 }
 
-/** A connection of the service. */
-export async function connect({ password }: Installation, port: number, database: string): Promise<pg.Client> {
+// ASSUMED: a program that accepts a connection and says nothing for half a minute is no server.
+const answerMs = 30_000;
+
+/**
+ * A connection of the service: to a server with its certificate, or to a pooler with its password.
+ * @throws PostgresError if another program listens at the port.
+ */
+export async function connect(
+  paths: Paths,
+  port: number,
+  database: string,
+  session: Session,
+  password?: string,
+): Promise<pg.Client> {
   const client = new pg.Client({
-    ...{ host: "127.0.0.1", port, user: superuser, password, database },
+    ...{ host: "127.0.0.1", port, user: session.user, password, database },
     application_name: "machines-service",
+    connectionTimeoutMillis: answerMs,
     keepAlive: true,
-    ssl: false,
+    ssl: { ...pinned(paths), ...(password === undefined ? entryOf(paths) : {}) },
     sslnegotiation: "postgres",
   });
   // The library takes what it is not given from variables such as PGOPTIONS, which users set for servers of their own. It takes an empty
   // text as not given.
-  (client as unknown as { connectionParameters: { options: unknown } }).connectionParameters.options = undefined;
+  (client as unknown as { connectionParameters: { options: unknown } }).connectionParameters.options =
+    optionsOf(session);
   // The end of a connection is noticed by its user, or by the next query.
   client.on("error", () => {});
-  await client.connect();
+  await client.connect().catch((error: unknown) => {
+    throw isForeign(error) ? new PostgresError(`port ${port} has become another program's`) : error;
+  });
   return client;
 }
 
@@ -148,19 +143,22 @@ export async function start(
   signal: AbortSignal,
 ): Promise<Running> {
   const known = processOf(paths);
-  if (known) return untilUsable(installation, paths, known.port, () => processOf(paths) !== undefined, signal);
+  if (known && isCurrent(installation, paths, known.pid))
+    return untilUsable(paths, known.port, () => processOf(paths) !== undefined, signal);
   // Two servers would destroy the data. One that was killed leaves its children; a killed service leaves one that just starts.
-  await endProcessesIn(paths.data);
+  await stop(installation, paths);
   const { addresses } = installation;
-  const { wal: walFolder, certificate, key } = paths;
-  const settings = { cluster, addresses, walFolder, certificate, key };
+  const { certificate, key, entry, rules } = paths;
+  // A server whose folder is moved must not write into the one that takes its place.
+  const walFolder = relative(paths.data, paths.wal);
+  const settings = { cluster, addresses, walFolder, certificate, key, entry, rules };
   for (let attempt = 1; ; attempt++) {
     const port = await freePort(wantedPort);
     try {
       return await startAt(installation, binaries, paths, { ...settings, port }, signal);
     } catch (error) {
       if (!isTaken(error) || attempt === mostPorts) throw error;
-      await stop(paths);
+      await stop(installation, paths);
     }
   }
 }
@@ -175,27 +173,29 @@ async function startAt(
   settings: ServerSettings,
   signal: AbortSignal,
 ): Promise<Running> {
-  const { account } = installation;
   await mkdir(paths.wal, { recursive: true, mode: 0o700 });
+  const account = await installation.accounts.serverOf(paths);
   await certify(installation, paths);
-  const recovery = await recoveryOf(paths);
-  const configuration = configurationOf({ ...settings, ...(recovery ? { recovery } : {}) });
-  await writeFile(join(paths.data, "postgresql.conf"), configuration, { mode: 0o600 });
-  await writeFile(join(paths.data, "pg_hba.conf"), accessRules, { mode: 0o600 });
-  await account.own(paths.folder);
+  await certifyEntry(paths);
+  const recovery = await recoveryFor(paths, account);
+  const { configuration, rules, certificate, key, entry } = paths;
+  await writeFile(configuration, configurationOf({ ...settings, ...(recovery && { recovery }) }), { mode: 0o600 });
+  await writeFile(rules, accessRules, { mode: 0o600 });
+  for (const file of [configuration, rules, certificate, key, entry]) await account.show(file);
   // A file of a process that was killed, whose number another process may have by now.
   await rm(join(paths.data, "postmaster.pid"), { force: true });
-  const { isAlive } = launch(account, binaries.postgres, ["-D", paths.data], {
-    log: paths.log,
-    reason: /(?:FATAL|PANIC): +(.*)/,
-  });
-  return untilUsable(installation, paths, settings.port, isAlive, signal);
+  const args = ["-D", paths.data, "-c", `config_file=${configuration}`];
+  const { isAlive } = launch(account, binaries.postgres, args, { log: paths.log, reason: /(?:FATAL|PANIC): +(.*)/ });
+  return untilUsable(paths, settings.port, isAlive, signal);
 }
 
 /** A server that begins to listen, or a pooler. */
 export interface Beginning {
   readonly port: number;
   readonly database: string;
+  readonly session: Session;
+  /** For a pooler: the service enters a server without one. */
+  readonly password?: string;
   /** Codes of errors that pass while it begins. */
   readonly passing: readonly string[];
   /** Whether it runs; may throw the reason why it does not. */
@@ -206,13 +206,13 @@ export interface Beginning {
 
 /** Connects as soon as it can be used. Undefined if it has ended, without a reason. */
 export async function connectOnce(
-  installation: Installation,
-  { port, database, passing, isAlive, isIt }: Beginning,
+  paths: Paths,
+  { port, database, session, password, passing, isAlive, isIt }: Beginning,
   signal: AbortSignal,
 ): Promise<pg.Client | undefined> {
   while (isAlive()) {
     try {
-      const client = await connect(installation, port, database);
+      const client = await connect(paths, port, database, session, password);
       if (await isIt(client)) return client;
       await client.end();
       throw new PostgresError(`port ${port} has become another program's`);
@@ -224,35 +224,33 @@ export async function connectOnce(
   return undefined;
 }
 
-async function untilUsable(
-  installation: Installation,
-  paths: Paths,
-  port: number,
-  isAlive: () => boolean,
-  signal: AbortSignal,
-): Promise<Running> {
+async function untilUsable(paths: Paths, port: number, isAlive: () => boolean, signal: AbortSignal): Promise<Running> {
   const isIt = async (client: pg.Client): Promise<boolean> =>
     (await client.query<{ data_directory: string }>("SHOW data_directory")).rows[0]?.data_directory === paths.data;
   // 57P03: it is starting, or recovering.
   const passing = ["ECONNREFUSED", "ECONNRESET", "57P03"];
-  const admin = await connectOnce(installation, { port, database: superuser, passing, isAlive, isIt }, signal);
+  const beginning = { port, database: superuser, session: sessions.superuser, passing, isAlive, isIt };
+  const admin = await connectOnce(paths, beginning, signal);
   if (!admin) throw new ServerKilled("the server has ended");
   return { port, admin };
 }
 
-/** Stops a server, and waits until its process has ended. */
-export async function stop(paths: Paths): Promise<void> {
+/** Stops a server, and waits until its process has ended, and all that it has started. */
+export async function stop({ accounts }: Installation, paths: Paths): Promise<void> {
   const found = processOf(paths);
   if (found) await endProcess(found.pid, paths.data, { signal: "SIGINT", last: "SIGQUIT", patienceMs: stopMs });
   await endProcessesIn(paths.data);
+  await accounts.known(paths)?.endProcesses();
 }
 
-/** Keeps where a copy finds the changes since its backup. */
-export const writeRecovery = ({ recovery }: Paths, wanted: Recovery): Promise<void> =>
-  writeFile(recovery, JSON.stringify(wanted), { mode: 0o600 });
-
-async function recoveryOf({ recovery }: Paths): Promise<Recovery | undefined> {
-  return existsSync(recovery) ? (JSON.parse(await readFile(recovery, "utf8")) as Recovery) : undefined;
+/** Whether a server was started by this version, as the user that owns its data. */
+function isCurrent({ accounts }: Installation, paths: Paths, pid: number): boolean {
+  const { uid } = accounts.known(paths)?.options ?? {};
+  return (
+    existsSync(paths.entryKey) &&
+    accounts.known(paths) !== undefined &&
+    (uid ?? userOfProcess(pid)) === userOfProcess(pid)
+  );
 }
 
 async function listening(port: number): Promise<number> {

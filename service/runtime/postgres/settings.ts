@@ -2,8 +2,14 @@
 import { totalmem } from "node:os";
 import type { Cluster } from "../postgresEngine.ts";
 
-/** The role of the service in every server. */
+/** The role of the service in every server, and the name of its own database there. */
 export const superuser = "postgres";
+
+/** The role of the service in the databases of clients. No user can have its name. */
+export const visitor = "_visitor";
+
+/** Databases that no client can enter. */
+export const systemDatabases: readonly string[] = [superuser, "template0", "template1"];
 
 const mib = 2 ** 20;
 
@@ -18,6 +24,10 @@ export interface ServerSettings {
   /** Files for clients that ask for TLS. */
   readonly certificate: string;
   readonly key: string;
+  /** The certificate with which the service enters. */
+  readonly entry: string;
+  /** File that says who may connect. */
+  readonly rules: string;
   /** How a copy gets its data: from the changes in that folder, until the end of the backup or until a time. */
   readonly recovery?: Recovery;
 }
@@ -43,7 +53,7 @@ export const connectionsOf = (memoryMb: number): number =>
 
 /** The text of `postgresql.conf`. */
 export function configurationOf(options: ServerSettings): string {
-  const { cluster, port, addresses, walFolder, certificate, key, recovery } = options;
+  const { cluster, port, addresses, walFolder, certificate, key, entry, rules, recovery } = options;
   const { cpus, memoryMb } = cluster;
   const settings: Readonly<Record<string, string | number>> = {
     cluster_name: quoted(cluster.id),
@@ -53,7 +63,11 @@ export function configurationOf(options: ServerSettings): string {
     ssl: "on",
     ssl_cert_file: quoted(certificate),
     ssl_key_file: quoted(key),
+    ssl_ca_file: quoted(entry),
+    hba_file: quoted(rules),
     max_connections: connectionsOf(memoryMb),
+    // The service can enter databases also when clients have taken all other connections.
+    reserved_connections: 2,
     shared_buffers: `${cacheMb(memoryMb)}MB`,
     effective_cache_size: `${Math.floor((memoryMb * 3) / 4)}MB`,
     max_worker_processes: Math.max(8, cpus),
@@ -85,10 +99,20 @@ export function configurationOf(options: ServerSettings): string {
     .join("");
 }
 
-/** The text of `pg_hba.conf`: who may connect from where. */
+const closed = systemDatabases.join(",");
+
+/**
+ * The text of `pg_hba.conf`: who may connect from where. The service has no password, which the superuser of one server could pass
+ * on to another one: it enters with its certificate. Also the server keeps the superuser out of the databases of clients, and
+ * clients out of those of the superuser.
+ */
 export const accessRules = [
-  `host all ${superuser} 127.0.0.1/32 scram-sha-256`,
+  `hostssl ${closed} ${superuser} 127.0.0.1/32 cert`,
   `host all ${superuser} all reject`,
+  `host ${closed} all all reject`,
+  // The only certificate that the server accepts is the service's.
+  `hostssl all ${visitor} 127.0.0.1/32 trust clientcert=verify-ca`,
+  `host all ${visitor} all reject`,
   "host all all all scram-sha-256",
   "",
 ].join("\n");

@@ -1,15 +1,14 @@
 // What a cluster that is a real server shows when something on the computer fails, and that it continues afterwards.
 import { execFileSync } from "node:child_process";
-import { mkdirSync, readdirSync, rmSync, statfsSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, rmSync, statfsSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import pg from "pg";
 import { expect, test } from "vitest";
 import { bind } from "../../../service/runtime/bind.ts";
-import { findAccount } from "../../../service/runtime/postgres/account.ts";
 import { findBinaries, type Binaries } from "../../../service/runtime/postgres/binaries.ts";
 import { isRefusal } from "../../../service/runtime/postgres/postgresError.ts";
-import { processesIn } from "../../../service/runtime/postgres/processes.ts";
+import { processesIn, userOfProcess } from "../../../service/runtime/postgres/processes.ts";
 import { afterThisTest } from "../../support/leftovers.ts";
 import { dataFolder, rowsOf, withServers } from "./servers.ts";
 
@@ -139,35 +138,49 @@ test("a ready cluster whose server does not start is 503 with the reason in the 
   await expect.poll(() => third.connect(ready).then(rowsOf, () => undefined)).toBe(1);
 });
 
+test.runIf(isRoot)("root runs each server as a user of its own, which owns its data", async () => {
+  const app = await withServers();
+  const [ready, other] = [await app.cluster(), await app.cluster()];
+  const client = await app.connect(ready);
+  await client.query("CREATE TABLE items AS SELECT 1 AS id");
+  const ownerOf = (id: string): string => {
+    const data = join(app.data, "postgres", id, "data");
+    const owners = execFileSync("find", [data, "-printf", "%U\\n"], { encoding: "utf8" }).trim().split("\n");
+    const users = processesIn(data).map((pid) => String(userOfProcess(pid)));
+    const [owner, ...more] = new Set([...owners, ...users]);
+    expect(more).toEqual([]);
+    return owner ?? "";
+  };
+  expect(Number(ownerOf(ready.id))).toBeGreaterThan(65_534);
+  expect(ownerOf(other.id)).not.toBe(ownerOf(ready.id));
+  const backup = await app.backUp(ready.id);
+  const copy = (await app.call("POST", `/postgres/${ready.id}/restore`, { backup_id: backup })).body.data.id;
+  expect(await rowsOf(await app.connect(await app.settled(copy)))).toBe(1);
+  expect(ownerOf(copy)).not.toBe(ownerOf(ready.id));
+  expect((await app.call("DELETE", `/postgres/${ready.id}`)).status).toBe(202);
+  await expect.poll(async () => (await app.call("GET", `/postgres/${ready.id}`)).text).toContain("has been deleted");
+});
+
 test.runIf(isRoot)(
-  "root without user namespaces runs servers as another user, which owns their data",
-  async ({ skip }) => {
-    const app = await withServers({ namespaces: false }).catch((error: unknown) => {
-      if (!/the user \w+ cannot start/.test(String(error))) throw error;
-      return skip("other users cannot read this clone");
-    });
-    const ready = await app.cluster();
-    const client = await app.connect(ready);
-    await client.query("CREATE TABLE items AS SELECT 1 AS id");
-    const { options } = await findAccount(join(app.data, "postgres"), { namespaces: false });
-    const owners = execFileSync("find", [join(app.data, "postgres", ready.id, "data"), "-printf", "%U\\n"], {
-      encoding: "utf8",
-    });
-    expect([...new Set(owners.trim().split("\n"))]).toEqual([String(options.uid)]);
-    const running = execFileSync("ps", ["-o", "uid=", "-p", processesIn(app.data).join(",")], { encoding: "utf8" });
-    expect([...new Set(running.split("\n").map((uid) => uid.trim()))].filter(Boolean)).toEqual([String(options.uid)]);
-    const backup = await app.backUp(ready.id);
-    const copy = await app.call("POST", `/postgres/${ready.id}/restore`, { backup_id: backup });
-    expect(await rowsOf(await app.connect(await app.settled(copy.body.data.id)))).toBe(1);
-    expect((await app.call("DELETE", `/postgres/${ready.id}`)).status).toBe(202);
-    await expect.poll(async () => (await app.call("GET", `/postgres/${ready.id}`)).text).toContain("has been deleted");
+  "a cluster of an earlier version, whose files are root's, gets a user with its next start",
+  async () => {
+    const first = await withServers();
+    const ready = await first.cluster();
+    await (await first.connect(ready)).query("CREATE TABLE items AS SELECT 1 AS id");
+    await first.service.close();
+    const folder = join(first.data, "postgres", ready.id);
+    execFileSync("chown", ["-R", "0:0", folder]);
+    for (const name of ["superuser.key", "superuser.crt", "postgresql.conf", "pg_hba.conf"]) rmSync(join(folder, name));
+    const second = await withServers({ data: first.data });
+    await expect.poll(() => second.connect(ready).then(rowsOf, () => undefined)).toBe(1);
+    expect(statSync(join(folder, "data", "PG_VERSION")).uid).toBeGreaterThan(65_534);
   },
 );
 
 test.runIf(isRoot)("a folder that this user cannot reach is refused with what to do", async () => {
   const outer = dataFolder();
   const data = join(outer, "data");
-  await expect(withServers({ data, namespaces: false })).rejects.toThrow(
+  await expect(withServers({ data })).rejects.toThrow(
     /PostgreSQL does not run as root, and the user \w+ cannot reach .*Choose a data folder that it can reach with --data/,
   );
 });
@@ -176,7 +189,7 @@ test.runIf(isRoot)("programs that another user cannot start are refused with wha
   const postgres = join(dataFolder(), "postgres");
   writeFileSync(postgres, "#!/bin/sh\n", { mode: 0o755 });
   const versions = await withProgram(postgres);
-  await expect(withServers({ namespaces: false, versions })).rejects.toThrow(
+  await expect(withServers({ versions })).rejects.toThrow(
     /PostgreSQL does not run as root, and the user \w+ cannot start \/.*Install it where that user can read it/,
   );
 });

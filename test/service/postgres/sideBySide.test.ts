@@ -1,9 +1,11 @@
 // Two services with real servers on one computer, and what is left of a cluster a day after its deletion.
+import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { ManualClock } from "../../../service/index.ts";
 import { processesIn } from "../../../service/runtime/postgres/processes.ts";
+import { hang } from "../../support/patience.mts";
 import { dataFolder, rowsOf, withServers } from "./servers.ts";
 
 const day = 24 * 3600_000;
@@ -44,6 +46,24 @@ test("clusters of the same name in two data folders do not touch each other; a d
     expect(readdirSync(join(data, "postgres"))).toEqual(["deleted"]);
     expect(processesIn(data)).toEqual([]);
   }
+});
+
+test("a service on a copy of a data folder, with its owners, leaves the servers of the other one alone", async () => {
+  const before = await withServers();
+  const ready = await before.cluster();
+  await (await before.connect(ready)).query("CREATE TABLE items AS SELECT 1 AS id");
+  await before.service.close();
+  const copied = dataFolder();
+  execFileSync("cp", ["-a", `${before.data}/.`, copied]);
+  const works = ({ get, connect }: Servers) =>
+    vi.waitFor(async () => connect(await get(`/postgres/${ready.id}`)), { timeout: hang });
+  const one = await withServers({ data: before.data });
+  const mine = await works(one);
+  const other = await withServers({ data: copied });
+  expect(await rowsOf(await works(other))).toBe(1);
+  await other.service.close();
+  // The same connection.
+  expect(await rowsOf(mine)).toBe(1);
 });
 
 test("a copy that a killed service did not remove completely goes at the next start, and one that is unknown stays", async () => {
