@@ -94,7 +94,7 @@ describe("promotion", () => {
     const [id = ""] = (await releaseOf("dev")).machines;
     expect(await refused(npm("status", "dev"))).toMatch(
       new RegExp(
-        `^dev .* 1 healthy\ndev: the last update failed (just now|\\d minutes? ago) and was rolled back: Machine ${id} runs the release of before again\\. `,
+        `^dev .* 1 healthy\ndev: the last update failed (just now|\\d+ minutes? ago) and was rolled back: Machine ${id} runs the release of before again\\. `,
         "m",
       ),
     );
@@ -172,7 +172,7 @@ describe("promotion", () => {
 
   test("the three stacks are shown side by side, with their problems", async () => {
     const output = await done(npm("status"));
-    expect(output).toMatch(/^dev +shop:1\.0\.0 +a{12} +\w{12} +\(updated (just now|\d minutes? ago)\) +1 healthy$/m);
+    expect(output).toMatch(/^dev +shop:1\.0\.0 +a{12} +\w{12} +\(updated (just now|\d+ minutes? ago)\) +1 healthy$/m);
     expect(output).toMatch(/^dev [^]*^staging [^]*^prod /m);
     expect(output).toMatch(/^prod +shop:1\.0\.0 +a{12} +\w{12} +(just now|\d+ minutes? ago) by bob +2 healthy$/m);
     // Whoever works on a stack goes on with it.

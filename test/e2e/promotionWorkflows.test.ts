@@ -117,7 +117,7 @@ describe("promotion by the workflows", () => {
     expect(await all.apps("dev")).toBe(2);
     const own = (...args: string[]) => stack.run(args, { command: "node_modules/.bin/pulumi-machines", plain: true });
     expect(await done(own("environment", "list"))).toMatch(
-      /^NAME +STACK +LIKE +CREATED +UPDATED +EXPIRES +EXISTS\npr-7 +machines-promotion\/pr-7 +dev +(just now|\d minutes? ago) +(just now|\d minutes? ago) +in \d+ \w+ +\d resources\n$/,
+      /^NAME +STACK +LIKE +CREATED +UPDATED +EXPIRES +EXISTS\npr-7 +machines-promotion\/pr-7 +dev +(just now|\d+ minutes? ago) +(just now|\d+ minutes? ago) +in \d+ \w+ +\d resources\n$/,
     );
     const { environments } = JSON.parse(await done(own("environment", "list", "--json"))) as {
       environments: readonly Record<string, unknown>[];
