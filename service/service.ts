@@ -182,7 +182,7 @@ export function createService(options: ServiceOptions = {}): Service {
       run: boot,
       firstToken: token,
     };
-    const sessions = mode === "off" ? undefined : new Sessions({ ...signing, mode });
+    const sessions = mode === "off" ? undefined : new Sessions({ ...signing, mode, isSecure: options.tls !== undefined });
     addRoutes(app, {
       context,
       tokens,

@@ -1,6 +1,7 @@
 // The route for "copy as code": an object as a program, as an import and as a request.
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { z } from "zod";
+import { pageKeyHeader } from "../http/authenticate.ts";
 import { curlOfObject } from "../openapi/curl.ts";
 import { ownCommand } from "../ownCommand.ts";
 import { refuse } from "../refusal.ts";
@@ -16,7 +17,7 @@ const query = z.strictObject({
 });
 
 /** Headers that say who a client is, and where its page comes from. */
-const passed = ["host", "authorization", "cookie", "origin", "sec-fetch-site"] as const;
+const passed = ["host", "authorization", "cookie", pageKeyHeader, "origin", "sec-fetch-site"] as const;
 
 /**
  * Adds the route.

@@ -21,10 +21,16 @@ export interface FoundSession {
   readonly session: Session;
 }
 
-/** Finds the session of the header `Cookie`; undefined if it has none that is valid. */
+/** Finds the session of the headers `Cookie` and {@link pageKeyHeader}; undefined if they have none that is valid. */
 export interface SessionFinder {
-  find(cookies: string): FoundSession | undefined;
+  find(cookies: string, pageKey: string): FoundSession | undefined;
 }
+
+/**
+ * The header with what only pages of the console's own origin know. Browsers send cookies to every port of a host, so the program
+ * behind another port gets the cookie of the console, but never this.
+ */
+export const pageKeyHeader = "console-page-key";
 
 const localNames = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
@@ -96,9 +102,10 @@ function limitSession(request: FastifyRequest, { readOnly }: Bearer): void {
 /** The sender of a request by its token, or else by its session; undefined if it has neither. */
 export function senderOf(
   { context, tokens, sessions }: Pick<AuthenticateOptions, "context" | "tokens" | "sessions">,
-  { headers: { authorization, cookie } }: FastifyRequest,
+  { headers: { authorization, cookie, [pageKeyHeader]: key } }: FastifyRequest,
 ): { readonly bearer: Bearer; readonly session: Session | null } | undefined {
-  if (authorization === undefined && cookie !== undefined) return sessions?.find(cookie);
+  if (authorization === undefined && cookie !== undefined)
+    return typeof key === "string" ? sessions?.find(cookie, key) : undefined;
   const token = /^bearer +(\S+)$/i.exec(authorization ?? "")?.[1];
   const bearer = token === undefined ? undefined : tokens.find(token, context.clock.now());
   return bearer && { bearer, session: null };

@@ -9,7 +9,7 @@ import { ManualClock, type ServiceOptions } from "../../../service/index.ts";
 import { addToken, revokeTokens } from "../../../service/store/tokens.ts";
 import { afterThisTest } from "../../support/leftovers.ts";
 import { callerWith, withApp } from "../client.ts";
-import { cookieOf, signIn } from "./browser.ts";
+import { sessionOf, signIn } from "./browser.ts";
 
 type Headers = Readonly<Record<string, string>>;
 
@@ -267,9 +267,9 @@ test("a stream ends when its token is revoked or expires, with the next change",
   const { id } = await machine();
   const revoked = addToken(store, "revoked", { slug: "personal", expiresAt: null }, clock.now());
   addToken(store, "expiring", { slug: "personal", expiresAt: clock.now() + 60_000 }, clock.now());
-  const withCookie = { cookie: cookieOf(await signIn(url, { token: "revoked" })) };
+  const ofSession = sessionOf(await signIn(url, { token: "revoked" }));
   const pages = await Promise.all(
-    [{ authorization: "Bearer revoked" }, withCookie, { authorization: "Bearer expiring" }].map((headers) =>
+    [{ authorization: "Bearer revoked" }, ofSession, { authorization: "Bearer expiring" }].map((headers) =>
       open(url, "org", headers),
     ),
   );
