@@ -21,6 +21,7 @@ import { insideView, machineView, versionView } from "./machine.ts";
 import { groupsOf, windowOf, windowQuery } from "./machines.ts";
 import { overviewOf } from "./overview.ts";
 import { addPage } from "./page.ts";
+import { Pages } from "./pages.ts";
 import { requestsAfter } from "./requests.ts";
 import type { RequestLog } from "./types.ts";
 
@@ -59,6 +60,7 @@ const requestsQuery = z.strictObject({
 export function addConsole(app: FastifyInstance, options: ConsoleOptions): Changes {
   const { context, audit, faults, proxy, run, mayFault, isValid } = options;
   const changes = new Changes(context);
+  const pages = new Pages();
   const costly = new Costly(() => context.turns.next());
   const closing = new AbortController();
   app.addHook("preClose", (done) => {
@@ -160,3 +162,5 @@ export function addConsole(app: FastifyInstance, options: ConsoleOptions): Chang
 }
 
 const machineIn = ({ app_name = "", machine_id = "" }: Params) => ({ app_name, machine_id });
+      pages,
+      isOperator: request.session?.isOperator === true,
