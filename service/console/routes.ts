@@ -135,16 +135,27 @@ export function addConsole(app: FastifyInstance, options: ConsoleOptions): Chang
         "faults need the admin listener (start --admin) and a session opened by machines-service console",
       );
   };
-  app.post("/console/api/faults", quiet, (request, reply) => {
+  // Changes of faults are recorded, unlike what the views read.
+  const recorded = (operation: string) => ({ config: { operation } });
+  app.post("/console/api/faults", recorded("console.addFault"), (request, reply) => {
     requireFaults(request);
-    const [id] = faults.add(read(declaredFault, request.body));
+    const fault = read(declaredFault, request.body);
+    const [id] = faults.add(fault);
+    request.about = `${id} ${JSON.stringify(fault)}`;
     return reply.status(201).send({ id });
   });
-  app.delete<{ Params: { id: string } }>("/console/api/faults/:id", quiet, (request, reply) => {
-    requireFaults(request);
-    if (!faults.remove(request.params.id)) throw refuse(404, "no such fault");
-    return reply.status(204).send();
-  });
+  app.delete<{ Params: { id: string } }>(
+    "/console/api/faults/:id",
+    recorded("console.removeFault"),
+    (request, reply) => {
+      requireFaults(request);
+      const { id } = request.params;
+      const fault = faults.planned.find((one) => one.id === id)?.fault;
+      if (!faults.remove(id)) throw refuse(404, "no such fault");
+      request.about = `${id} ${JSON.stringify(fault)}`;
+      return reply.status(204).send();
+    },
+  );
 
   app.get("/console/events", quiet, (request, reply) => {
     const asker = { context, caller: request.caller };
@@ -153,6 +164,8 @@ export function addConsole(app: FastifyInstance, options: ConsoleOptions): Chang
       asker,
       topics,
       changes,
+      pages,
+      isOperator: request.session?.isOperator === true,
       run,
       isValid: () => isValid(request),
       closing: closing.signal,
@@ -162,5 +175,3 @@ export function addConsole(app: FastifyInstance, options: ConsoleOptions): Chang
 }
 
 const machineIn = ({ app_name = "", machine_id = "" }: Params) => ({ app_name, machine_id });
-      pages,
-      isOperator: request.session?.isOperator === true,
