@@ -73,6 +73,10 @@ export function refuseForeignPage({ headers }: FastifyRequest): void {
 
 /** ASSUMED: the console may operate Machines and destroy them; every other change needs a token. */
 const sessionOperations: ReadonlySet<string> = new Set([
+  "console.addFault",
+  "console.removeFault",
+  "console.revealSecret",
+  "console.revealPassword",
   "machines.start",
   "machines.stop",
   "machines.restart",
@@ -85,11 +89,22 @@ const sessionOperations: ReadonlySet<string> = new Set([
 ]);
 
 /**
+ * ASSUMED: a session reads no secret value with an operation, whatever its token may. To reveal one is an act of its own
+ * (console/reveal.ts), so that nothing which a page reads by itself can have one.
+ */
+function refuseSecrets({ query, routeOptions: { config } }: FastifyRequest): void {
+  const { show_secrets: shown = "false" } = query as { readonly show_secrets?: unknown };
+  if (config.operation === "postgres.credentials" || (config.operation?.startsWith("secrets.") && shown !== "false"))
+    throw refuse(403, "the console shows no secret with its views; reveal one value, or read it with a token");
+}
+
+/**
  * A browser adds the cookie to every request, whichever page sends it. So a change must come from a page of this service, and a
  * session may only operate Machines.
  */
 function limitSession(request: FastifyRequest, { readOnly }: Bearer): void {
   refuseForeignPage(request);
+  refuseSecrets(request);
   const { method, headers, routeOptions } = request;
   if (method === "GET") return;
   if (headers.origin === undefined && headers["sec-fetch-site"] !== "same-origin")
