@@ -7,7 +7,7 @@ import type { Operation } from "../../api/operation.ts";
 import { fieldOf, type Field } from "../../api/schema.ts";
 import { startAdmin } from "../../service/index.ts";
 import { addToken } from "../../service/store/tokens.ts";
-import { withApp } from "../service/client.ts";
+import { callerWith, withApp, type Call } from "../service/client.ts";
 import { cookieOf, page, send, sessionOf, signIn } from "../service/console/browser.ts";
 import { afterThisTest } from "../support/leftovers.ts";
 
@@ -175,6 +175,84 @@ test("F83: the console only reads by default, and reveals nothing", async () => 
   const visit = await page(started);
   const { status, body } = await visit("POST", "/console/api/apps/web/secrets/PASSWORD/reveal");
   expect([status, body.error]).toEqual([403, expect.stringContaining("--console write")]);
+});
+
+const codeOf = (url: string, token: string, app: string) =>
+  send(url, "GET", `/console/api/code?type=App&id=${app}&whole=true`, {
+    headers: { authorization: `Bearer ${token}` },
+  });
+
+/** Creates an App with Machines whose configurations have that many characters. */
+async function fillApp(call: Call, org: string, app: string, machines: number, characters: number): Promise<void> {
+  const made = [await call("POST", "/apps", { name: app, org_slug: org })];
+  const env = Object.fromEntries(
+    Array.from({ length: Math.ceil(characters / 50_000) }, (_, i) => [
+      `A${i}`,
+      "x".repeat(Math.min(characters, 50_000)),
+    ]),
+  );
+  for (let i = 0; i < machines; i++)
+    made.push(
+      await call("POST", `/apps/${app}/machines`, {
+        name: `m-${i}`,
+        config: { image: "nginx", env: { ...env, N: `${i}` } },
+      }),
+    );
+  expect(new Set(made.map(({ status }) => status < 300))).toEqual(new Set([true]));
+}
+
+test("F84: equal requests for a large App as code share one answer, and more than 20 others of its organization do not wait", async () => {
+  const { url, service, requests, call } = await withApp();
+  const { store } = service.context;
+  addToken(store, "reader", { slug: "personal", readOnly: true, expiresAt: null }, 0);
+  await fillApp(call, "personal", "shop", 20, 1000);
+  const lists = () => requests.filter(({ operation }) => operation === "machines.list").length;
+  requests.length = 0;
+  expect((await codeOf(url, "reader", "shop")).status).toBe(200);
+  const ofOne = lists();
+  requests.length = 0;
+  const equal = await Promise.all(Array.from({ length: 50 }, () => codeOf(url, "reader", "shop")));
+  expect(new Set(equal.map(({ status }) => status))).toEqual(new Set([200]));
+  expect(new Set(equal.map(({ text }) => text)).size).toBe(1);
+  expect(equal[0]?.body).toMatchObject({
+    typescript: expect.stringContaining("machines.Machine("),
+    curl: expect.any(String),
+  });
+  // Some may come after the first answer; each read for itself before.
+  expect(lists()).toBeLessThan(10 * ofOne);
+
+  const stranger = callerWith({ url, service }, "stranger", { slug: "strangers" });
+  await fillApp(stranger, "strangers", "theirs", 1, 10);
+  const names = Array.from({ length: 40 }, (_, i) => `app-${i}`);
+  for (const name of names) await call("POST", "/apps", { name, org_slug: "personal" });
+  const ended: string[] = [];
+  const greedy = names.map(async (name) => {
+    const { status } = await codeOf(url, "reader", name);
+    ended.push(String(status));
+    return status;
+  });
+  // Those beyond the bound are refused at once; then the others wait for their turns.
+  await expect.poll(() => ended.filter((status) => status === "429").length).toBeGreaterThan(0);
+  const other = codeOf(url, "stranger", "theirs").then(({ status }) => ended.push(`stranger ${status}`));
+  const statuses = await Promise.all(greedy);
+  await other;
+  expect(statuses.filter((status) => status === 429)).toHaveLength(19);
+  expect(statuses.filter((status) => status === 200)).toHaveLength(21);
+  // The other organization has the next turn, not the last one.
+  expect(ended.indexOf("stranger 200")).toBeLessThan(ended.length - 5);
+});
+
+test("F84: an App with too many bytes is refused before it is read whole, and the service goes on", async () => {
+  const { url, token, requests, call } = await withApp({ strict: false });
+  await fillApp(call, "personal", "huge", 12, 1_000_000);
+  await fillApp(call, "personal", "small", 1, 10);
+  requests.length = 0;
+  const { status, body } = await codeOf(url, token, "huge");
+  expect([status, body.error]).toEqual([
+    413,
+    "App huge is too large to be copied here: it has more than 8 MiB. Use the command npx pulumi-machines import",
+  ]);
+  expect((await codeOf(url, token, "small")).status).toBe(200);
 });
 
 /** Opens a stream; it stays open until the test is over. */
