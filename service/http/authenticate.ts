@@ -89,8 +89,8 @@ const sessionOperations: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * ASSUMED: a session reads no secret value with an operation, whatever its token may. To reveal one is an act of its own
- * (console/reveal.ts), so that nothing which a page reads by itself can have one.
+ * ASSUMED: a session of the console reads no secret with an operation, whatever its token may; each one is revealed by a request of its
+ * own.
  */
 function refuseSecrets({ query, routeOptions: { config } }: FastifyRequest): void {
   const { show_secrets: shown = "false" } = query as { readonly show_secrets?: unknown };
