@@ -32,7 +32,6 @@ test("F81: the console's cookie, as a Machine at another port of this computer g
     ["GET", sessionPath],
     ["GET", "/v1/apps/web"],
     ["GET", "/console/api/overview"],
-    ["GET", "/console/events?topics=org"],
     ["GET", "/console/api/code?type=App&id=web"],
     ["GET", "/local/apps/web/logs"],
     ["POST", `/v1/apps/web/machines/${id}/stop`],
@@ -42,6 +41,7 @@ test("F81: the console's cookie, as a Machine at another port of this computer g
   const statuses = async (headers: Readonly<Record<string, string>>) =>
     Promise.all(uses.map(async ([method, path, body]) => (await send(url, method, path, { body, headers })).status));
   expect(await statuses(stolen)).toEqual(uses.map(() => 401));
+  expect((await open(url, stolen)).status).toBe(401);
   // Nothing in the cookie is the key, and the key of another session does not fit.
   const other = sessionOf(await signIn(url, { token: started.token }))["console-page-key"];
   for (const key of [other, "", ...cookie.split(/[=.]/)])
