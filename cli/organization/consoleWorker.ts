@@ -11,24 +11,30 @@ function serve(port: MessagePort): void {
   const waiting = new Map<number, (answer: ReadAnswer | undefined) => void>();
   let reads = 0;
   const post: Post = (message, moved = []) => port.postMessage(message, moved);
-  const send = async (wanted: Read): Promise<ReadAnswer> => {
-    const read = ++reads;
-    const answer = await new Promise<ReadAnswer | undefined>((resolve) => {
-      waiting.set(read, resolve);
-      post({ kind: "read", read, wanted });
-    });
-    if (answer === undefined) throw new Error("the service did not answer in time");
-    return answer;
-  };
+  const sendFor =
+    (job: number) =>
+    async (wanted: Read): Promise<ReadAnswer> => {
+      const read = ++reads;
+      const answer = await new Promise<ReadAnswer | undefined>((resolve) => {
+        waiting.set(read, resolve);
+        post({ kind: "read", job, read, wanted });
+      });
+      if (answer === undefined) throw new Error("the service did not answer in time");
+      return answer;
+    };
   port.on("message", (message: ToWorker) => {
-    if (message.kind === "write") return void write(message.wanted, send, post);
+    if (message.kind === "write") return void write(message, sendFor(message.job), post);
     const { read, answer } = message;
     waiting.get(read)?.(answer && { ...answer, text: Buffer.from(answer.bytes).toString() });
     waiting.delete(read);
   });
 }
 
-async function write(wanted: Wanted, send: (read: Read) => Promise<ReadAnswer>, post: Post): Promise<void> {
+async function write(
+  { job, wanted }: { readonly job: number; readonly wanted: Wanted },
+  send: (read: Read) => Promise<ReadAnswer>,
+  post: Post,
+): Promise<void> {
   try {
     const { programs, settings, importCommand, path, remarks } = await codeOf({ ...wanted, send });
     const json = new TextEncoder().encode(
@@ -37,10 +43,11 @@ async function write(wanted: Wanted, send: (read: Read) => Promise<ReadAnswer>, 
         ...{ settings: settings.join("\n"), import: importCommand, remarks },
       }),
     );
-    post({ kind: "written", code: { json, path } }, [json.buffer]);
+    post({ kind: "written", job, code: { json, path } }, [json.buffer]);
   } catch (error) {
     const { statusCode, message, stack } = error as Error & { readonly statusCode?: number };
-    post({ kind: "failed", status: statusCode, message: statusCode === undefined ? (stack ?? message) : message });
+    const text = statusCode === undefined ? (stack ?? message) : message;
+    post({ kind: "failed", job, status: statusCode, message: text });
   }
 }
 

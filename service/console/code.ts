@@ -58,9 +58,9 @@ export interface WrittenCode {
   readonly path: string;
 }
 
-/** What the worker gets: a job, and the answers to the reads of the job; undefined for a read that failed. */
+/** What the worker gets: a job with its number, and the answers to the reads of the job; undefined for a read that failed. */
 export type ToWorker =
-  | { readonly kind: "write"; readonly wanted: Wanted }
+  | { readonly kind: "write"; readonly job: number; readonly wanted: Wanted }
   | {
       readonly kind: "answer";
       readonly read: number;
@@ -68,7 +68,9 @@ export type ToWorker =
     };
 
 /** What the worker sends: reads, then the end of the job. `status` is undefined if the job failed because of a bug. */
-export type FromWorker =
+export type FromWorker = { readonly job: number } & Message;
+
+type Message =
   | { readonly kind: "read"; readonly read: number; readonly wanted: Read }
   | { readonly kind: "written"; readonly code: WrittenCode }
   | { readonly kind: "failed"; readonly status: number | undefined; readonly message: string };

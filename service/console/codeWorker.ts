@@ -27,6 +27,8 @@ const tooLarge = ({ type, id }: Wanted, why: string): Refusal =>
 /** One worker; it writes one program at a time. */
 export class CodeWorker {
   readonly #worker: Worker;
+  /** Number of its last job. */
+  #job = 0;
   #readBytes = 0;
   #isBroken = false;
 
@@ -76,6 +78,7 @@ export class CodeWorker {
     fail: (error: unknown) => void,
   ): () => void {
     const worker = this.#worker;
+    const job = ++this.#job;
     const post = (message: ToWorker, moved: readonly ArrayBuffer[] = []): void => worker.postMessage(message, moved);
     const answer = async ({ read, wanted: of }: Extract<FromWorker, { kind: "read" }>): Promise<void> => {
       try {
@@ -87,6 +90,8 @@ export class CodeWorker {
       }
     };
     const hear = (message: FromWorker): void => {
+      // A job that was refused may still read; it must not get the rights of the next one.
+      if (message.job !== job) return;
       if (message.kind === "read") return void answer(message);
       if (message.kind === "failed") {
         const { status, message: text } = message;
@@ -103,7 +108,7 @@ export class CodeWorker {
     const late = refuse(503, `${wanted.type} ${wanted.id} took longer than ${most.ms / 1000} s; try again`);
     const timer = setTimeout(() => fail(late), most.ms);
     worker.on("message", hear).once("error", broke).once("exit", gone);
-    post({ kind: "write", wanted });
+    post({ kind: "write", job, wanted });
     return () => {
       clearTimeout(timer);
       worker.off("message", hear).off("error", broke).off("exit", gone);

@@ -21,6 +21,8 @@ export type Credential = { readonly code: string } | { readonly token: string };
 
 // ASSUMED: a session of the console lasts for 12 hours, a working day.
 const lifetimeMs = 12 * 3600_000;
+/** Cookies of the session's name that are tried. */
+const mostCookies = 10;
 
 /** Dependencies of the sessions. */
 export interface SessionOptions {
@@ -106,11 +108,19 @@ export class Sessions implements SessionFinder {
 
   /** The session of a request's cookies and page key, unless it or its token has expired or was revoked. */
   find(cookies: string, pageKey: string): FoundSession | undefined {
-    const { tokens, clock, now, mode } = this.#options;
     const name = `${this.#cookie}=`;
-    const value = cookies.split(/; */).find((one) => one.startsWith(name));
-    if (value === undefined) return undefined;
-    const [id = "", role = "", expiry = "", nonce = "", signature = ""] = value.slice(name.length).split(".");
+    // Pages at other ports of the host can set a cookie with the same name, and browsers may send it first.
+    const values = cookies.split(/; */).filter((one) => one.startsWith(name));
+    for (const value of values.slice(0, mostCookies)) {
+      const found = this.#sessionOf(value.slice(name.length), pageKey);
+      if (found) return found;
+    }
+    return undefined;
+  }
+
+  #sessionOf(cookie: string, pageKey: string): FoundSession | undefined {
+    const { tokens, clock, now, mode } = this.#options;
+    const [id = "", role = "", expiry = "", nonce = "", signature = ""] = cookie.split(".");
     const claims = [id, role, expiry, nonce];
     if (!isSame(signature, this.#sign("console session", claims))) return undefined;
     if (!isSame(pageKey, this.#sign("console page key", claims))) return undefined;

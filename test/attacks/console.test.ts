@@ -244,7 +244,7 @@ test("F84: equal requests for a large App as code share one answer, and more tha
 
 test("F84: an App with too many bytes is refused before it is read whole, and the service goes on", async () => {
   const { url, token, requests, call } = await withApp({ strict: false });
-  await fillApp(call, "personal", "huge", 12, 1_000_000);
+  await fillApp(call, "personal", "huge", 9, 1_000_000);
   await fillApp(call, "personal", "small", 1, 10);
   requests.length = 0;
   const { status, body } = await codeOf(url, token, "huge");

@@ -132,6 +132,8 @@ test("a session of another data folder, of another token or role, or with anothe
     expect([wrong, await statusOf(cookie, wrong)]).toEqual([wrong, 401]);
   expect(await statusOf(other.cookie, other["console-page-key"])).toBe(200);
   expect(await statusOf(`theme=dark; ${foreign}; ${cookie}`)).toBe(200);
+  // Pages at other ports can set cookies of the same name.
+  expect(await statusOf(`${name}=; ${other.cookie}; ${name}=x.y.z; ${cookie}`)).toBe(200);
   clock.advance(12 * hour - 1);
   expect(await statusOf(cookie)).toBe(200);
   clock.advance(1);
