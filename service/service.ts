@@ -183,7 +183,8 @@ export function createService(options: ServiceOptions = {}): Service {
       run: boot,
       firstToken: token,
     };
-    const sessions = mode === "off" ? undefined : new Sessions({ ...signing, mode, isSecure: options.tls !== undefined });
+    const sessions =
+      mode === "off" ? undefined : new Sessions({ ...signing, mode, isSecure: options.tls !== undefined });
     addRoutes(app, {
       context,
       tokens,
