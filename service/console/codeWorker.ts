@@ -1,7 +1,7 @@
 // A worker thread that writes programs. Long programs would keep all other clients waiting if this thread wrote them, and its memory
 // is given back when the worker ends.
 import { Worker } from "node:worker_threads";
-import { Refusal, refuse } from "../refusal.ts";
+import { refuse, type Refusal } from "../refusal.ts";
 import { builtFile } from "./built.ts";
 import type { FromWorker, Read, ReadAnswer, ToWorker, Wanted, WrittenCode } from "./code.ts";
 

@@ -41,9 +41,10 @@ export function openStream(url: string, { message, ended }: Listener): () => voi
     }
   };
   let isClosed = false;
-  void read().then((isRefused) => {
+  void (async () => {
+    const isRefused = await read();
     if (!isClosed) ended(isRefused);
-  });
+  })();
   return () => {
     isClosed = true;
     closed.abort();
