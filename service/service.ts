@@ -6,6 +6,7 @@ import { addRoutes, createServer, type LogStream, type Seen } from "./http/app.t
 import { senderOf } from "./http/authenticate.ts";
 import { Audit, consoleKept } from "./http/audit.ts";
 import { connectionLimits, mostHeld, type ConnectionLimits, type Tls } from "./http/connections.ts";
+import { addRevealRoutes } from "./console/reveal.ts";
 import { addSessionRoutes } from "./console/sessionRoutes.ts";
 import { Sessions, type ConsoleMode } from "./console/sessions.ts";
 import { addCodeRoutes } from "./console/codeRoutes.ts";
@@ -187,7 +188,8 @@ export function createService(options: ServiceOptions = {}): Service {
       run: boot,
       firstToken: token,
     };
-    const sessions = mode === "off" ? undefined : new Sessions({ ...signing, mode });
+    const sessions =
+      mode === "off" ? undefined : new Sessions({ ...signing, mode, isSecure: options.tls !== undefined });
     addRoutes(app, {
       context,
       tokens,
@@ -217,6 +219,7 @@ export function createService(options: ServiceOptions = {}): Service {
         isValid: (request) => senderOf({ context, tokens, sessions }, request) !== undefined,
       });
     if (sessions) addSessionRoutes(app, context, sessions, baseClock);
+    if (sessions) addRevealRoutes(app, context);
     if (sessions) addCodeRoutes(app, context, folder);
     context.timers.arm();
     volumes.keepAll(context);

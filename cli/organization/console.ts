@@ -6,7 +6,7 @@ import { systemClock } from "../../provider/client/clock.ts";
 import { readConfig } from "../../provider/client/config.ts";
 import { ApiError, MachinesError } from "../../provider/client/errors.ts";
 import type { Outcome, Sent, Transport } from "../../provider/client/transport.ts";
-import type { CodeBundle, CodeQuery } from "../../service/console/code.ts";
+import type { CodeQuery, ObjectCode } from "../../service/console/code.ts";
 import { quoted } from "../orphans/importFile.ts";
 import { importableTypes, requestToShow, type ListedType } from "../orphans/listing.ts";
 import { codeOfApp, codeOfObject } from "./objectCode.ts";
@@ -15,7 +15,7 @@ import { codeOfApp, codeOfObject } from "./objectCode.ts";
 const longestRead = 30_000;
 
 /** The code of an object. @throws Error with `statusCode` for a query that is not allowed, and for what the user may not read */
-export const codeOf: CodeBundle["codeOf"] = async (query) => {
+export async function codeOf(query: CodeQuery): Promise<ObjectCode> {
   const { type, id, isWhole, endpoint } = query;
   const kind = importableTypes.get(type);
   if (kind === undefined) throw unknownType(type);
@@ -39,7 +39,7 @@ export const codeOf: CodeBundle["codeOf"] = async (query) => {
   } catch (error) {
     throw refusalOf(error, `${type} ${id}`);
   }
-};
+}
 
 /** An error that the service answers with this status. */
 const refusal = (statusCode: number, message: string, cause?: unknown): Error =>

@@ -1,8 +1,6 @@
 // The generator of `pulumi-machines import`, for objects that the console shows. It is a bundle of its own, because the code of
-// the provider is above the service, and most services never show a program.
-import { createRequire } from "node:module";
-import { refuse } from "../refusal.ts";
-import { builtFile } from "./built.ts";
+// the provider is above the service, and most services never show a program. It runs as a worker thread (codeWorker.ts). This file
+// has what the two send each other.
 
 /** A read of the interface, in the name of the user of the console. */
 export interface Read {
@@ -21,7 +19,7 @@ export interface ReadAnswer {
 }
 
 /** The object whose code is wanted. */
-export interface CodeQuery {
+export interface Wanted {
   /** Name of its resource type: `Machine`. */
   readonly type: string;
   /** Its id, as `pulumi import` takes it: `shop/3d8d413b29d089`. */
@@ -30,6 +28,10 @@ export interface CodeQuery {
   readonly isWhole: boolean;
   /** Base URL of the service, for the configuration of the stack. */
   readonly endpoint: string;
+}
+
+/** The same, with the way to read it. */
+export interface CodeQuery extends Wanted {
   /** Sends a read with the rights of the user. @throws if there is no answer in time */
   readonly send: (read: Read) => Promise<ReadAnswer>;
 }
@@ -48,32 +50,27 @@ export interface ObjectCode {
   readonly remarks: readonly string[];
 }
 
-/** What the bundle exports. */
-export interface CodeBundle {
-  /**
-   * The code of an object.
-   * @throws Error with `statusCode`: 400 for a query that is not allowed, the status of a refused read, or 503 if a read failed
-   */
-  codeOf(query: CodeQuery): Promise<ObjectCode>;
+/** The object as the answer of the route has it. */
+export interface WrittenCode {
+  /** JSON of the answer, an object, without the property `curl`. */
+  readonly json: Uint8Array;
+  /** {@link ObjectCode.path} */
+  readonly path: string;
 }
 
-/** The bundle. */
-function bundleFile(): string {
-  const found = builtFile("code.js");
-  if (found !== undefined) return found;
-  throw refuse(
-    500,
-    "dist/console/code.js is missing: install the package machines-service again, or run `npm run build` in a clone",
-  );
-}
+/** What the worker gets: a job with its number, and the answers to the reads of the job; undefined for a read that failed. */
+export type ToWorker =
+  | { readonly kind: "write"; readonly job: number; readonly wanted: Wanted }
+  | {
+      readonly kind: "answer";
+      readonly read: number;
+      readonly answer: (Omit<ReadAnswer, "text"> & { readonly bytes: Uint8Array }) | undefined;
+    };
 
-let loaded: CodeBundle | undefined;
+/** What the worker sends: reads, then the end of the job. `status` is undefined if the job failed because of a bug. */
+export type FromWorker = { readonly job: number } & Message;
 
-/** Loads the bundle, once. @throws Refusal 500 if the file is missing */
-export function codeBundle(): CodeBundle {
-  if (!loaded) {
-    const file = bundleFile();
-    loaded = createRequire(file)(file) as CodeBundle;
-  }
-  return loaded;
-}
+type Message =
+  | { readonly kind: "read"; readonly read: number; readonly wanted: Read }
+  | { readonly kind: "written"; readonly code: WrittenCode }
+  | { readonly kind: "failed"; readonly status: number | undefined; readonly message: string };

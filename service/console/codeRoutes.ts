@@ -1,13 +1,15 @@
 // The route for "copy as code": an object as a program, as an import and as a request.
+import { Readable } from "node:stream";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { z } from "zod";
+import { pageKeyHeader } from "../http/authenticate.ts";
 import { curlOfObject } from "../openapi/curl.ts";
 import { ownCommand } from "../ownCommand.ts";
-import { refuse } from "../refusal.ts";
 import { read } from "../validation/read.ts";
 import { addressOf, isHere } from "../requestAddress.ts";
 import type { FairTurns } from "../time/fairTurns.ts";
-import { codeBundle, type CodeQuery } from "./code.ts";
+import { CodeJobs } from "./codeJobs.ts";
+import { ReadTooLong, type SendRead } from "./codeWorker.ts";
 
 const query = z.strictObject({
   type: z.string(),
@@ -16,7 +18,7 @@ const query = z.strictObject({
 });
 
 /** Headers that say who a client is, and where its page comes from. */
-const passed = ["host", "authorization", "cookie", "origin", "sec-fetch-site"] as const;
+const passed = ["host", "authorization", "cookie", pageKeyHeader, "origin", "sec-fetch-site"] as const;
 
 /**
  * Adds the route.
@@ -27,40 +29,50 @@ export function addCodeRoutes(
   { turns }: { readonly turns: FairTurns },
   folder: string | undefined,
 ): void {
-  app.get("/console/api/code", (request) => answerTo(request, senderFor(app, turns, request), folder));
-}
-
-async function answerTo(request: FastifyRequest, send: CodeQuery["send"], folder: string | undefined) {
-  const { type, id, whole } = read(query, request.query);
-  const address = addressOf(request);
-  const wanted = { type, id, isWhole: whole === "true", endpoint: address, send };
-  const found = await codeBundle()
-    .codeOf(wanted)
-    .catch((error: unknown) => {
-      const { statusCode, message } = error as Error & { readonly statusCode?: number };
-      throw statusCode === undefined ? error : refuse(statusCode, message);
-    });
-  const { programs, settings, importCommand, path, remarks } = found;
-  return {
-    ...(programs ?? { typescript: null, python: null, go: null, yaml: null }),
-    settings: settings.join("\n"),
-    import: importCommand,
-    curl: curlOfObject(address, path, tokenCommandOf(request, folder)),
-    remarks,
-  };
+  const jobs = new CodeJobs();
+  app.addHook("onClose", () => jobs.close());
+  app.get("/console/api/code", async (request, reply) => {
+    const { type, id, whole } = read(query, request.query);
+    const { org, id: token } = request.caller;
+    const endpoint = addressOf(request);
+    const wanted = { type, id, isWhole: whole === "true", endpoint };
+    const { json, path } = await jobs.write({ org, token, wanted }, senderFor(app, turns, request));
+    const curl = curlOfObject(endpoint, path, tokenCommandOf(request, folder));
+    // Requests that share an answer share its bytes; only the end is their own.
+    const parts = [json.subarray(0, -1), Buffer.from(`,"curl":${JSON.stringify(curl)}}`)];
+    return reply.type("application/json; charset=utf-8").send(Readable.from(parts, { objectMode: false }));
+  });
 }
 
 /** Sends reads to this service itself, so that they get the answers and refusals that their user would get. */
 const senderFor =
-  (app: FastifyInstance, turns: FairTurns, { headers }: FastifyRequest): CodeQuery["send"] =>
-  async ({ path, timeout }) => {
+  (app: FastifyInstance, turns: FairTurns, { headers }: FastifyRequest): SendRead =>
+  async ({ path, timeout }, most) => {
     const own = Object.fromEntries(
       passed.flatMap((name) => (headers[name] === undefined ? [] : [[name, headers[name]]])),
     );
     await turns.next();
-    const answer = await app.inject({ method: "GET", url: path, headers: own, signal: AbortSignal.timeout(timeout) });
+    const signal = AbortSignal.timeout(timeout);
+    const answer = await app.inject({ method: "GET", url: path, headers: own, signal, payloadAsStream: true });
     const known = Object.entries(answer.headers).map(([name, value]) => [name, String(value)]);
-    return { status: answer.statusCode, headers: Object.fromEntries(known), text: answer.body };
+    const parts: Buffer[] = [];
+    let length = 0;
+    for await (const part of answer.stream() as AsyncIterable<Buffer>) {
+      length += part.length;
+      if (length > most) {
+        // The rest is not even prepared.
+        answer.raw.res.destroy();
+        throw new ReadTooLong();
+      }
+      parts.push(part);
+    }
+    const bytes = new Uint8Array(length);
+    let at = 0;
+    for (const part of parts) {
+      bytes.set(part, at);
+      at += part.length;
+    }
+    return { status: answer.statusCode, headers: Object.fromEntries(known), bytes };
   };
 
 /** The command that prints a token of the user's; undefined if the user cannot run it, or its token is of another organization. */

@@ -8,10 +8,9 @@ import { version } from "../version.ts";
 import type { Asker } from "./ask.ts";
 import { visibleTo } from "./requests.ts";
 import type { Changes, Subject } from "./changes.ts";
+import type { Pages } from "./pages.ts";
 import type { Topic } from "./types.ts";
 
-// ASSUMED: at most 200 pages of the console are open at a time; one more is 503.
-const mostPages = 200;
 /** A connection on which nothing comes is noticed after this many milliseconds. */
 const aliveEvery = 15_000;
 /** Topics of one page. */
@@ -60,6 +59,9 @@ export interface Stream {
   readonly asker: Asker;
   readonly topics: string;
   readonly changes: Changes;
+  readonly pages: Pages;
+  /** Whether the session was opened with a code of this computer. */
+  readonly isOperator: boolean;
   /** Identifies this run of the service. */
   readonly run: string;
   /** Whether the session of the page is still valid. */
@@ -69,13 +71,13 @@ export interface Stream {
 
 /** Sends the changes of the topics until the page is closed, or its session ends. */
 export function sendChanges(reply: FastifyReply, stream: Stream): FastifyReply {
-  const { asker, changes, run, isValid, closing } = stream;
+  const { asker, changes, pages, isOperator, run, isValid, closing } = stream;
   const names = stream.topics.split(",");
   if (names.length > mostTopics)
     throw refuse(400, `invalid topics, got ${names.length}, must be at most ${mostTopics}`);
   const topics = new Map(names.map((name) => [name as Topic, knownSubject(asker, name)]));
-  if (changes.size >= mostPages)
-    throw new Refusal(503, { error: `too many pages are open, at most ${mostPages} may be` }, { "retry-after": "5" });
+  const { id: token, org } = asker.caller;
+  const leave = pages.add({ token, org, isOperator }, () => end());
   const out = new Readable({ read() {} });
   let behind: Set<Topic> | undefined;
   const send = (event: string, data: unknown): void => {
@@ -97,6 +99,7 @@ export function sendChanges(reply: FastifyReply, stream: Stream): FastifyReply {
   const end = (): void => {
     clearInterval(alive);
     unwatch();
+    leave();
     out.push(null);
   };
   closing.addEventListener("abort", end, { once: true });

@@ -21,6 +21,7 @@ import { insideView, machineView, versionView } from "./machine.ts";
 import { groupsOf, windowOf, windowQuery } from "./machines.ts";
 import { overviewOf } from "./overview.ts";
 import { addPage } from "./page.ts";
+import { Pages } from "./pages.ts";
 import { requestsAfter } from "./requests.ts";
 import type { RequestLog } from "./types.ts";
 
@@ -59,6 +60,7 @@ const requestsQuery = z.strictObject({
 export function addConsole(app: FastifyInstance, options: ConsoleOptions): Changes {
   const { context, audit, faults, proxy, run, mayFault, isValid } = options;
   const changes = new Changes(context);
+  const pages = new Pages();
   const costly = new Costly(() => context.turns.next());
   const closing = new AbortController();
   app.addHook("preClose", (done) => {
@@ -133,16 +135,27 @@ export function addConsole(app: FastifyInstance, options: ConsoleOptions): Chang
         "faults need the admin listener (start --admin) and a session opened by machines-service console",
       );
   };
-  app.post("/console/api/faults", quiet, (request, reply) => {
+  // Changes of faults are recorded, unlike what the views read.
+  const recorded = (operation: string) => ({ config: { operation } });
+  app.post("/console/api/faults", recorded("console.addFault"), (request, reply) => {
     requireFaults(request);
-    const [id] = faults.add(read(declaredFault, request.body));
+    const fault = read(declaredFault, request.body);
+    const [id] = faults.add(fault);
+    request.about = `${id} ${JSON.stringify(fault)}`;
     return reply.status(201).send({ id });
   });
-  app.delete<{ Params: { id: string } }>("/console/api/faults/:id", quiet, (request, reply) => {
-    requireFaults(request);
-    if (!faults.remove(request.params.id)) throw refuse(404, "no such fault");
-    return reply.status(204).send();
-  });
+  app.delete<{ Params: { id: string } }>(
+    "/console/api/faults/:id",
+    recorded("console.removeFault"),
+    (request, reply) => {
+      requireFaults(request);
+      const { id } = request.params;
+      const fault = faults.planned.find((one) => one.id === id)?.fault;
+      if (!faults.remove(id)) throw refuse(404, "no such fault");
+      request.about = `${id} ${JSON.stringify(fault)}`;
+      return reply.status(204).send();
+    },
+  );
 
   app.get("/console/events", quiet, (request, reply) => {
     const asker = { context, caller: request.caller };
@@ -151,6 +164,8 @@ export function addConsole(app: FastifyInstance, options: ConsoleOptions): Chang
       asker,
       topics,
       changes,
+      pages,
+      isOperator: request.session?.isOperator === true,
       run,
       isValid: () => isValid(request),
       closing: closing.signal,

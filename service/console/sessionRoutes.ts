@@ -23,8 +23,6 @@ function credentialOf(body: unknown): Credential {
   return name === "code" ? { code: value } : { token: value };
 }
 
-const isSecure = ({ protocol }: FastifyRequest): boolean => protocol === "https";
-
 function viewOf({ store, runtime, clock }: Context, { caller, session }: FastifyRequest, real: number): SessionView {
   const { slug, owner, app, readOnly, expiresAt } = caller;
   const now = clock.now();
@@ -59,12 +57,12 @@ export function addSessionRoutes(app: FastifyInstance, context: Context, session
       throw new Refusal(429, { error }, { "retry-after": String(seconds) });
     }
     try {
-      reply.header("set-cookie", sessions.open(credential, isSecure(request)));
+      const { cookie, pageKey } = sessions.open(credential);
+      return reply.header("set-cookie", cookie).header("cache-control", "no-store").send({ page_key: pageKey });
     } catch (error) {
       lockOut.failed(request.ip, clock.now());
       throw error;
     }
-    return reply.status(204).send();
   });
 
   app.get("/console/session", { config: { unrecorded: true } }, (request, reply) =>
@@ -73,9 +71,6 @@ export function addSessionRoutes(app: FastifyInstance, context: Context, session
 
   app.delete("/console/session", open, (request, reply) => {
     refuseForeignPage(request);
-    return reply
-      .header("set-cookie", sessions.end(isSecure(request)))
-      .status(204)
-      .send();
+    return reply.header("set-cookie", sessions.end()).status(204).send();
   });
 }

@@ -1,5 +1,6 @@
-// Sessions of the console. The browser has a signed cookie instead of a token. The service keeps no list of sessions, so they
-// outlive its restart. Each request looks the token up again, so a session ends with its token.
+// Sessions of the console. The browser has a signed cookie instead of a token, and a key that only pages of the console's origin can
+// read: browsers send the cookie to every port of the host, and the programs of Machines are behind some of them. The service keeps
+// no list of sessions, so they outlive its restart. Each request looks the token up again, so a session ends with its token.
 import type { FoundSession, SessionFinder } from "../http/authenticate.ts";
 import type { RandomBytes } from "../ids.ts";
 import { ownCommand } from "../ownCommand.ts";
@@ -20,6 +21,8 @@ export type Credential = { readonly code: string } | { readonly token: string };
 
 // ASSUMED: a session of the console lasts for 12 hours, a working day.
 const lifetimeMs = 12 * 3600_000;
+/** Cookies of the session's name that are tried. */
+const mostCookies = 10;
 
 /** Dependencies of the sessions. */
 export interface SessionOptions {
@@ -35,11 +38,21 @@ export interface SessionOptions {
   /** Identifies this run of the service. */
   readonly run: string;
   readonly mode: Exclude<ConsoleMode, "off">;
+  /** Whether the service is reached by HTTPS. */
+  readonly isSecure: boolean;
   /** The first token of organization `personal`, whose rights a code gives. */
   readonly firstToken: string;
 }
 
-/** Opens sessions and finds them by their cookies. */
+/** A new session. */
+export interface OpenedSession {
+  /** Its cookie, as a header sets it. */
+  readonly cookie: string;
+  /** What its pages send with every request. */
+  readonly pageKey: string;
+}
+
+/** Opens sessions and finds them by their cookies and keys. */
 export class Sessions implements SessionFinder {
   readonly #options: SessionOptions;
   readonly #codes: Codes;
@@ -50,10 +63,14 @@ export class Sessions implements SessionFinder {
     this.#codes = new Codes(options.vault, options.run);
   }
 
-  /** Name of the cookie. Browsers share cookies between the ports of a host, so each data folder has its own. */
+  /**
+   * Name of the cookie. Browsers share cookies between the ports of a host, so each data folder has its own. They let nobody but
+   * HTTPS pages of this very host set one whose name begins with `__Host-`.
+   */
   get #cookie(): string {
-    const { vault, folder = "" } = this.#options;
-    return (this.#name ??= `machines_console_${vault.digest("console cookie name", folder).slice(0, 8)}`);
+    const { vault, folder = "", isSecure } = this.#options;
+    const prefix = isSecure ? "__Host-" : "";
+    return (this.#name ??= `${prefix}machines_console_${vault.digest("console cookie name", folder).slice(0, 8)}`);
   }
 
   /** A one-time code for this run of the service. */
@@ -62,9 +79,9 @@ export class Sessions implements SessionFinder {
     return makeCode(vault, run, random, clock.now());
   }
 
-  /** The cookie of a new session, as a header sets it. Refuses a code or a token that is not valid. */
-  open(credential: Credential, isSecure: boolean): string {
-    const { tokens, clock, now, firstToken, folder } = this.#options;
+  /** Opens a session. Refuses a code or a token that is not valid. */
+  open(credential: Credential): OpenedSession {
+    const { tokens, clock, now, firstToken, folder, random } = this.#options;
     const isOperator = "code" in credential;
     if (isOperator && !this.#codes.take(credential.code, clock.now())) {
       const command = folder === undefined ? "machines-service console" : ownCommand("console", folder);
@@ -75,23 +92,38 @@ export class Sessions implements SessionFinder {
     if (!bearer && isOperator)
       throw refuse(401, "the first token of organization personal was revoked; restart the service to get another");
     if (!bearer) throw refuse(401, "the token is wrong, was revoked, or has expired");
-    const claims = [bearer.id, isOperator ? "operator" : "user", String(clock.now() + lifetimeMs)];
-    return this.#header([...claims, this.#sign(claims)].join("."), lifetimeMs / 1000, isSecure);
+    // Two sessions never share a key.
+    const nonce = Buffer.from(random(8)).toString("hex");
+    const claims = [bearer.id, isOperator ? "operator" : "user", String(clock.now() + lifetimeMs), nonce];
+    return {
+      cookie: this.#header([...claims, this.#sign("console session", claims)].join("."), lifetimeMs / 1000),
+      pageKey: this.#sign("console page key", claims),
+    };
   }
 
   /** The header that removes the cookie. */
-  end(isSecure: boolean): string {
-    return this.#header("", 0, isSecure);
+  end(): string {
+    return this.#header("", 0);
   }
 
-  /** The session of a request's cookies, unless it or its token has expired or was revoked. */
-  find(cookies: string): FoundSession | undefined {
-    const { tokens, clock, now, mode } = this.#options;
+  /** The session of a request's cookies and page key, unless it or its token has expired or was revoked. */
+  find(cookies: string, pageKey: string): FoundSession | undefined {
     const name = `${this.#cookie}=`;
-    const value = cookies.split(/; */).find((one) => one.startsWith(name));
-    if (value === undefined) return undefined;
-    const [id = "", role = "", expiry = "", signature = ""] = value.slice(name.length).split(".");
-    if (!isSame(signature, this.#sign([id, role, expiry]))) return undefined;
+    // Pages at other ports of the host can set a cookie with the same name, and browsers may send it first.
+    const values = cookies.split(/; */).filter((one) => one.startsWith(name));
+    for (const value of values.slice(0, mostCookies)) {
+      const found = this.#sessionOf(value.slice(name.length), pageKey);
+      if (found) return found;
+    }
+    return undefined;
+  }
+
+  #sessionOf(cookie: string, pageKey: string): FoundSession | undefined {
+    const { tokens, clock, now, mode } = this.#options;
+    const [id = "", role = "", expiry = "", nonce = "", signature = ""] = cookie.split(".");
+    const claims = [id, role, expiry, nonce];
+    if (!isSame(signature, this.#sign("console session", claims))) return undefined;
+    if (!isSame(pageKey, this.#sign("console page key", claims))) return undefined;
     const expiresAt = Number(expiry);
     const token = expiresAt > clock.now() ? tokens.findById(id, now()) : undefined;
     if (!token) return undefined;
@@ -101,11 +133,12 @@ export class Sessions implements SessionFinder {
     };
   }
 
-  #sign(claims: readonly string[]): string {
-    return this.#options.vault.digest("console session", [this.#cookie, ...claims].join("\0"));
+  #sign(what: "console session" | "console page key", claims: readonly string[]): string {
+    return this.#options.vault.digest(what, [this.#cookie, ...claims].join("\0"));
   }
 
-  #header(value: string, maxAge: number, isSecure: boolean): string {
+  #header(value: string, maxAge: number): string {
+    const { isSecure } = this.#options;
     const attributes = `Path=/; Max-Age=${maxAge}; HttpOnly; SameSite=Strict${isSecure ? "; Secure" : ""}`;
     return `${this.#cookie}=${value}; ${attributes}`;
   }

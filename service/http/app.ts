@@ -12,7 +12,7 @@ import Fastify, {
 import { contract } from "../../api/index.ts";
 import type { Operation } from "../../api/operation.ts";
 import { below, inSpan, startSpan, traceIdOf, type Span } from "../../api/tracing.ts";
-import { urnIn, type Audit } from "./audit.ts";
+import { aboutIn, urnIn, type Audit } from "./audit.ts";
 import { connectionLimits, limitedServer, type ConnectionLimits, type Tls } from "./connections.ts";
 import type { Fault, Faults, Moment } from "../faults/faults.ts";
 import { authenticate, mayRead, type Session, type SessionFinder } from "./authenticate.ts";
@@ -45,15 +45,17 @@ declare module "fastify" {
     lease: LeaseStanding | null;
     /** Ids of the faults injected into it; null if there are none. */
     faults: readonly string[] | null;
+    /** What it changed, for the audit, if its path does not say; null if it does. */
+    about: string | null;
     /** Its part of a trace; null if the service sends none. */
     span: Span | null;
   }
   interface FastifyContextConfig {
-    /** `machines.create` and the like. */
+    /** `machines.create` and the like; `console.addFault` and the like for changes that only the console makes. */
     operation?: string;
     /** True for routes that need no token. */
     open?: true;
-    /** True for routes of the console, which the log, the audit and the metrics leave out: watching must not change what is seen. */
+    /** True for reads of the console, which the log, the audit and the metrics leave out: watching must not change what is seen. */
     unrecorded?: true;
   }
 }
@@ -156,6 +158,7 @@ export function addRoutes(app: FastifyInstance, options: AppOptions): void {
   app.decorateRequest("session", null);
   app.decorateRequest("lease", null);
   app.decorateRequest("faults", null);
+  app.decorateRequest("about", null);
   app.decorateRequest("span", null);
   app.addHook("onRequest", (request, _reply, done) => {
     request.span = spanOf(request);
@@ -216,7 +219,7 @@ function note(
   status: number | null,
   ms: number,
 ): void {
-  const { id, method, routeOptions, headers, caller, lease, faults } = request;
+  const { id, method, routeOptions, headers, caller, lease, faults, about } = request;
   const operation = routeOptions.config.operation ?? null;
   audit.add({
     at: context.clock.now(),
@@ -233,6 +236,7 @@ function note(
     ms: rounded(ms),
     // Only for known callers: anyone could fill the memory with it.
     urn: caller ? urnIn(headers["pulumi-urn"]) : null,
+    about: aboutIn(about),
   });
   metrics.observe(operation ?? "none", status, ms / 1000);
   request.span?.set({ "http.response.status_code": status ?? undefined });

@@ -36,6 +36,8 @@ export interface Audited {
    * not say, and when the token is unknown.
    */
   readonly urn: string | null;
+  /** What it changed, if its path does not say: a fault of the console with its id. Null for all others. */
+  readonly about: string | null;
 }
 
 /** Number of entries kept for clients of the admin listener. */
@@ -56,6 +58,13 @@ export function urnIn(header: string | readonly string[] | undefined): string | 
     ? line
     : `…${bytes.toString("utf8", bytes.length - longestUrn + 3).replace(/^\uFFFD+/, "")}`;
 }
+
+// ASSUMED: the audit records the first 500 characters of what a request was about.
+const longestAbout = 500;
+
+/** What a request was about, shortened. */
+export const aboutIn = (about: string | null): string | null =>
+  about === null || about.length <= longestAbout ? about : `${about.slice(0, longestAbout - 1)}…`;
 
 /** Clients encode what a header cannot hold. Text that is not encoded stays as it is. */
 function decoded(text: string): string {
@@ -84,6 +93,7 @@ const fields = [
   "lease",
   "ms",
   "urn",
+  "about",
   // The last one: the console finds entries with faults by the end of their line.
   "faults",
 ] as const satisfies (keyof Audited)[];
@@ -170,7 +180,7 @@ export class Audit {
   addNote({ event, path, org }: Note, at: number): void {
     this.add({
       ...{ at, id: `event-${this.#last + 1}`, operation: event, method: "EVENT", path, status: 200, org },
-      ...{ owner: null, nonce: false, lease: null, faults: [], ms: 0, urn: null },
+      ...{ owner: null, nonce: false, lease: null, faults: [], ms: 0, urn: null, about: null },
     });
   }
 

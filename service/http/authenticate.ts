@@ -21,10 +21,16 @@ export interface FoundSession {
   readonly session: Session;
 }
 
-/** Finds the session of the header `Cookie`; undefined if it has none that is valid. */
+/** Finds the session of the headers `Cookie` and {@link pageKeyHeader}; undefined if they have none that is valid. */
 export interface SessionFinder {
-  find(cookies: string): FoundSession | undefined;
+  find(cookies: string, pageKey: string): FoundSession | undefined;
 }
+
+/**
+ * The header with what only pages of the console's own origin know. Browsers send cookies to every port of a host, so the program
+ * behind another port gets the cookie of the console, but never this.
+ */
+export const pageKeyHeader = "console-page-key";
 
 const localNames = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
@@ -67,6 +73,10 @@ export function refuseForeignPage({ headers }: FastifyRequest): void {
 
 /** ASSUMED: the console may operate Machines and destroy them; every other change needs a token. */
 const sessionOperations: ReadonlySet<string> = new Set([
+  "console.addFault",
+  "console.removeFault",
+  "console.revealSecret",
+  "console.revealPassword",
   "machines.start",
   "machines.stop",
   "machines.restart",
@@ -79,11 +89,22 @@ const sessionOperations: ReadonlySet<string> = new Set([
 ]);
 
 /**
+ * ASSUMED: a session of the console reads no secret with an operation, whatever its token may; each one is revealed by a request of its
+ * own.
+ */
+function refuseSecrets({ query, routeOptions: { config } }: FastifyRequest): void {
+  const { show_secrets: shown = "false" } = query as { readonly show_secrets?: unknown };
+  if (config.operation === "postgres.credentials" || (config.operation?.startsWith("secrets.") && shown !== "false"))
+    throw refuse(403, "the console shows no secret with its views; reveal one value, or read it with a token");
+}
+
+/**
  * A browser adds the cookie to every request, whichever page sends it. So a change must come from a page of this service, and a
  * session may only operate Machines.
  */
 function limitSession(request: FastifyRequest, { readOnly }: Bearer): void {
   refuseForeignPage(request);
+  refuseSecrets(request);
   const { method, headers, routeOptions } = request;
   if (method === "GET") return;
   if (headers.origin === undefined && headers["sec-fetch-site"] !== "same-origin")
@@ -96,9 +117,10 @@ function limitSession(request: FastifyRequest, { readOnly }: Bearer): void {
 /** The sender of a request by its token, or else by its session; undefined if it has neither. */
 export function senderOf(
   { context, tokens, sessions }: Pick<AuthenticateOptions, "context" | "tokens" | "sessions">,
-  { headers: { authorization, cookie } }: FastifyRequest,
+  { headers: { authorization, cookie, [pageKeyHeader]: key } }: FastifyRequest,
 ): { readonly bearer: Bearer; readonly session: Session | null } | undefined {
-  if (authorization === undefined && cookie !== undefined) return sessions?.find(cookie);
+  if (authorization === undefined && cookie !== undefined)
+    return typeof key === "string" ? sessions?.find(cookie, key) : undefined;
   const token = /^bearer +(\S+)$/i.exec(authorization ?? "")?.[1];
   const bearer = token === undefined ? undefined : tokens.find(token, context.clock.now());
   return bearer && { bearer, session: null };

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { beforeEach, expect, test } from "vitest";
-import { browser, cookieOf, signIn } from "../service/console/browser.ts";
+import { browser, sessionOf, signIn } from "../service/console/browser.ts";
 import { command as serviceCommand, folder as dataFolder } from "../service/command.ts";
 import { afterThisTest } from "../support/leftovers.ts";
 import { answeringCli } from "./answeringCli.ts";
@@ -48,7 +48,7 @@ async function whoOpens({ code, out, err }: Ran): Promise<unknown> {
   expect([code, err]).toEqual([0, ""]);
   const link = new URL(out.trim());
   const answer = await signIn(link.origin, { code: link.hash.replace("#code=", "") });
-  return (await browser(link.origin, cookieOf(answer))("GET", "/console/session")).body;
+  return (await browser(link.origin, sessionOf(answer))("GET", "/console/session")).body;
 }
 
 const operator = expect.objectContaining({ organization: "personal", isOperator: true });

@@ -31,6 +31,9 @@ async function act(page: Page, name: string): Promise<void> {
   await dialog(page).waitFor({ state: "hidden" });
 }
 
+/** What the page sends with every request of its session. */
+const pageKey = `{ "console-page-key": localStorage.getItem("machines-console-page-key") }`;
+
 describe.runIf(hasBrowser)("actions in the console", () => {
   test("each action names the Machine, can be cancelled, and shows its effect", async () => {
     const { page, call, at, state, requests } = await machinePage("write");
@@ -99,7 +102,7 @@ describe.runIf(hasBrowser)("actions in the console", () => {
     await page.getByText("The terminal needs a console that was started with --console write").waitFor();
     const send = (method: string, path: string, body: string) =>
       page.evaluate<number>(
-        `fetch(${JSON.stringify(path)}, { method: "${method}", body: ${JSON.stringify(body)} }).then(({ status }) => status)`,
+        `fetch(${JSON.stringify(path)}, { method: "${method}", body: ${JSON.stringify(body)}, headers: ${pageKey} }).then(({ status }) => status)`,
       );
     expect([
       await send("POST", `/v1${at}/stop`, "{}"),
@@ -113,7 +116,7 @@ describe.runIf(hasBrowser)("actions in the console", () => {
   test("a session that may write still changes nothing that a program declares", async () => {
     const { page, at, call } = await machinePage("write");
     const status = await page.evaluate<number>(
-      `fetch("/v1${at}", { method: "POST", body: '{"config":{"image":"other"}}' }).then(({ status }) => status)`,
+      `fetch("/v1${at}", { method: "POST", body: '{"config":{"image":"other"}}', headers: ${pageKey} }).then(({ status }) => status)`,
     );
     expect(status).toBe(403);
     expect((await call("GET", at)).body.config.image).toBe("nginx");

@@ -83,7 +83,11 @@ describe.runIf(hasBrowser)("faults in the console", () => {
     await page.getByText("machines-service start --admin 127.0.0.1:0").waitFor();
     expect(await views(page).getByRole("link", { name: "Faults" }).count()).toBe(0);
     const answer = await page.evaluate<readonly [number, string]>(
-      `fetch("/console/api/faults", { method: "POST", body: '{"status":500}' }).then(async (it) => [it.status, await it.text()])`,
+      `fetch("/console/api/faults", {
+        method: "POST",
+        body: '{"status":500}',
+        headers: { "console-page-key": localStorage.getItem("machines-console-page-key") },
+      }).then(async (it) => [it.status, await it.text()])`,
     );
     expect(answer).toEqual([403, expect.stringContaining("faults need the admin listener (start --admin)")]);
     expect(service.service.faults.planned).toEqual([]);

@@ -1,8 +1,12 @@
 // Signing in, the rights of a session, and its end, as a user of the page sees them.
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import { ManualClock } from "../../service/index.ts";
 import { addToken, revokeTokens, type Grant } from "../../service/store/tokens.ts";
+import { send } from "../service/console/browser.ts";
+import { afterThisTest } from "../support/leftovers.ts";
 import type { TestService } from "../support/startService.ts";
 import { hasBrowser, live, openPage, signIn, signInWith, withService } from "./page.ts";
 import { fill } from "./shop.ts";
@@ -155,6 +159,60 @@ describe.runIf(hasBrowser)("a session in the browser", () => {
     await page.getByText("0 of the latest 0").waitFor();
     await page.goto(`${service.url}/console/apps/shop`);
     await page.getByText("The token of this session may not see it.").waitFor();
+  });
+
+  test("F81: a page at another port of this computer gets the cookie, and can do nothing with it", async () => {
+    const service = await withService({ console: "write" });
+    const page = await openPage(service);
+    await signIn(page, service);
+    const received: string[] = [];
+    const machine = createServer(({ headers }, response) => {
+      received.push(headers.cookie ?? "");
+      response.setHeader("content-type", "text/html").end("<title>a Machine</title>");
+    });
+    await new Promise<void>((resolve) => void machine.listen(0, "127.0.0.1", resolve));
+    afterThisTest(() => void machine.close());
+    const other = await page.context().newPage();
+    await other.goto(`http://127.0.0.1:${(machine.address() as AddressInfo).port}/`);
+    const [cookie = ""] = received;
+    expect(cookie).toContain("machines_console_");
+    const statusOf = async (headers: Readonly<Record<string, string>>) =>
+      (await send(service.url, "GET", "/console/session", { headers })).status;
+    expect(await statusOf({ cookie })).toBe(401);
+    // Its script reads nothing that the console keeps, and gets no answer of the service.
+    const found = await other.evaluate<readonly [string, string]>(
+      `fetch(${JSON.stringify(service.url)} + "/console/session", { credentials: "include" })
+        .then(async (it) => it.text(), () => "refused")
+        .then((answer) => [JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie]), answer])`,
+    );
+    expect(found).toEqual(['[{},{},""]', "refused"]);
+    const key = await page.evaluate<string>('localStorage.getItem("machines-console-page-key")');
+    expect(await statusOf({ cookie, "console-page-key": key })).toBe(200);
+    expect(cookie).not.toContain(key);
+    await other.close();
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await field(page).waitFor();
+    expect(await page.evaluate("localStorage.getItem('machines-console-page-key')")).toBe(null);
+  });
+
+  test("F83: a secret and a password are shown after a click, which the request log shows", async () => {
+    const service = await withService({ console: "write" });
+    const { cluster } = await fill(service.call);
+    const page = await openPage(service);
+    await signIn(page, service, "/console/apps/shop?view=secrets");
+    await row(page, /^PASSWORD/).waitFor();
+    expect(await page.getByText("hush-hush-value").count()).toBe(0);
+    await page.getByRole("button", { name: "Reveal Secret PASSWORD" }).click();
+    await page.getByRole("dialog").getByText("hush-hush-value").waitFor();
+    await page.getByRole("button", { name: "Close" }).click();
+    await page.getByText("hush-hush-value").waitFor({ state: "hidden" });
+    await page.goto(`${service.url}/console/clusters/${cluster}`);
+    await page.getByRole("group", { name: "Users" }).getByRole("button", { name: "Reveal" }).first().click();
+    await page.getByRole("dialog").getByLabel("Password of", { exact: false }).first().waitFor();
+    await page.getByRole("button", { name: "Close" }).click();
+    await views(page).getByRole("link", { name: "Requests" }).click();
+    await row(page, / POST \/console\/api\/apps\/shop\/secrets\/PASSWORD\/reveal .*200/).waitFor();
+    await row(page, / POST \/console\/api\/clusters\/.*\/reveal .*200/).waitFor();
   });
 
   test("a sign-in lasts for the other tabs of the browser, and signing out ends it for them", async () => {

@@ -52,7 +52,7 @@ describe("machines:endpoint local", () => {
     expect(stderr).toBe("");
     const { origin, hash } = new URL(stdout.trim());
     const body = JSON.stringify({ code: hash.replace("#code=", "") });
-    expect((await fetch(`${origin}/console/session`, { method: "POST", body })).status).toBe(204);
+    expect((await fetch(`${origin}/console/session`, { method: "POST", body })).status).toBe(200);
   });
 
   test("it has its own session and a minimal environment", () => {

@@ -63,9 +63,9 @@ for (const entry of fs.readdirSync(policy, { recursive: true, withFileTypes: tru
 }
 for (const folder of ["api", "provider"]) fs.rmSync(path.join(policy, folder), { recursive: true, force: true });
 
-// The console of the service shows programs. The service has none of this code itself, and loads it with the first of them. It
-// sends requests only by a function of the service, so it needs no undici.
-await bundle({ code: inRoot("cli/organization/console.ts") }, inRoot("service/dist/console"), {
+// The console of the service shows programs. The service has none of this code itself, and starts it as a worker thread with the
+// first of them. It sends requests only through the service, so it needs no undici.
+await bundle({ code: inRoot("cli/organization/consoleWorker.ts") }, inRoot("service/dist/console"), {
   ...{ codeSplitting: false, minify: true },
 });
 

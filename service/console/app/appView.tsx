@@ -9,6 +9,7 @@ import { Logs } from "./logs.tsx";
 import { MachineTable } from "./machineTable.tsx";
 import { Empty, Id, NoView, Section, State, StateCounts, Table, Tabs, Time } from "./parts.tsx";
 import { Asker, Status } from "./requestTable.tsx";
+import { Reveal } from "./reveal.tsx";
 import { clock, count, some } from "./words.ts";
 
 /** The view of an App. */
@@ -294,7 +295,7 @@ function Network({ app, view: { urls, addresses, certificates } }: Parts): JSX.E
 function Secrets({ app, view: { secrets, secretKeys } }: Parts): JSX.Element {
   return (
     <>
-      <Section title="Secrets" aside={<span class="faint">their values are shown to nobody</span>}>
+      <Section title="Secrets" aside={<span class="faint">their values are in no view</span>}>
         {secrets.total === 0 ? (
           <Empty>This App has no secrets. A program sets them with machines.Secret or machines.AppSecrets.</Empty>
         ) : (
@@ -310,6 +311,10 @@ function Secrets({ app, view: { secrets, secretKeys } }: Parts): JSX.Element {
                   <Time at={secret.updated_at} />
                 </td>
                 <td>
+                  <Reveal
+                    at={`apps/${encodeURIComponent(app)}/secrets/${encodeURIComponent(secret.name)}`}
+                    what={`Secret ${secret.name}`}
+                  />
                   <AsCode type="Secret" id={`${app}/${secret.name}`} />
                 </td>
               </tr>

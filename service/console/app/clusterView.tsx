@@ -5,6 +5,7 @@ import { to } from "./address.ts";
 import { AsCode } from "./code.tsx";
 import { useLive } from "./live.ts";
 import { Empty, Facts, Id, NoView, Section, State, Table, Time } from "./parts.tsx";
+import { Reveal } from "./reveal.tsx";
 import { bytes, count } from "./words.ts";
 
 /** The view of a cluster. */
@@ -58,6 +59,10 @@ export function ClusterPage({ id }: { readonly id: string }): JSX.Element {
                 <th scope="row">{username}</th>
                 <td>{role}</td>
                 <td>
+                  <Reveal
+                    at={`clusters/${encodeURIComponent(id)}/users/${encodeURIComponent(username)}`}
+                    what={`Password of ${username}`}
+                  />
                   <AsCode type="PostgresUser" id={`${id}/user/${username}`} />
                 </td>
               </tr>

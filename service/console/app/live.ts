@@ -2,6 +2,8 @@
 import { computed, effect, signal, type Signal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import type { Fresh, SessionView, Topic } from "../types.ts";
+import { ask } from "./session.ts";
+import { openStream } from "./stream.ts";
 
 /** An answer that is no success. */
 export class Failure extends Error {
@@ -37,7 +39,7 @@ setInterval(() => {
 
 /** Sends a request. Throws a Failure for any answer that is no success. */
 export async function send<T>(method: string, url: string, body?: unknown, signal?: AbortSignal): Promise<T> {
-  const response = await fetch(url, {
+  const response = await ask(url, {
     method,
     ...(signal ? { signal } : {}),
     cache: "no-store",
@@ -159,44 +161,50 @@ function countTopics(): void {
 }
 
 const isSignedIn = computed(() => who.value != null);
-/** Attempts to open the stream after the browser gave up. */
+/** Attempts to open the stream after it has ended. */
 const attempts = signal(0);
 let build: string | undefined;
 
-// The stream of changes; the browser connects again by itself.
+// The stream of changes, which is opened again after its end.
 effect(() => {
   const topics = topicsNow.value;
   if (!isSignedIn.value || topics === "" || attempts.value < 0) return undefined;
-  const stream = new EventSource(`/console/events?topics=${encodeURIComponent(topics)}`);
   let timer: number | undefined;
-  stream.addEventListener("hello", (event) => {
-    isLive.value = true;
-    const { version, now: time } = JSON.parse(event.data as string) as {
-      readonly version: string;
-      readonly now: number;
-    };
-    ahead = time - Date.now();
-    // A newer service has a newer page.
-    if (build !== undefined && build !== version) location.reload();
-    build = version;
-    for (const reading of readings) reading.refresh();
-  });
-  stream.addEventListener("changed", (event) => {
-    const changed = new Set(JSON.parse((event as MessageEvent<string>).data) as Topic[]);
-    for (const reading of readings) if (reading.topics.some((topic) => changed.has(topic))) reading.refresh();
-  });
-  stream.addEventListener("error", () => {
-    isLive.value = false;
-    // The browser gives up after an answer that is no success: the session may be over.
-    if (stream.readyState !== EventSource.CLOSED) return;
-    timer = window.setTimeout(() => attempts.value++, 3000);
-    void checkSession();
+  const close = openStream(`/console/events?topics=${encodeURIComponent(topics)}`, {
+    message: (event, data) => (event === "hello" ? greet(data as Hello) : refreshAll(data as readonly Topic[])),
+    ended(isRefused) {
+      isLive.value = false;
+      timer = window.setTimeout(() => attempts.value++, isRefused ? 3000 : 500);
+      // The session may be over.
+      if (isRefused) void checkSession();
+    },
   });
   return () => {
     window.clearTimeout(timer);
-    stream.close();
+    close();
   };
 });
+
+/** The first message of a stream. */
+interface Hello {
+  readonly version: string;
+  /** The time of the service. */
+  readonly now: number;
+}
+
+function greet({ version, now: time }: Hello): void {
+  isLive.value = true;
+  ahead = time - Date.now();
+  // A newer service has a newer page.
+  if (build !== undefined && build !== version) location.reload();
+  build = version;
+  for (const reading of readings) reading.refresh();
+}
+
+function refreshAll(topics: readonly Topic[]): void {
+  const changed = new Set(topics);
+  for (const reading of readings) if (reading.topics.some((topic) => changed.has(topic))) reading.refresh();
+}
 
 /** Finds out who uses the page. */
 export async function checkSession(): Promise<void> {

@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { queryOf } from "./address.ts";
 import { Failure, who } from "./live.ts";
 import { Empty, Filter, Problem } from "./parts.tsx";
+import { ask } from "./session.ts";
 
 interface Line {
   readonly machine: string;
@@ -94,7 +95,7 @@ async function follow(
     lines: String(tail),
     ...(machine === undefined ? {} : { machine }),
   });
-  const response = await fetch(`/local/apps/${encodeURIComponent(app)}/logs?${query}`, { signal });
+  const response = await ask(`/local/apps/${encodeURIComponent(app)}/logs?${query}`, { signal });
   if (!response.ok || !response.body) throw new Failure(response.status, await response.text());
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   for (let rest = ""; ;) {

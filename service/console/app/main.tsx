@@ -11,6 +11,7 @@ import { OverviewView } from "./overview.tsx";
 import { keepFocus } from "./dialog.tsx";
 import { Empty, say, spoken } from "./parts.tsx";
 import { RequestsPage } from "./requests.tsx";
+import { forgetPageKey } from "./session.ts";
 import { SignIn, enter } from "./signIn.tsx";
 
 /** The parts of a path; as they are written, if they are not encoded as they should be. */
@@ -120,7 +121,7 @@ function Page(): JSX.Element {
           type="button"
           class="plain"
           // Loaded again, the page remembers nothing of the session.
-          onClick={() => void send("DELETE", "/console/session").then(() => location.reload(), say)}
+          onClick={() => void send("DELETE", "/console/session").then(leave, say)}
         >
           Sign out
         </button>
@@ -133,6 +134,11 @@ function Page(): JSX.Element {
       </div>
     </>
   );
+}
+
+function leave(): void {
+  forgetPageKey();
+  location.reload();
 }
 
 applyTheme();

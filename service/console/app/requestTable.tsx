@@ -52,6 +52,7 @@ export const RequestTable = ({
         <td>{request.method}</td>
         <td class="path mono" title={request.operation ?? "no operation"}>
           {request.path}
+          {request.about !== null && <span class="faint"> {request.about}</span>}
         </td>
         <td>
           <Status of={request.status} />

@@ -2,7 +2,14 @@
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { checkSession, notice, problemOf, send } from "./live.ts";
+import { keepPageKey } from "./session.ts";
 import { Code } from "./parts.tsx";
+
+/** Opens a session, and keeps what its pages send. */
+async function openSession(credential: { readonly code: string } | { readonly token: string }): Promise<void> {
+  const { page_key } = await send<{ readonly page_key: string }>("POST", "/console/session", credential);
+  keepPageKey(page_key);
+}
 
 /** Exchanges the one-time code in the address, if there is one. The code leaves the address and the history at once. */
 async function useCode(): Promise<void> {
@@ -10,7 +17,7 @@ async function useCode(): Promise<void> {
   if (code === undefined) return;
   history.replaceState(null, "", location.pathname + location.search);
   try {
-    await send("POST", "/console/session", { code });
+    await openSession({ code });
   } catch (error) {
     notice.value = problemOf(error);
   }
@@ -31,7 +38,7 @@ export function SignIn(): JSX.Element {
   const signIn = async (event: Event): Promise<void> => {
     event.preventDefault();
     try {
-      await send("POST", "/console/session", { token: token.trim() });
+      await openSession({ token: token.trim() });
       notice.value = "";
       await checkSession();
     } catch (error) {

@@ -1,4 +1,4 @@
-// Sends requests as the page of the console does: with its cookie, from its own origin.
+// Sends requests as the page of the console does: with its cookie and its key, from its own origin.
 import { request as httpRequest } from "node:http";
 import type { Answer } from "../client.ts";
 
@@ -35,11 +35,17 @@ export const signIn = (url: string, credential: unknown, headers: Headers = {}):
 /** The cookie that an answer sets, as a browser sends it. */
 export const cookieOf = ({ headers }: Answer): string => headers.get("set-cookie")?.split(";", 1).join("") ?? "";
 
-/** Sends requests with the cookie of a session. */
+/** What a page sends with every request of the session that an answer has opened. */
+export const sessionOf = (answer: Answer) => ({
+  cookie: cookieOf(answer),
+  "console-page-key": String(answer.body?.page_key),
+});
+
+/** Sends requests of a session. */
 export const browser =
-  (url: string, cookie: string) =>
+  (url: string, session: Headers) =>
   (method: string, path: string, body?: unknown, headers: Headers = {}): Promise<Answer> =>
-    send(url, method, path, { body, headers: { cookie, "sec-fetch-site": "same-origin", ...headers } });
+    send(url, method, path, { body, headers: { ...session, "sec-fetch-site": "same-origin", ...headers } });
 
 /** A page of the console that is signed in with a code of the service, or with a token. */
 export async function page(
@@ -47,6 +53,6 @@ export async function page(
   token?: string,
 ): Promise<ReturnType<typeof browser>> {
   const answer = await signIn(url, token === undefined ? { code: service.consoleCode() } : { token });
-  if (answer.status !== 204) throw new Error(`sign-in was answered with ${answer.status}: ${answer.text}`);
-  return browser(url, cookieOf(answer));
+  if (answer.status !== 200) throw new Error(`sign-in was answered with ${answer.status}: ${answer.text}`);
+  return browser(url, sessionOf(answer));
 }

@@ -6,7 +6,7 @@ import { serviceMain } from "../../support/built.ts";
 import { onTerminal } from "../../cli/terminal.ts";
 import { hang } from "../../support/patience.mts";
 import { command, folder, foreground, start } from "../command.ts";
-import { browser, cookieOf, send, signIn } from "./browser.ts";
+import { browser, cookieOf, sessionOf, send, signIn } from "./browser.ts";
 
 const codeIn = (text: string): string | undefined => /#code=(\S+)$/m.exec(text)?.[1];
 
@@ -17,8 +17,8 @@ test("it prints an address that signs in once, and does not write the code into 
   expect([code, out, err]).toEqual([0, expect.stringMatching(new RegExp(`^${url}/#code=[\\w.-]+\\n$`)), ""]);
   const oneTime = codeIn(out) ?? "";
   const answer = await signIn(url, { code: oneTime });
-  expect(answer.status).toBe(204);
-  const visit = browser(url, cookieOf(answer));
+  expect(answer.status).toBe(200);
+  const visit = browser(url, sessionOf(answer));
   expect((await visit("GET", "/console/session")).body).toMatchObject({ isOperator: true, canWrite: false });
   const again = await signIn(url, { code: oneTime });
   expect(again).toMatchObject({ status: 401, body: { error: expect.stringContaining(`console --data ${data}\``) } });
@@ -78,7 +78,7 @@ test("with --console write the console operates Machines; in the background too"
   const started = await start(data, "--console", "write");
   const [, url = ""] = /ready at (\S+)/.exec(started.out) ?? [];
   const code = codeIn((await command(["console", "--data", data])).out);
-  const visit = browser(url, cookieOf(await signIn(url, { code })));
+  const visit = browser(url, sessionOf(await signIn(url, { code })));
   expect((await visit("GET", "/console/session")).body).toMatchObject({ canWrite: true });
 });
 

@@ -13,7 +13,7 @@ import { addToken, revokeTokens } from "../../../service/store/tokens.ts";
 import { makeCertificate } from "../../support/certificates.ts";
 import { afterThisTest } from "../../support/leftovers.ts";
 import { withApp } from "../client.ts";
-import { browser, cookieOf, page, send, signIn } from "./browser.ts";
+import { browser, cookieOf, page, send, sessionOf, signIn } from "./browser.ts";
 
 const minute = 60_000;
 const hour = 60 * minute;
@@ -28,11 +28,12 @@ function dataFolder(): string {
 test("a code opens a session of the operator, and the cookie is out of reach of scripts and of other sites", async () => {
   const started = await withApp({ clock: new ManualClock(), console: "write" });
   const answer = await signIn(started.url, { code: started.service.consoleCode() });
-  expect([answer.status, answer.text]).toEqual([204, ""]);
+  expect([answer.status, answer.body]).toEqual([200, { page_key: expect.stringMatching(/^[0-9a-f]{32}$/) }]);
+  expect(answer.headers.get("cache-control")).toBe("no-store");
   expect(answer.headers.get("set-cookie")).toMatch(
     /^machines_console_[0-9a-f]{8}=[\w.]+; Path=\/; Max-Age=43200; HttpOnly; SameSite=Strict$/,
   );
-  const session = await browser(started.url, cookieOf(answer))("GET", "/console/session");
+  const session = await browser(started.url, sessionOf(answer))("GET", "/console/session");
   expect(session.headers.get("cache-control")).toBe("no-store");
   expect(session.body).toEqual({
     organization: "personal",
@@ -67,14 +68,14 @@ const codeRefused =
 test("a code opens one session, within five minutes", async () => {
   const { url, clock, service } = await withApp({ clock: new ManualClock() });
   const code = service.consoleCode();
-  expect((await signIn(url, { code })).status).toBe(204);
+  expect((await signIn(url, { code })).status).toBe(200);
   expect(await signIn(url, { code })).toMatchObject({
     status: 401,
     body: { error: expect.stringMatching(codeRefused) },
   });
   const [last, late] = [service.consoleCode(), service.consoleCode()];
   clock.advance(5 * minute - 1);
-  expect((await signIn(url, { code: last })).status).toBe(204);
+  expect((await signIn(url, { code: last })).status).toBe(200);
   clock.advance(1);
   expect((await signIn(url, { code: late })).status).toBe(401);
   // It is forgotten by now that this one was used.
@@ -96,37 +97,43 @@ test("a restart ends codes, and keeps sessions", async () => {
   expect((await signIn(second.url, { code: other })).status).toBe(401);
   expect((await signIn(second.url, { code })).status).toBe(401);
   const cookie = String(opened.headers["set-cookie"]).split(";", 1).join("");
-  const session = await browser(second.url, cookie)("GET", "/console/session");
+  const kept = { cookie, "console-page-key": opened.json<{ page_key: string }>().page_key };
+  const session = await browser(second.url, kept)("GET", "/console/session");
   expect([session.status, session.body.isOperator]).toEqual([200, true]);
 });
 
 test("a session of another data folder, of another token or role, or with another expiry is refused", async () => {
   const { url, service, clock } = await withApp({ clock: new ManualClock() });
   const elsewhere = await withApp({ clock: new ManualClock() });
-  const cookie = cookieOf(await signIn(url, { code: service.consoleCode() }));
+  const { cookie, "console-page-key": key } = sessionOf(await signIn(url, { code: service.consoleCode() }));
   const foreign = cookieOf(await signIn(elsewhere.url, { code: elsewhere.service.consoleCode() }));
-  const [name = "", id, role, expiry, signature] = cookie.split(/[=.]/);
-  const statusOf = async (one: string) => (await browser(url, one)("GET", "/console/session")).status;
+  const other = sessionOf(await signIn(url, { code: service.consoleCode() }));
+  const [name = "", id, role, expiry, nonce, signature] = cookie.split(/[=.]/);
+  const statusOf = async (one: string, pageKey = key) =>
+    (await browser(url, { cookie: one, "console-page-key": pageKey })("GET", "/console/session")).status;
   const with_ = (...values: readonly (string | undefined)[]): string => `${name}=${values.join(".")}`;
   expect(foreign.split("=")[0]).not.toBe(name);
+  const changed = (text = ""): string => text.replace(/.$/, (last) => (last === "0" ? "1" : "0"));
   const refused = [
     foreign,
     `${name}=${foreign.split("=")[1]}`,
-    with_("000000000000", role, expiry, signature),
-    with_(id, "user", expiry, signature),
-    with_(id, role, String(Number(expiry) + 1), signature),
-    with_(
-      id,
-      role,
-      expiry,
-      signature?.replace(/.$/, (last) => (last === "0" ? "1" : "0")),
-    ),
-    with_(id, role, expiry),
+    with_("000000000000", role, expiry, nonce, signature),
+    with_(id, "user", expiry, nonce, signature),
+    with_(id, role, String(Number(expiry) + 1), nonce, signature),
+    with_(id, role, expiry, changed(nonce), signature),
+    with_(id, role, expiry, nonce, changed(signature)),
+    with_(id, role, expiry, signature),
+    with_(id, role, expiry, nonce),
     `${name}=`,
     "nothing",
   ];
   for (const one of refused) expect([one, await statusOf(one)]).toEqual([one, 401]);
+  for (const wrong of ["", changed(key), signature, other["console-page-key"]])
+    expect([wrong, await statusOf(cookie, wrong)]).toEqual([wrong, 401]);
+  expect(await statusOf(other.cookie, other["console-page-key"])).toBe(200);
   expect(await statusOf(`theme=dark; ${foreign}; ${cookie}`)).toBe(200);
+  // Pages at other ports can set cookies of the same name.
+  expect(await statusOf(`${name}=; ${other.cookie}; ${name}=x.y.z; ${cookie}`)).toBe(200);
   clock.advance(12 * hour - 1);
   expect(await statusOf(cookie)).toBe(200);
   clock.advance(1);
@@ -194,8 +201,8 @@ test("with HTTPS the cookie is sent by HTTPS only", async () => {
   });
   answer.resume();
   expect([answer.statusCode, answer.headers["set-cookie"]]).toEqual([
-    204,
-    [expect.stringMatching(/; SameSite=Strict; Secure$/)],
+    200,
+    [expect.stringMatching(/^__Host-machines_console_[0-9a-f]{8}=[\w.]+; Path=\/; .*; SameSite=Strict; Secure$/)],
   ]);
 });
 
@@ -228,13 +235,13 @@ test("after 20 failures within a minute, an address has to wait", async () => {
     expect(await signIn(url, i % 2 ? { token: "wrong" } : { code: "wrong" })).toMatchObject({ status: 401 });
     clock.advance(1000);
   }
-  expect((await signIn(url, { token })).status).toBe(204);
+  expect((await signIn(url, { token })).status).toBe(200);
   expect((await signIn(url, { token: "wrong" })).body.error).toBe("the token is wrong, was revoked, or has expired");
   const refused = await signIn(url, { code: service.consoleCode() });
   expect([refused.status, refused.headers.get("retry-after")]).toEqual([429, "41"]);
   expect(refused.body.error).toBe("too many failed attempts to sign in; try again in 41 s");
   clock.advance(41_000);
-  expect((await signIn(url, { code: service.consoleCode() })).status).toBe(204);
+  expect((await signIn(url, { code: service.consoleCode() })).status).toBe(200);
 });
 
 test("a change needs proof that a page of this service sends it", async () => {
@@ -242,9 +249,9 @@ test("a change needs proof that a page of this service sends it", async () => {
   const started = await withApp({ console: "write", allowHosts: "any" });
   const { url, machines, machine } = started;
   const { id } = await machine();
-  const cookie = cookieOf(await signIn(url, { code: started.service.consoleCode() }));
+  const session = sessionOf(await signIn(url, { code: started.service.consoleCode() }));
   const cordon = async (headers: Readonly<Record<string, string>>) =>
-    (await send(url, "POST", `/v1${machines}/${id}/cordon`, { headers: { cookie, ...headers } })).status;
+    (await send(url, "POST", `/v1${machines}/${id}/cordon`, { headers: { ...session, ...headers } })).status;
   expect(await cordon({})).toBe(403);
   expect(await cordon({ "sec-fetch-site": "none" })).toBe(403);
   expect(await cordon({ "sec-fetch-site": "same-site" })).toBe(403);
@@ -256,13 +263,13 @@ test("a change needs proof that a page of this service sends it", async () => {
   expect(await cordon({ origin: url })).toBe(200);
   expect(await cordon({ "sec-fetch-site": "same-origin" })).toBe(200);
   const read = (headers: Readonly<Record<string, string>>) =>
-    send(url, "GET", "/v1/apps/web", { headers: { cookie, ...headers } });
+    send(url, "GET", "/v1/apps/web", { headers: { ...session, ...headers } });
   expect((await read({})).status).toBe(200);
   expect((await read({ "sec-fetch-site": "same-site" })).status).toBe(403);
   // Another page can neither replace the session nor end it.
   const foreign = { "sec-fetch-site": "cross-site", origin: "https://evil.example" };
   expect((await signIn(url, { code: started.service.consoleCode() }, foreign)).status).toBe(403);
-  expect((await send(url, "DELETE", "/console/session", { headers: { cookie, ...foreign } })).status).toBe(403);
+  expect((await send(url, "DELETE", "/console/session", { headers: { ...session, ...foreign } })).status).toBe(403);
 });
 
 /** Every operation with a path of the App `web` and a Machine. */
@@ -354,7 +361,7 @@ test("without a console there are no sessions", async () => {
     ...{ method: "POST", url: "/console/session", headers: { host: "localhost" } },
     payload: { token: first.token },
   });
-  expect(opened.statusCode).toBe(204);
+  expect(opened.statusCode).toBe(200);
   await first.close();
   const { url, service, token } = await withApp({ ...options, console: "off" });
   const headers = { cookie: String(opened.headers["set-cookie"]).split(";", 1).join("") };
@@ -370,11 +377,11 @@ test("codes, tokens and cookies are in no log, no audit and no file", async () =
   const { url, service, token } = started;
   const code = service.consoleCode();
   const opened = [await signIn(url, { code }), await signIn(url, { token })];
-  expect(opened.map(({ status }) => status)).toEqual([204, 204]);
+  expect(opened.map(({ status }) => status)).toEqual([200, 200]);
   for (const credential of [{ code }, { code: [code] }, { [code]: code }, { token: `${token}x` }])
     expect((await signIn(url, credential)).status).toBeGreaterThanOrEqual(400);
   for (const answer of opened)
-    await browser(url, cookieOf(answer))("POST", "/v1/apps", { name: "no", org_slug: "personal" });
+    await browser(url, sessionOf(answer))("POST", "/v1/apps", { name: "no", org_slug: "personal" });
   service.context.log.info({}, "the end");
   const text = [
     ...lines,

@@ -5,11 +5,12 @@ import type { Readable } from "node:stream";
 import { expect, test, vi } from "vitest";
 import { Changes } from "../../../service/console/changes.ts";
 import { sendChanges } from "../../../service/console/events.ts";
+import { Pages } from "../../../service/console/pages.ts";
 import { ManualClock, type ServiceOptions } from "../../../service/index.ts";
 import { addToken, revokeTokens } from "../../../service/store/tokens.ts";
 import { afterThisTest } from "../../support/leftovers.ts";
 import { callerWith, withApp } from "../client.ts";
-import { cookieOf, signIn } from "./browser.ts";
+import { sessionOf, signIn } from "./browser.ts";
 
 type Headers = Readonly<Record<string, string>>;
 
@@ -267,9 +268,9 @@ test("a stream ends when its token is revoked or expires, with the next change",
   const { id } = await machine();
   const revoked = addToken(store, "revoked", { slug: "personal", expiresAt: null }, clock.now());
   addToken(store, "expiring", { slug: "personal", expiresAt: clock.now() + 60_000 }, clock.now());
-  const withCookie = { cookie: cookieOf(await signIn(url, { token: "revoked" })) };
+  const ofSession = sessionOf(await signIn(url, { token: "revoked" }));
   const pages = await Promise.all(
-    [{ authorization: "Bearer revoked" }, withCookie, { authorization: "Bearer expiring" }].map((headers) =>
+    [{ authorization: "Bearer revoked" }, ofSession, { authorization: "Bearer expiring" }].map((headers) =>
       open(url, "org", headers),
     ),
   );
@@ -310,15 +311,15 @@ test("closing the service ends every stream at once", async () => {
   expect(await Promise.all(pages.map(({ end }) => end))).toEqual([true, true]);
 });
 
-test("at most 200 pages are open at a time; one that is closed makes room", async () => {
+test("at most 50 pages of a token are open at a time; one that is closed makes room", async () => {
   const { open } = await withStreams();
-  const pages = await Promise.all(Array.from({ length: 200 }, () => open("org")));
+  const pages = await Promise.all(Array.from({ length: 50 }, () => open("org")));
   expect(new Set(pages.map(({ status }) => status))).toEqual(new Set([200]));
   const refused = await open("org");
   expect([refused.status, refused.headers["retry-after"], JSON.parse(refused.text())]).toEqual([
-    503,
+    429,
     "5",
-    { error: "too many pages are open, at most 200 may be" },
+    { error: "too many pages of this token are open, at most 50 may be" },
   ]);
   pages[0]?.close();
   await expect.poll(async () => (await open("org")).status).toBe(200);
@@ -342,6 +343,7 @@ test("a page that does not read fills no memory, and learns everything when it r
   const closing = new AbortController();
   sendChanges(reply as unknown as Parameters<typeof sendChanges>[0], {
     ...{ asker: { context, caller }, topics: "faults,app:web", changes, run: "x" },
+    ...{ pages: new Pages(), isOperator: false },
     ...{ isValid: () => true, closing: closing.signal },
   });
   const { id } = context.store.get<{ id: string }>("SELECT id FROM apps WHERE name = 'web'") ?? { id: "" };
