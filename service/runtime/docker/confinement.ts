@@ -24,13 +24,13 @@ export const furtherCapabilities: readonly string[] = [
   "SYS_PTRACE",
 ];
 
-// ASSUMED: a Machine has at most so many processes and threads.
+// ASSUMED: a Machine has at most 2,048 processes and threads.
 const mostProcesses = 2048;
 
-/** ASSUMED: each process has at most so many open files; where the engine itself has fewer, the second number, or as many as the engine. */
+/** ASSUMED: each process has at most 65,536 open files; where the engine may not have so many, 16,384 or as many as the engine. */
 export const fileLimits: readonly number[] = [65_536, 16_384];
 
-// ASSUMED: a Machine writes at most so much outside of its volumes.
+// ASSUMED: a Machine writes at most 10 GB outside of its volumes, if the engine can limit it.
 const diskSize = "10G";
 
 /** The limits of a Machine's container, with these capabilities in addition to the usual ones. */
