@@ -323,6 +323,8 @@ function createContext(
     },
     ids: () => store.all<{ id: string }>("SELECT id FROM machines WHERE destroyed_at IS NULL").map(({ id }) => id),
     app: (id) => appSubject(context, id),
+    // A network belongs to an organization (lifecycle/appSubject.ts).
+    databases: (network) => clusters.addressesOf(context, network.split("/", 1)[0] ?? ""),
     volume: (id) => volumes.volumeSubject(context, id),
     unsettledVolumes: () => volumes.unsettledVolumes(context),
     reachable: (machine) => proxy()?.changed(new Set([machine])),
@@ -443,6 +445,8 @@ function createContext(
       changes()?.committed(touched);
       proxy()?.changed(touched);
       runtime.changed?.(touched);
+      if (runtime.databasesChanged && [...touched].some((id) => clusters.findCluster(context, id)))
+        runtime.databasesChanged();
     },
   };
   return context;

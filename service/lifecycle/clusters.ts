@@ -1,5 +1,5 @@
 // The lifecycle of Postgres clusters (docs/interface.md#cluster-states).
-import type { Cluster, ClusterSource, Endpoints } from "../runtime/postgresEngine.ts";
+import type { Cluster, ClusterSource, Endpoint, Endpoints } from "../runtime/postgresEngine.ts";
 import type { BackupRow, ClusterRow } from "../store/rows.ts";
 import { touch, type Context } from "../context.ts";
 import { periods } from "../time/delays.ts";
@@ -48,6 +48,16 @@ export const clusterOf = (row: ClusterRow): Cluster => ({
   source: row.source === null ? undefined : (JSON.parse(row.source) as ClusterSource),
   endpoints: row.endpoints === null ? undefined : (JSON.parse(row.endpoints) as Endpoints),
 });
+
+/** The addresses of an organization's clusters, each once. */
+export function addressesOf({ store }: Context, org: string): Endpoint[] {
+  const sql = "SELECT endpoints FROM clusters c JOIN orgs o ON o.id = c.org WHERE o.slug = ? AND endpoints IS NOT NULL";
+  const found = store.all<{ endpoints: string }>(sql, org).flatMap(({ endpoints }) => {
+    const { direct, pooler } = (JSON.parse(endpoints) as Endpoints).primary;
+    return direct.port === pooler.port ? [direct] : [direct, pooler];
+  });
+  return found.sort((a, b) => a.port - b.port);
+}
 
 /** Changes a cluster's row. */
 export function changeCluster(context: Context, row: ClusterRow, changes: Partial<ClusterRow>): ClusterRow {

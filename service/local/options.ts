@@ -36,6 +36,12 @@ export interface LocalOptions {
   readonly runtime?: RuntimeName;
   /** With `kubernetes`: the class of Ingresses. Default: that of the cluster. */
   readonly ingressClass?: string;
+  /** With `docker`: registries that may be asked for images; `public` means all that are on the internet. Default: these. */
+  readonly registries?: readonly string[];
+  /** With `docker`: capabilities of containers beside the usual ones. Default: none. */
+  readonly capabilities?: readonly string[];
+  /** With `docker`: private networks that Machines reach, such as 10.1.2.0/24. Default: none. */
+  readonly reach?: readonly string[];
   /** What runs Postgres clusters: `simulated` (the default), or `embedded` for servers on this computer. */
   readonly postgres?: PostgresName;
   /** Directory of the ACME authority that issues certificates. Default: the service's own authority, or a simulation. */
@@ -76,6 +82,9 @@ const flags: { readonly [K in keyof Required<LocalOptions>]: string } = {
   regions: "--regions",
   runtime: "--runtime",
   ingressClass: "--ingress-class",
+  registries: "--registries",
+  capabilities: "--capabilities",
+  reach: "--reach",
   postgres: "--postgres",
   acme: "--acme",
   dns: "--dns",

@@ -7,6 +7,7 @@ import { listenOnLocalhost } from "../http/connections.ts";
 import type { IssuerFactory } from "../runtime/certificateIssuer.ts";
 import type { EngineFactory } from "../runtime/postgresEngine.ts";
 import type { ProxyLimits } from "../proxy/limits.ts";
+import type * as Docker from "../runtime/docker/index.ts";
 import { isResolver } from "../runtime/resolver.ts";
 import type { RuntimeFactory } from "../runtime/runtime.ts";
 import { createService, prepareFolder } from "../service.ts";
@@ -47,12 +48,11 @@ export async function serve(options: LocalOptions & { readonly listen: string })
     throw new Problem("--ingress-class needs --runtime kubernetes: other runtimes have no Ingresses");
   const issuer = await acmeIssuer(options);
   const dns = dnsOf(options);
+  requireDockerFor(options);
   // Loaded only when it is used: it has many modules.
   const docker = options.runtime === "docker" ? await import("../runtime/docker/index.ts") : undefined;
   const runtime = docker
-    ? await docker.dockerRuntime().catch((error: unknown) => {
-        throw error instanceof docker.EngineError ? new Problem(error.message) : error;
-      })
+    ? await dockerRuntime(docker, options)
     : options.runtime === "kubernetes"
       ? await kubernetes(folder, options)
       : undefined;
@@ -125,6 +125,28 @@ export async function serve(options: LocalOptions & { readonly listen: string })
   writeRunning(folder, running);
   service.app.log.info(who, "ready");
   return running;
+}
+
+const ofDocker = ["registries", "capabilities", "reach"] as const;
+
+function requireDockerFor(options: LocalOptions): void {
+  if (options.runtime === "docker") return;
+  const given = ofDocker.find((name) => options[name] !== undefined);
+  if (given !== undefined)
+    throw new Problem(`--${given} needs --runtime docker: other runtimes have no containers of this service`);
+}
+
+/** The runtime on a container engine, with what the operator allows Machines. */
+async function dockerRuntime(
+  { dockerRuntime: connect, EngineError, wallProblem }: typeof Docker,
+  { registries, capabilities, reach }: LocalOptions,
+): Promise<RuntimeFactory> {
+  const walls = { registries, capabilities, reach };
+  const problem = wallProblem(walls);
+  if (problem !== undefined) throw new Problem(problem);
+  return connect(walls).catch((error: unknown) => {
+    throw error instanceof EngineError ? new Problem(error.message) : error;
+  });
 }
 
 /** The runtime on a Kubernetes cluster. It waits until no other service acts for the same data. */

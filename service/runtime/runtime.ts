@@ -2,6 +2,7 @@
 // is behind this interface: one runtime may simulate them, another may start containers.
 import type { MachineConfig } from "../../api/machineConfig.ts";
 import type { SignalName } from "../../api/signals.ts";
+import type { Endpoint } from "./postgresEngine.ts";
 import type { Clock } from "../time/clock.ts";
 import type { Delays } from "../time/delays.ts";
 import type { Timers } from "../time/timers.ts";
@@ -245,6 +246,8 @@ export interface Runtime {
   logs?(machine: Subject, query: LogQuery): AsyncIterable<LogLine>;
   /** Machines or Apps have changed; also their cordons, checks, and the certificates of the App. */
   changed?(ids: ReadonlySet<string>): void;
+  /** Postgres clusters have other addresses, or are gone. */
+  databasesChanged?(): void;
   /** Omitted by a runtime whose Machines cannot be reached; the service then has no proxy. */
   readonly reach?: Reach;
   /** A timer that the runtime set through its host is due. */
@@ -270,6 +273,8 @@ export interface RuntimeHost {
   ids(): readonly string[];
   /** An App by its id; undefined once it is deleted. */
   app(id: string): AppSubject | undefined;
+  /** The addresses of the Postgres clusters that the Apps of a network can use: those of its organization. */
+  databases(network: string): readonly Endpoint[];
   /** A volume or snapshot; undefined once it is deleted. */
   volume(id: string): VolumeSubject | undefined;
   /** Ids of volumes and snapshots that are not yet written, or deleted and not yet discarded. */

@@ -4,9 +4,10 @@ import { join } from "node:path";
 import Dockerode from "dockerode";
 import { expect, vi } from "vitest";
 import { allowing } from "../../service/runtime/docker/engine.ts";
+import { removeRules } from "../../service/runtime/docker/firewall.ts";
 import { hang } from "../support/patience.mts";
 
-/** Removes the containers, networks and volumes of the data with this identity. */
+/** Removes the containers, networks, rules and volumes of the data with this identity. */
 export async function removeOf(dataId: string): Promise<void> {
   const docker = new Dockerode();
   const label = [`machines-service.data=${dataId}`];
@@ -19,6 +20,7 @@ export async function removeOf(dataId: string): Promise<void> {
     expect(networks).toEqual([]);
   };
   await vi.waitFor(removeNetworks, { interval: 20, timeout: hang });
+  if (process.getuid?.() === 0) await removeRules(dataId);
   const { Volumes } = await docker.listVolumes({ filters: { label } });
   for (const { Name } of Volumes ?? []) await allowing([404], docker.getVolume(Name).remove());
 }

@@ -41,7 +41,7 @@ describe.runIf(hasEngine)("the docker runtime", () => {
   });
 
   test("an image that does not exist is refused, and nothing is created", async () => {
-    const app = await withRuntime("docker");
+    const app = await withRuntime("docker", {}, { registries: ["127.0.0.1:9"] });
     const config = { image: "127.0.0.1:9/no-such-image:1" };
     const answer = await app.call("POST", app.machines, { config });
     expect(answer.status).toBe(400);

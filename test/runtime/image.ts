@@ -27,4 +27,7 @@ export const commands = [
   "kill",
   // The migration of examples/database.
   "sh",
+  // Of the attacks on containers (app/attack.go).
+  "attack",
+  "usual",
 ];

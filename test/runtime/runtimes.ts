@@ -1,7 +1,7 @@
 // The runtimes that the conformance suite runs on, and a service on one of them.
 import Dockerode from "dockerode";
 import { expect, inject } from "vitest";
-import { dockerRuntime } from "../../service/runtime/docker/index.ts";
+import { dockerRuntime, type DockerOptions } from "../../service/runtime/docker/index.ts";
 import type { ServiceOptions } from "../../service/index.ts";
 import { withApp } from "../service/client.ts";
 import { afterThisTest } from "../support/leftovers.ts";
@@ -24,9 +24,9 @@ export type RuntimeName = "simulated" | "docker";
 export const runtimes: readonly RuntimeName[] = hasEngine ? ["simulated", "docker"] : ["simulated"];
 
 /** A service with an App `web` whose Machines run on a runtime; its containers are removed after the test. */
-export async function withRuntime(name: RuntimeName, options: ServiceOptions = {}) {
+export async function withRuntime(name: RuntimeName, options: ServiceOptions = {}, walls: DockerOptions = {}) {
   if (name === "docker") afterThisTest(() => removeOf(app.dataId()));
-  const app = await onRuntime({ ...(name === "docker" ? { runtime: await dockerRuntime() } : {}), ...options });
+  const app = await onRuntime({ ...(name === "docker" ? { runtime: await dockerRuntime(walls) } : {}), ...options });
   await app.service.proxy?.listen({ http: 0, https: 0 });
   return app;
 }

@@ -5,6 +5,7 @@ import { sizeOf, type MachineConfig } from "../../../api/machineConfig.ts";
 import { checksOf } from "../checks.ts";
 import { environmentOf } from "../environment.ts";
 import type { Subject } from "../runtime.ts";
+import { confinement } from "./confinement.ts";
 import type { Engine } from "./engine.ts";
 import { tarOf } from "./tar.ts";
 
@@ -57,11 +58,14 @@ export function containerOptions(
     image,
     network,
     mounts,
+    capabilities,
   }: {
     readonly dataId: string;
     readonly image: string;
     readonly network: string;
     readonly mounts: Dockerode.MountSettings[];
+    /** Those that the operator allows in addition. */
+    readonly capabilities: readonly string[];
   },
 ): Dockerode.ContainerCreateOptions {
   const { id, app, version, config, memoryLimitMb } = machine;
@@ -82,13 +86,13 @@ export function containerOptions(
     Labels: { [labels.data]: dataId, [labels.machine]: id, [labels.version]: version, [labels.app]: app },
     ExposedPorts: Object.fromEntries(ports.map((port) => [port, {}])),
     HostConfig: {
+      ...confinement(engine, capabilities),
       ...memoryLimits(config, memoryLimitMb),
       NanoCpus: Math.min(sizeOf(config).cpus, engine.cpus) * 1e9,
       ...(engine.hasInit ? { Init: true } : {}),
       RestartPolicy: { Name: "no" },
       // Only this computer can reach a Machine's ports.
       PortBindings: Object.fromEntries(ports.map((port) => [port, [{ HostIp: "127.0.0.1", HostPort: "" }]])),
-      LogConfig: { Type: "json-file", Config: { "max-size": "10m", "max-file": "3" } },
       ...(dns.nameservers ? { Dns: [...dns.nameservers] } : {}),
       ...(dns.searches ? { DnsSearch: [...dns.searches] } : {}),
       ...(dns.options

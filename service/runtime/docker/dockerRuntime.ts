@@ -28,15 +28,20 @@ import {
   engineGone,
   isAnswered,
   isUnreachable,
+  lowersFileLimit,
+  noDiskLimit,
   ofEngine,
   reasonOf,
   statusOf,
+  withoutMissing,
   type Engine,
 } from "./engine.ts";
-import { fetchImage, findImage } from "./images.ts";
+import { Firewall } from "./firewall.ts";
+import { fetchImage, findImage, type ImageSource } from "./images.ts";
 import { containerLogs } from "./logs.ts";
 import { lastLinesOf } from "../lastLines.ts";
 import { Networks } from "./networks.ts";
+import type { Registries } from "./registries.ts";
 import { outcomeOf } from "./outcome.ts";
 import { Checker, type Ports } from "../checker.ts";
 import { Collected } from "../collected.ts";
@@ -75,6 +80,17 @@ interface Published extends Running {
   readonly endpoints: ReadonlyMap<number, string>;
 }
 
+/** What an operator allows Machines. */
+export interface Walls {
+  /** Capabilities of containers beside the usual ones. */
+  readonly capabilities: readonly string[];
+  /** Private networks that Machines reach. */
+  readonly reach: readonly string[];
+  readonly registries: Registries;
+  /** Why there is no firewall around Machines; undefined if there is one. */
+  readonly firewallProblem: string | undefined;
+}
+
 /** Runs Machines as containers of an engine. */
 export class DockerRuntime implements Runtime {
   readonly name = "docker";
@@ -91,6 +107,9 @@ export class DockerRuntime implements Runtime {
   };
   readonly #engine: Engine;
   readonly #host: RuntimeHost;
+  readonly #walls: Walls;
+  readonly #images: ImageSource;
+  readonly #firewall: Firewall;
   readonly #networks: Networks;
   readonly #volumes: Volumes;
   readonly #steps: Steps;
@@ -105,10 +124,13 @@ export class DockerRuntime implements Runtime {
   readonly #closed = new AbortController();
   #ended: Promise<void> | undefined;
 
-  constructor(engine: Engine, host: RuntimeHost) {
+  constructor(engine: Engine, host: RuntimeHost, walls: Walls) {
     this.#engine = engine;
     this.#host = host;
-    this.#networks = new Networks(engine, host);
+    this.#walls = walls;
+    this.#images = { engine, registries: walls.registries, log: host.log };
+    this.#firewall = new Firewall(engine, host, walls.firewallProblem, walls.reach);
+    this.#networks = new Networks(engine, host, this.#firewall);
     this.#volumes = new Volumes(engine, host, {
       whilePaused: (volume, work) => this.#whilePaused(volume, work),
       changed: (machine) => this.#changed(machine),
@@ -134,7 +156,7 @@ export class DockerRuntime implements Runtime {
   }
 
   findImage(image: string): Promise<FoundImage> {
-    return findImage(this.#engine, image);
+    return findImage(this.#images, image);
   }
 
   create(machine: Subject): void {
@@ -160,6 +182,10 @@ export class DockerRuntime implements Runtime {
     this.#changed(id);
   }
 
+  databasesChanged(): void {
+    this.#firewall.refresh();
+  }
+
   volumeChanged(id: string): void {
     this.#volumes.changed(id);
   }
@@ -178,6 +204,7 @@ export class DockerRuntime implements Runtime {
 
   async exec(machine: Subject, { words, stdin, timeoutMs, signal }: Command): Promise<Outcome | undefined> {
     const container = await this.#running(machine);
+    await this.#firewall.settled({ required: false });
     const exec = await container.exec({
       Cmd: [...words],
       AttachStdin: true,
@@ -255,6 +282,8 @@ export class DockerRuntime implements Runtime {
   }
 
   recover(): void {
+    this.#firewall.start();
+    if (!this.#engine.hasDiskLimit) this.#host.log.info({}, noDiskLimit);
     this.#ended = this.#watch();
   }
 
@@ -266,6 +295,7 @@ export class DockerRuntime implements Runtime {
     void this.#steps.close();
     await this.#volumes.close();
     await this.#ended;
+    await this.#firewall.close();
   }
 
   /** Follows the events of the engine. After each connection, it looks at everything, because events may have been missed. */
@@ -307,6 +337,7 @@ export class DockerRuntime implements Runtime {
 
   /** Looks at every Machine, and at every container of this service. */
   async #lookAtAll(): Promise<void> {
+    this.#firewall.refresh();
     const containers = await this.#docker.listContainers({ all: true, filters: this.#mine() });
     const ids = containers.flatMap(({ Labels }) => Labels[labels.machine] ?? []);
     for (const id of new Set([...ids, ...this.#host.ids()])) this.#changed(id);
@@ -423,19 +454,16 @@ export class DockerRuntime implements Runtime {
     const mounts = await this.#volumes.mountsOf(machine);
     if (!mounts) return undefined;
     const [image, network] = await Promise.all([
-      fetchImage(this.#engine, machine),
+      fetchImage(this.#images, machine),
       this.#networks.ensure(machine.network),
     ]);
-    const create = (): Promise<Dockerode.Container> =>
+    const { dataId } = this.#host;
+    const { capabilities } = this.#walls;
+    const container = await withoutMissing(this.#engine, this.#host.log, () =>
       this.#docker.createContainer(
-        containerOptions(this.#engine, machine, { dataId: this.#host.dataId, image, network, mounts }),
-      );
-    const container = await create().catch((error: unknown) => {
-      // Podman does not say beforehand that the program for it is not installed.
-      if (!this.#engine.hasInit || !/init binary/.test(reasonOf(error))) throw error;
-      this.#engine.hasInit = false;
-      return create();
-    });
+        containerOptions(this.#engine, machine, { dataId, image, network, mounts, capabilities }),
+      ),
+    );
     for (const { Id } of before.slice(1))
       await allowing([404, 409], this.#docker.getContainer(Id).remove({ force: true, v: true }));
     return container;
@@ -452,20 +480,23 @@ export class DockerRuntime implements Runtime {
     }
     if (container?.State.Running) return events.started(machine);
     const canStart = container && (container.State.Status === "created" || keepsFiles(machine.config));
+    // Here, because the service may have been killed after the container was created.
+    const isNew = !canStart || container.State.Status === "created";
     try {
       const fresh = canStart ? this.#docker.getContainer(container.Id) : await this.#create(machine, all);
       if (!fresh) return;
-      // Here, because the service may have been killed after the container was created.
-      const isNew = !canStart || container.State.Status === "created";
       const files = isNew ? await filesOf(machine) : undefined;
       if (files) await fresh.putArchive(files, { path: "/" });
       if (keepsFiles(machine.config)) await this.#noteWritten(machine.id, fresh.id, isNew);
+      await this.#firewall.settled({ required: true });
       await allowing([304], fresh.start());
     } catch (error) {
       if (isUnreachable(error)) throw error;
       // Someone has removed its network or its image. The next step creates another container.
-      if (container && statusOf(error) === 404 && !keepsFiles(machine.config)) {
-        await allowing([404, 409], this.#docker.getContainer(container.Id).remove({ force: true, v: true }));
+      const isBroken = container && statusOf(error) === 404 && !keepsFiles(machine.config);
+      const broken = await this.#newest(machine.id, machine.version);
+      if (broken && (isBroken || (isNew && lowersFileLimit(this.#engine, broken.HostConfig, error)))) {
+        await allowing([404, 409], this.#docker.getContainer(broken.Id).remove({ force: true, v: true }));
         return this.#changed(machine.id);
       }
       return events.exited(machine, { code: 127, signal: 0, oom: false, requested: false, error: reasonOf(error) });

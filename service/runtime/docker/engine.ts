@@ -2,6 +2,8 @@
 import Dockerode from "dockerode";
 import { Refusal } from "../../refusal.ts";
 import { allowingBy } from "../allowing.ts";
+import type { Log } from "../runtime.ts";
+import { fileLimits, mayLimitDisk, type StorageInfo } from "./confinement.ts";
 
 /** A connected engine, and what it has. */
 export interface Engine {
@@ -10,6 +12,12 @@ export interface Engine {
   readonly memoryMb: number;
   /** Whether it can run an init process in a container, which forwards signals and ends orphans; true until it refuses one. */
   hasInit: boolean;
+  /** Whether it can limit what a container writes outside of volumes; true at most until it refuses to. */
+  hasDiskLimit: boolean;
+  /** How many files a process of a container may have open; undefined as many as the engine itself may. */
+  mostFiles: number | undefined;
+  /** The computer that it runs on, as far as it says. */
+  readonly computer: Computer;
   /** Fails the requests that wait for an answer: the engine was killed, and their answers will never end. */
   failWaiting(): void;
 }
@@ -19,7 +27,14 @@ export class EngineError extends Error {
   override readonly name = "EngineError";
 }
 
-interface Info {
+/** What an engine says about its computer. */
+export interface Computer {
+  readonly Name?: string;
+  readonly KernelVersion?: string;
+  readonly SecurityOptions?: readonly string[] | null;
+}
+
+interface Info extends Computer, StorageInfo {
   readonly NCPU?: number;
   readonly MemTotal?: number;
 }
@@ -38,6 +53,9 @@ export async function connectEngine(): Promise<Engine> {
       cpus: info.NCPU ?? 1,
       memoryMb: Math.floor((info.MemTotal ?? 0) / 2 ** 20),
       hasInit: true,
+      hasDiskLimit: mayLimitDisk(info),
+      mostFiles: fileLimits[0],
+      computer: info,
       failWaiting,
     };
   } catch (error) {
@@ -123,3 +141,30 @@ export const engineGone = (error: unknown): Refusal =>
 
 /** Runs a request of the engine, and ignores these statuses. */
 export const allowing = allowingBy(statusOf);
+
+/** Creates a container; again, without what the engine turns out not to have. */
+export async function withoutMissing<T>(engine: Engine, log: Log, create: () => Promise<T>): Promise<T> {
+  for (;;)
+    try {
+      return await create();
+    } catch (error) {
+      const reason = reasonOf(error);
+      // Podman does not say beforehand that the program for it is not installed.
+      if (engine.hasInit && /init binary/.test(reason)) engine.hasInit = false;
+      else if (engine.hasDiskLimit && /storage.opt|quota/i.test(reason)) {
+        engine.hasDiskLimit = false;
+        log.warn({ reason }, noDiskLimit);
+      } else throw error;
+    }
+}
+
+/** Whether a container did not start because the engine's own limit of open files is lower; the next one asks for fewer. */
+export function lowersFileLimit(engine: Engine, { Ulimits }: Dockerode.HostConfig, error: unknown): boolean {
+  const asked = Ulimits?.find(({ Name }) => Name === "nofile")?.Hard;
+  if (asked === undefined || !/setting rlimit/.test(reasonOf(error))) return false;
+  if (engine.mostFiles === asked) engine.mostFiles = fileLimits[fileLimits.indexOf(asked) + 1];
+  return true;
+}
+
+/** What the log says once of an engine that cannot limit the disk of containers. */
+export const noDiskLimit = "the engine does not limit what Machines write outside of their volumes";

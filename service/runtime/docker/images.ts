@@ -2,9 +2,18 @@
 import type Dockerode from "dockerode";
 import { parseImageReference } from "../../../api/image.ts";
 import { refuse } from "../../refusal.ts";
-import type { FoundImage, Subject } from "../runtime.ts";
+import type { FoundImage, Log, Subject } from "../runtime.ts";
 import { credentialsFor, type Credentials } from "./credentials.ts";
 import { allowing, engineGone, isUnreachable, reasonOf, type Engine } from "./engine.ts";
+import { fetchProblem, usualRegistry, type Registries } from "./registries.ts";
+
+/** Where images come from. */
+export interface ImageSource {
+  readonly engine: Engine;
+  readonly registries: Registries;
+  /** Gets what registries answer, which clients do not. */
+  readonly log: Log;
+}
 
 interface Inspected {
   readonly Id: string;
@@ -38,21 +47,30 @@ const byDigest = async (engine: Engine, repository: string, digest: string): Pro
  * Otherwise the registry is asked, and nothing is fetched yet.
  * @throws Refusal 400 if there is no such image, 503 if the engine does not answer.
  */
-export async function findImage(engine: Engine, image: string): Promise<FoundImage> {
-  const { registry = "docker.io", digest } = parseImageReference(image) ?? {};
+export async function findImage(source: ImageSource, image: string): Promise<FoundImage> {
+  const { engine, registries } = source;
+  const { registry = usualRegistry, digest } = parseImageReference(image) ?? {};
   const repository = longName(image);
   const inEngine = async (): Promise<FoundImage | undefined> => {
     const found = digest === undefined ? await inspect(engine, image) : await byDigest(engine, repository, digest);
     return found && { digest: digest ?? digestOf(found, repository), labels: found.Config?.Labels ?? {} };
   };
-  let asked = "";
+  const refused = (why: string): Error =>
+    refuse(
+      400,
+      `invalid config.image, got ${JSON.stringify(image.slice(0, 200))}, the engine does not have it and cannot fetch it: ${why}`,
+    );
+  const local = await inEngine().catch((error: unknown) => {
+    throw isUnreachable(error) ? engineGone(error) : refused(reasonOf(error));
+  });
+  if (local) return local;
+  const problem = await registries.problem(registry);
+  if (problem !== undefined) throw refused(problem);
+  const authconfig = await credentialsFor(registry);
+  const asked = authconfig
+    ? "asked with the credentials of docker login"
+    : "asked without credentials; docker login saves them";
   try {
-    const local = await inEngine();
-    if (local) return local;
-    const authconfig = await credentialsFor(registry);
-    asked = authconfig
-      ? " (asked with the credentials of docker login)"
-      : " (asked without credentials; docker login saves them)";
     const options = authconfig ? { authconfig: authconfig as Dockerode.AuthConfig } : {};
     const described = await allowing([404], engine.docker.getImage(image).distribution(options));
     if (described) return { digest: described.Descriptor.digest, labels: {} };
@@ -63,26 +81,39 @@ export async function findImage(engine: Engine, image: string): Promise<FoundIma
     return fetched;
   } catch (error) {
     if (isUnreachable(error)) throw engineGone(error);
-    throw refuse(
-      400,
-      `invalid config.image, got ${JSON.stringify(image.slice(0, 200))}, the engine does not have it and cannot fetch it: ${reasonOf(error)}${asked}`,
-    );
+    throw refused(`${hidden(source, image, error)} (${asked})`);
   }
 }
 
-/** The id of a Machine's image in the engine; fetches the image if it is not there. */
-export async function fetchImage(engine: Engine, machine: Subject): Promise<string> {
+/** Why an image could not be fetched, without what servers answered; that is in the log. */
+function hidden({ log }: ImageSource, image: string, error: unknown): string {
+  log.warn({ image, reason: reasonOf(error) }, "an image could not be fetched");
+  return fetchProblem(reasonOf(error));
+}
+
+/**
+ * The id of a Machine's image in the engine; fetches the image if it is not there.
+ * @throws Error with the reason if it cannot be fetched.
+ */
+export async function fetchImage(source: ImageSource, machine: Subject): Promise<string> {
+  const { engine, registries } = source;
   const { repository, digest, config } = machine;
   const local = await byDigest(engine, repository, digest);
   if (local) return local.Id;
-  const { registry = "docker.io" } = parseImageReference(config.image) ?? {};
-  const authconfig = await credentialsFor(registry);
+  const { registry = usualRegistry } = parseImageReference(config.image) ?? {};
+  const problem = await registries.problem(registry);
+  if (problem !== undefined) throw new Error(problem);
   const name = `${shortName(repository)}@${digest}`;
-  await pull(engine, name, authconfig);
-  const fetched = await inspect(engine, name);
-  if (!fetched) throw new Error(`the engine does not have ${name} after fetching it`);
-  await addTag(engine, config.image, name);
-  return fetched.Id;
+  try {
+    await pull(engine, name, await credentialsFor(registry));
+    const fetched = await inspect(engine, name);
+    if (!fetched) throw new Error(`the engine does not have ${name} after fetching it`);
+    await addTag(engine, config.image, name);
+    return fetched.Id;
+  } catch (error) {
+    if (isUnreachable(error)) throw error;
+    throw new Error(`the image cannot be fetched: ${hidden(source, config.image, error)}`, { cause: error });
+  }
 }
 
 const pull = async ({ docker }: Engine, name: string, authconfig: Credentials | undefined): Promise<void> =>

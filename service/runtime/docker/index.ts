@@ -1,8 +1,12 @@
 // The Docker runtime for a service: `createService({ runtime: await dockerRuntime() })`.
 import { networkInterfaces } from "node:os";
 import type { RuntimeFactory } from "../runtime.ts";
+import { isNetwork } from "./addresses.ts";
+import { furtherCapabilities } from "./confinement.ts";
 import { DockerRuntime } from "./dockerRuntime.ts";
 import { connectEngine } from "./engine.ts";
+import { firewallProblem } from "./firewall.ts";
+import { isRegistryName, Registries } from "./registries.ts";
 
 export { EngineError } from "./engine.ts";
 
@@ -23,11 +27,45 @@ interface BridgeNetwork {
   readonly IPAM?: { readonly Config?: readonly { readonly Gateway?: string }[] };
 }
 
+/** What an operator allows Machines beside the usual. */
+export interface DockerOptions {
+  /** Registries that may be asked for images; `public` means all that are on the internet. Default: these. */
+  readonly registries?: readonly string[] | undefined;
+  /** Further capabilities of containers. Default: none. */
+  readonly capabilities?: readonly string[] | undefined;
+  /** Private networks that Machines reach, such as 10.1.2.0/24. Default: none. */
+  readonly reach?: readonly string[] | undefined;
+}
+
+/** What is wrong with a value of these options, as a sentence that names the option of `start`; undefined if nothing is. */
+export function wallProblem({ registries = [], capabilities = [], reach = [] }: DockerOptions): string | undefined {
+  const wrong = (option: string, takes: string, values: readonly string[], isRight: (value: string) => boolean) => {
+    const value = values.find((one) => !isRight(one));
+    return value === undefined ? undefined : `${option} takes ${takes}, got ${JSON.stringify(value)}`;
+  };
+  return (
+    wrong("--registries", "public or names such as ghcr.io or 10.0.0.5:5000", registries, isRegistryName) ??
+    wrong("--capabilities", `any of ${furtherCapabilities.join(", ")}`, capabilities, (one) =>
+      furtherCapabilities.includes(one),
+    ) ??
+    wrong("--reach", "IPv4 networks such as 10.1.2.0/24", reach, isNetwork)
+  );
+}
+
 /**
  * Connects to a container engine, and returns a runtime that runs each Machine as a container of it.
  * @throws EngineError if no engine answers.
  */
-export async function dockerRuntime(): Promise<RuntimeFactory> {
+export async function dockerRuntime({
+  registries,
+  capabilities = [],
+  reach = [],
+}: DockerOptions = {}): Promise<RuntimeFactory> {
   const engine = await connectEngine();
-  return (host) => new DockerRuntime(engine, host);
+  const walls = {
+    ...{ capabilities, reach },
+    registries: new Registries(registries),
+    firewallProblem: await firewallProblem(engine),
+  };
+  return (host) => new DockerRuntime(engine, host, walls);
 }

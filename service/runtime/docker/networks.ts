@@ -1,19 +1,22 @@
 // The engine's networks: one for each network of Apps. Machines in different networks cannot reach each other.
-import { createHash } from "node:crypto";
 import type { RuntimeHost } from "../runtime.ts";
+import { bridgeName, networkName, networkOptions } from "./bridges.ts";
 import { labels } from "./container.ts";
 import { allowing, type Engine } from "./engine.ts";
+import type { Firewall } from "./firewall.ts";
 
 /** The networks of a service. */
 export class Networks {
   readonly #engine: Engine;
   readonly #host: RuntimeHost;
+  readonly #firewall: Firewall;
   /** The last request about each network. A network is not removed while it is given to a Machine. */
   readonly #last = new Map<string, Promise<unknown>>();
 
-  constructor(engine: Engine, host: RuntimeHost) {
+  constructor(engine: Engine, host: RuntimeHost, firewall: Firewall) {
     this.#engine = engine;
     this.#host = host;
+    this.#firewall = firewall;
   }
 
   /** The engine's name of a network; it is created if needed. */
@@ -24,7 +27,7 @@ export class Networks {
   async #ensure(network: string): Promise<string> {
     const { docker } = this.#engine;
     const { dataId } = this.#host;
-    const name = `machines-${dataId.slice(0, 8)}-${createHash("sha256").update(network).digest("hex").slice(0, 8)}`;
+    const name = networkName(dataId, network);
     if (await allowing([404], docker.getNetwork(name).inspect())) return name;
     // 409: another request has created it meanwhile.
     await allowing(
@@ -32,11 +35,13 @@ export class Networks {
       docker.createNetwork({
         Name: name,
         CheckDuplicate: true,
-        // Networks of Podman reach each other otherwise; Docker ignores it.
-        Options: { isolate: "true" },
+        // The firewall has rules for IPv4 alone.
+        EnableIPv6: false,
+        Options: { [networkOptions.bridge]: bridgeName(dataId, network), [networkOptions.isolate]: "true" },
         Labels: { [labels.data]: dataId, [labels.network]: network },
       }),
     );
+    await this.#firewall.hold();
     return name;
   }
 
@@ -54,6 +59,7 @@ export class Networks {
         if (!isNeeded) await allowing([403, 404, 409], docker.getNetwork(Id).remove());
       });
     }
+    this.#firewall.refresh();
   }
 
   #afterLast<T>(network: string, work: () => Promise<T>): Promise<T> {

@@ -63,6 +63,12 @@ func main() {
 		kill(args[1], args[2])
 	case "sh":
 		shell(args)
+	case "attack":
+		attack(args)
+	case "usual":
+		usual()
+	case "who":
+		who()
 	default:
 		serve()
 	}
