@@ -1,7 +1,7 @@
 // Assembles the service. A test runs it inside its own process; the command (main.ts) makes it listen.
 import { chmodSync, mkdirSync } from "node:fs";
 import { resolve } from "node:path";
-import type { FastifyBaseLogger, FastifyInstance } from "fastify";
+import type { FastifyBaseLogger, FastifyInstance, FastifyRequest } from "fastify";
 import { addRoutes, createServer, type LogStream, type Seen } from "./http/app.ts";
 import { senderOf } from "./http/authenticate.ts";
 import { Audit, consoleKept } from "./http/audit.ts";
@@ -203,13 +203,15 @@ export function createService(options: ServiceOptions = {}): Service {
       closing: () => closing !== undefined,
       console: sessions && sendPage,
     });
-    addLocalRoutes(app, context, proxy);
+    const isValid = (request: FastifyRequest): boolean =>
+      senderOf({ context, tokens, sessions }, request) !== undefined;
+    addLocalRoutes(app, context, proxy, isValid);
     const changes: Changes | undefined =
       sessions &&
       addConsole(app, {
         ...{ context, audit, faults, proxy, run: boot },
         mayFault: ({ session }) => session?.isOperator === true && faults.isOpen,
-        isValid: (request) => senderOf({ context, tokens, sessions }, request) !== undefined,
+        isValid,
       });
     if (sessions) addSessionRoutes(app, context, sessions, baseClock);
     if (sessions) addCodeRoutes(app, context, folder);

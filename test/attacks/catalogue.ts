@@ -10,5 +10,16 @@ export const attacks = {
   console: {},
   containers: {},
   time: {},
-  authorization: {},
+  authorization: {
+    F95: {
+      wrong:
+        "a token or a session uses an operation or a route that is not for it: of another organization or App, read-only, expired, revoked, or none",
+      promised:
+        "it is refused, changes nothing and sees nothing of others; a new operation or route without a decision about it fails the tests",
+    },
+    F96: {
+      wrong: "a client goes on to follow the logs of an App after its token was revoked or has expired",
+      promised: "the answer ends before the next line, and within 15 seconds",
+    },
+  },
 } as const satisfies Record<string, Record<string, Fault>>;
