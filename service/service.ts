@@ -13,6 +13,7 @@ import { Faults } from "./faults/faults.ts";
 import { createIds, systemRandom, type RandomBytes } from "./ids.ts";
 import { MovableClock, systemClock, type Clock } from "./time/clock.ts";
 import { appSubject } from "./lifecycle/appSubject.ts";
+import { followClock } from "./lifecycle/clockJump.ts";
 import { issued, recoverCertificates, refused } from "./lifecycle/certificates.ts";
 import * as clusterContents from "./lifecycle/clusterContents.ts";
 import * as clusters from "./lifecycle/clusters.ts";
@@ -216,6 +217,11 @@ export function createService(options: ServiceOptions = {}): Service {
     if (sessions) addSessionRoutes(app, context, sessions, baseClock);
     if (sessions) addCodeRoutes(app, context, folder);
     context.timers.arm();
+    const unwatch = clock.onJump((ms) => {
+      followClock(context, ms).catch((error: unknown) =>
+        app.log.error({ err: error, ms }, "the clock of this computer was set, and the service cannot follow it yet"),
+      );
+    });
     volumes.keepAll(context);
     context.runtime.recover?.();
     context.postgres.recover?.();
@@ -230,6 +236,7 @@ export function createService(options: ServiceOptions = {}): Service {
       clearTimeout(giveUp);
       await proxy?.close();
       context.timers.disarm();
+      unwatch();
       await context.issuer.close?.();
       await context.runtime.close?.();
       await context.postgres.close?.();
@@ -418,7 +425,7 @@ function createContext(
   store.hooks = {
     beforeCommit() {
       timers.runDue();
-      mark?.count(clock.now());
+      mark?.count(clock.elapsed());
     },
     afterCommit(touched) {
       mark?.write();

@@ -20,6 +20,7 @@ interface Root {
 }
 
 interface Leaf extends IssuedCertificate {
+  readonly madeAt: number;
   readonly renewFrom: number;
 }
 
@@ -45,9 +46,11 @@ export class LocalAuthority {
   /** A certificate for a host name, which is kept in memory. */
   async certificateFor(host: string): Promise<IssuedCertificate> {
     const known = await this.#leaves.get(host);
-    if (known && known.renewFrom > Date.now()) return known;
-    const until = Date.now() + longest;
-    const issued = this.issue([host], until).then((one) => ({ ...one, renewFrom: until - 30 * day }));
+    const now = Date.now();
+    // The clock may have been ahead when it was made.
+    if (known && known.madeAt <= now && known.renewFrom > now) return known;
+    const until = now + longest;
+    const issued = this.issue([host], until).then((one) => ({ ...one, madeAt: now, renewFrom: until - 30 * day }));
     this.#leaves.set(host, issued);
     issued.catch(() => this.#leaves.delete(host));
     return issued;

@@ -9,7 +9,17 @@ export const attacks = {
   proxy: {},
   console: {},
   containers: {},
-  time: {},
+  time: {
+    F93: {
+      wrong: "the clock of the computer is set far ahead, and back",
+      promised:
+        "dates follow it in both directions: a token with an end is valid until then, and no longer than it was meant to be; a jump is logged once",
+    },
+    F94: {
+      wrong: "the clock is set while leases, waits, timers, limits and time-outs run",
+      promised: "each lasts as long as it would have, also over a restart",
+    },
+  },
   authorization: {
     F95: {
       wrong:

@@ -1,0 +1,49 @@
+// The clock of the computer was set (F93). Dates follow it, forwards and backwards; what lasts for a time lasts as long as before.
+import type { Context } from "../context.ts";
+import type { HostnameRow } from "../store/rows.ts";
+import { subjectOfHostname } from "./certificates.ts";
+
+/** What lasts for a time and is stored with the date of its end or its beginning. */
+const durations = [
+  "UPDATE leases SET expires_at = expires_at + ?",
+  "UPDATE machines SET retried_from = retried_from + ? WHERE restarts > 0",
+  "UPDATE hostnames SET rate_limited_until = rate_limited_until + ? WHERE rate_limited_until IS NOT NULL",
+];
+
+/**
+ * Dates that were written while the clock was ahead. ASSUMED: those that lists are ordered by, and from which something is counted,
+ * become the present; all others stay as they were written.
+ */
+const ahead = [
+  "UPDATE machines SET updated_at = ?1 WHERE updated_at > ?1",
+  "UPDATE machines SET destroyed_at = ?1 WHERE destroyed_at > ?1",
+  "UPDATE volumes SET updated_at = ?1 WHERE updated_at > ?1",
+];
+
+/** Tokens that were made while the clock was ahead would be valid for longer than they were meant to be. */
+const tokensAhead =
+  "UPDATE tokens SET expires_at = expires_at + ?1, created_at = created_at + ?1 WHERE created_at > ?2";
+
+const soon = 1000;
+
+/** Follows the clock of the computer, which was set by that many milliseconds. */
+export async function followClock(context: Context, ms: number): Promise<void> {
+  const { store, clock, timers, log } = context;
+  await store.write(() => {
+    clock.follow(ms);
+    store.onUndo(() => clock.follow(-ms));
+    timers.shift(ms);
+    for (const sql of durations) store.run(sql, ms);
+    if (ms < 0) {
+      for (const sql of ahead) store.run(sql, clock.now());
+      store.run(tokensAhead, ms, clock.now());
+      // They are valid from a date that is to come.
+      const issued = store.all<HostnameRow>("SELECT * FROM hostnames WHERE issued_at > ?", clock.now());
+      for (const row of issued) timers.after(soon, "certificate.renew", subjectOfHostname(row));
+    }
+    context.machineRows.clear();
+    context.machineTexts.clear();
+  });
+  const by = `${Math.round(Math.abs(ms) / 1000)} s ${ms > 0 ? "forwards" : "backwards"}`;
+  log.warn({ ms }, `the clock of this computer was set ${by}; dates follow it, and durations stay the same`);
+}
