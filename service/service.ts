@@ -161,7 +161,7 @@ export function createService(options: ServiceOptions = {}): Service {
       () => changes,
     );
     const { reach } = context.runtime;
-    const proxy: Proxy | undefined = reach && new Proxy(context, reach, authority);
+    const proxy: Proxy | undefined = reach && new Proxy(context, reach, authority, folder);
     const token = firstToken(store, folder, context.ids, clock.now());
     const faults = new Faults();
     const audit = new Audit();
@@ -405,6 +405,9 @@ function createContext(
     },
     get loopbackBlock() {
       return proxy()?.block;
+    },
+    get proxyPorts() {
+      return proxy()?.ports;
     },
     postgres: (options.postgres ?? simulatedPostgres)(engineHost),
     issuer: options.issuer?.(issuerHost) ?? usualIssuer,

@@ -12,8 +12,9 @@ import type { AppRow } from "../store/rows.ts";
 import { Addresses, type Address } from "./addresses.ts";
 import type { LocalAuthority } from "../runtime/localAuthority.ts";
 import { Autostop } from "./autostop.ts";
-import { bind as bindBySystem, bindNear, type Bind } from "../runtime/bind.ts";
+import { bind as bindBySystem, type Bind } from "../runtime/bind.ts";
 import { Claims } from "./claims.ts";
+import { KeptPorts } from "./keptPorts.ts";
 import { withProofs } from "./proofs.ts";
 import { hostOf, type PublicPort } from "./routes.ts";
 import { accept, allowsVersion, passOn, versionsOf, type Certificate, type Listener } from "./tcp.ts";
@@ -46,9 +47,12 @@ export class Proxy {
   readonly #chooser = callbackify((name: string) => this.#contextFor(name));
   #ports: ProxyPorts = { http: 0, https: 0 };
   #isClosed = false;
+  readonly #kept: KeptPorts;
 
-  constructor(context: Context, reach: Reach, authority: LocalAuthority) {
+  /** Remembers its ports in a folder, or not at all. */
+  constructor(context: Context, reach: Reach, authority: LocalAuthority, folder: string | undefined) {
     this.#context = context;
+    this.#kept = new KeptPorts(folder);
     this.#authority = authority;
     this.#targets = new Targets(context, reach, (machine) => this.#autostop.loaded(machine));
     this.#autostop = new Autostop(context, this.#targets);
@@ -64,7 +68,7 @@ export class Proxy {
     return this.#block;
   }
 
-  /** Listens at these ports, or at free ones where they are taken, and by `bind` at the addresses of Apps. */
+  /** Listens at these ports, or where they were taken at those of the last time or at free ones, and by `bind` at the addresses of Apps. */
   async listen(wanted: ProxyPorts, bind: Bind = bindBySystem): Promise<ProxyPorts> {
     const { store, dataId, log } = this.#context;
     this.#claims = new Claims(bind, log);
@@ -108,7 +112,7 @@ export class Proxy {
       const { challenges } = this.#context.issuer;
       const front = scheme === "https" && challenges ? withProofs(https, challenges) : server;
       if (front !== server) this.#servers.push(front);
-      this.#ports = { ...this.#ports, [scheme]: await bindNear(front, host, wanted[scheme]) };
+      this.#ports = { ...this.#ports, [scheme]: await this.#kept.bind(scheme, front, host, wanted[scheme]) };
     }
     this.#addresses = new Addresses({
       context: this.#context,
@@ -212,6 +216,7 @@ export class Proxy {
       const port = ports.get(number);
       if (isRaw(port) && settingsOf(port) === settings) continue;
       listeners.delete(number);
+      if (!isRaw(port)) this.#kept.forget(`${app} ${number}`);
       ended.set(
         number,
         listener.then((one) => one.close()).catch(() => {}),
@@ -235,7 +240,7 @@ export class Proxy {
     await before;
     const { app, port: number, kind, options } = port;
     const tls = kind === "tls" ? await this.#tlsOf("localhost", options) : undefined;
-    const bind = (server: Server): Promise<number> => bindNear(server, host, number);
+    const bind = (server: Server): Promise<number> => this.#kept.bind(`${app} ${number}`, server, host, number);
     return accept(
       { bind, tls, challenges: this.#context.issuer.challenges },
       (socket) => void passOn(socket, app, number, this.#targets),
