@@ -13,7 +13,7 @@ import { Faults } from "./faults/faults.ts";
 import { createIds, systemRandom, type RandomBytes } from "./ids.ts";
 import { MovableClock, systemClock, type Clock } from "./time/clock.ts";
 import { appSubject } from "./lifecycle/appSubject.ts";
-import { followClock } from "./lifecycle/clockJump.ts";
+import { followClock, followSince } from "./lifecycle/clockJump.ts";
 import { issued, recoverCertificates, refused } from "./lifecycle/certificates.ts";
 import * as clusterContents from "./lifecycle/clusterContents.ts";
 import * as clusters from "./lifecycle/clusters.ts";
@@ -42,6 +42,7 @@ import type { Runtime, RuntimeFactory, RuntimeHost } from "./runtime/runtime.ts"
 import { SimulatedRuntime } from "./runtime/simulated.ts";
 import { requireWhole, Store, StoreError, storeFile } from "./store/database.ts";
 import { dataIdOf } from "./store/dataId.ts";
+import { lastWritten } from "./store/lastWritten.ts";
 import { lockData } from "./store/lock.ts";
 import { Mark } from "./store/mark.ts";
 import { readAhead } from "./store/readAhead.ts";
@@ -135,6 +136,8 @@ export function createService(options: ServiceOptions = {}): Service {
   const folder = data === ":memory:" ? undefined : prepareFolder(data);
   const lock = folder === undefined ? undefined : lockData(folder);
   try {
+    // Files have the time of the computer.
+    const written = folder === undefined || options.clock ? undefined : lastWritten(storeFile(folder));
     if (folder !== undefined) readAhead(storeFile(folder));
     const store = new Store(folder === undefined ? ":memory:" : storeFile(folder));
     if (folder !== undefined) requireWhole(store, storeFile(folder));
@@ -216,12 +219,11 @@ export function createService(options: ServiceOptions = {}): Service {
       });
     if (sessions) addSessionRoutes(app, context, sessions, baseClock);
     if (sessions) addCodeRoutes(app, context, folder);
+    const notFollowed = (error: unknown): void =>
+      app.log.error({ err: error }, "the clock of this computer was set, and the service cannot follow it yet");
+    if (written !== undefined) followSince(context, written).catch(notFollowed);
     context.timers.arm();
-    const unwatch = clock.onJump((ms) => {
-      followClock(context, ms).catch((error: unknown) =>
-        app.log.error({ err: error, ms }, "the clock of this computer was set, and the service cannot follow it yet"),
-      );
-    });
+    const unwatch = clock.onJump((ms) => void followClock(context, ms).catch(notFollowed));
     volumes.keepAll(context);
     context.runtime.recover?.();
     context.postgres.recover?.();

@@ -26,24 +26,45 @@ const tokensAhead =
 
 const soon = 1000;
 
+/** Moves what is stored, in a transaction in which the clock is moved by that many milliseconds. */
+function moveStored(context: Context, ms: number): void {
+  const { store, clock, timers } = context;
+  timers.shift(ms);
+  for (const sql of durations) store.run(sql, ms);
+  if (ms < 0) {
+    for (const sql of ahead) store.run(sql, clock.now());
+    store.run(tokensAhead, ms, clock.now());
+    // They are valid from a date that is to come.
+    const issued = store.all<HostnameRow>("SELECT * FROM hostnames WHERE issued_at > ?", clock.now());
+    for (const row of issued) timers.after(soon, "certificate.renew", subjectOfHostname(row));
+  }
+  context.machineRows.clear();
+  context.machineTexts.clear();
+}
+
+const logJump = ({ log }: Context, ms: number): void => {
+  const by = `${Math.round(Math.abs(ms) / 1000)} s ${ms > 0 ? "forwards" : "backwards"}`;
+  log.warn({ ms }, `the clock of this computer was set ${by}; dates follow it, and durations stay the same`);
+};
+
 /** Follows the clock of the computer, which was set by that many milliseconds. */
 export async function followClock(context: Context, ms: number): Promise<void> {
-  const { store, clock, timers, log } = context;
+  const { store, clock } = context;
   await store.write(() => {
     clock.follow(ms);
     store.onUndo(() => clock.follow(-ms));
-    timers.shift(ms);
-    for (const sql of durations) store.run(sql, ms);
-    if (ms < 0) {
-      for (const sql of ahead) store.run(sql, clock.now());
-      store.run(tokensAhead, ms, clock.now());
-      // They are valid from a date that is to come.
-      const issued = store.all<HostnameRow>("SELECT * FROM hostnames WHERE issued_at > ?", clock.now());
-      for (const row of issued) timers.after(soon, "certificate.renew", subjectOfHostname(row));
-    }
-    context.machineRows.clear();
-    context.machineTexts.clear();
+    moveStored(context, ms);
   });
-  const by = `${Math.round(Math.abs(ms) / 1000)} s ${ms > 0 ? "forwards" : "backwards"}`;
-  log.warn({ ms }, `the clock of this computer was set ${by}; dates follow it, and durations stay the same`);
+  logJump(context, ms);
+}
+
+/**
+ * Follows a clock that was set back while no service ran: the store was written at a date that is to come. How far a clock was set
+ * forwards is not known then.
+ */
+export async function followSince(context: Context, written: number): Promise<void> {
+  const ms = Math.round(context.clock.now() - written);
+  if (ms > -soon) return;
+  await context.store.write(() => moveStored(context, ms));
+  logJump(context, ms);
 }

@@ -19,7 +19,7 @@ export interface Clock {
 }
 
 /** What a clock of the computer reads, in milliseconds. */
-export interface ClockSources {
+interface ClockSources {
   /** Since 1970; it can be set. */
   readonly wall: () => number;
   /** It cannot be set; whether it goes on while the computer sleeps depends on the system. */
@@ -39,7 +39,7 @@ const jumpMs = 1000;
 const sleepMs = 2000;
 
 /** The clock of the computer. */
-export class SystemClock implements Clock {
+class SystemClock implements Clock {
   readonly #sources: ClockSources;
   readonly #begun: number;
   readonly #awake: number;

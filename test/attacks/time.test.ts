@@ -1,9 +1,13 @@
 // The clock of the computer is set far ahead and back, while the service runs. The clock of these tests has a date that can be set, and
 // a time that cannot, as a computer has.
+import { mkdtempSync, rmSync, utimesSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { expect, test, vi } from "vitest";
 import { ManualClock, systemClock, type ServiceOptions } from "../../service/index.ts";
 import { page } from "../service/console/browser.ts";
 import { callerWith, withApp } from "../service/client.ts";
+import { afterThisTest } from "../support/leftovers.ts";
 
 const minute = 60_000;
 const day = 24 * 60 * minute;
@@ -132,6 +136,28 @@ test.each([years, -years])(
     expect(left()).toEqual(before);
   },
 );
+
+test("F94: a clock that was set back while the service was stopped is noticed at its start", async () => {
+  const data = mkdtempSync(join(tmpdir(), "machines-time-"));
+  afterThisTest(() => rmSync(data, { recursive: true, force: true }));
+  const first = await withApp({ data });
+  const { id } = await first.machine();
+  await first.call("POST", `${first.machines}/${id}/lease`, { ttl: 600 });
+  // As if all of this had been done a year later.
+  const year = 365 * day;
+  await first.service.context.store.write(() => {
+    first.service.context.store.run("UPDATE leases SET expires_at = expires_at + ?", year);
+    first.service.context.store.run("UPDATE machines SET updated_at = updated_at + ?", year);
+  });
+  await first.close();
+  const later = (Date.now() + year) / 1000;
+  utimesSync(join(data, "service.db"), later, later);
+  const second = await withApp({ data });
+  const lease = (await second.call("GET", `${second.machines}/${id}/lease`)).body.data;
+  expect(lease.expires_at * 1000).toBeLessThan(Date.now() + day);
+  const { updated_at } = (await second.call("GET", `${second.machines}/${id}`)).body;
+  expect(Date.parse(updated_at)).toBeLessThanOrEqual(Date.now());
+});
 
 test("F94: an address that failed to sign in waits no longer after the clock was set back", async () => {
   const app = await withClock();
