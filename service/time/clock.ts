@@ -4,9 +4,9 @@ import { uptime } from "node:os";
 
 /** A clock with timers. */
 export interface Clock {
-  /** Milliseconds since 1970, for dates. It runs backwards only in `follow`. */
+  /** Whole milliseconds since 1970, for dates. It runs backwards only in `follow`. */
   now(): number;
-  /** Milliseconds, for durations: no one can set it. It goes on while the computer sleeps (F30). */
+  /** Whole milliseconds, for durations: no one can set it. It goes on while the computer sleeps (F30). */
   elapsed(): number;
   /** Calls back once after that many milliseconds; the returned function cancels it. */
   after(ms: number, run: () => void): () => void;
@@ -53,16 +53,16 @@ class SystemClock implements Clock {
     const { wall, monotonic, uptime: up } = this.#sources;
     this.#begun = monotonic();
     this.#awake = up() - this.#begun;
-    this.#start = wall();
+    this.#start = Math.floor(wall());
   }
 
   now(): number {
-    this.#last = Math.max(this.#last, Math.floor(this.#start + this.elapsed()));
+    this.#last = Math.max(this.#last, this.#start + this.elapsed());
     return this.#last;
   }
 
   elapsed(): number {
-    return this.#sources.monotonic() - this.#begun + this.#slept;
+    return Math.floor(this.#sources.monotonic() - this.#begun + this.#slept);
   }
 
   after(ms: number, run: () => void): () => void {

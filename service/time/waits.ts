@@ -74,7 +74,7 @@ export class Waits {
   heldOn(subject: string): readonly { readonly wanted: string; readonly until: number }[] {
     const start = this.#clock.now() - this.#clock.elapsed();
     return [...(this.#waiters.get(subject) ?? [])].flatMap(({ due, hold: { wanted } }) =>
-      wanted === undefined ? [] : [{ wanted, until: Math.floor(start + due) }],
+      wanted === undefined ? [] : [{ wanted, until: start + due }],
     );
   }
 
