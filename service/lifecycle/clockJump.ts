@@ -11,8 +11,8 @@ const durations = [
 ];
 
 /**
- * Dates that were written while the clock was ahead. ASSUMED: those that lists are ordered by, and from which something is counted,
- * become the present; all others stay as they were written.
+ * Dates that were written while the clock was ahead. ASSUMED: when a clock that was ahead is set back, dates of Machines and volumes
+ * that lists are ordered by become the present; all others stay as they were written.
  */
 const ahead = [
   "UPDATE machines SET updated_at = ?1 WHERE updated_at > ?1",

@@ -25,7 +25,7 @@ export class KeptPorts {
 
   /**
    * Listens at the port that was used by this name, if the same one was wanted then; else at the wanted port, or at a free one.
-   * ASSUMED: the port that was used goes before the wanted one, also when that is free again.
+   * ASSUMED: where a port of the proxy was taken, the one that was used instead is kept, also when the wanted one is free again.
    */
   async bind(name: string, server: Server, host: string, wanted: number): Promise<number> {
     const before = this.#kept.get(name);

@@ -42,8 +42,8 @@ function page<Row extends Standing>(
 ) {
   const start = updated_after === undefined ? 0 : Date.parse(updated_after);
   const place = placeOf(cursor) ?? [start, "\uffff"];
-  // ASSUMED: a cursor that is later than now was made while the clock was ahead, and begins again: what changed since has earlier
-  // dates (F93).
+  // F93: what changed since then has earlier dates.
+  // ASSUMED: a cursor that is later than now was made while the clock was ahead, and begins again.
   const [time, id] = cursor !== undefined && place[0] > context.clock.now() ? [0, "\uffff"] : place;
   const sql = `SELECT ${columns} FROM ${table} t CROSS JOIN apps a ON a.id = t.app
      WHERE t.org = ?1 AND a.deleting < 2 AND (t.updated_at, t.id) > (?2, ?3) AND (?4 IS NULL OR t.region = ?4)
