@@ -155,7 +155,10 @@ export function addStart(program: Command): void {
       "PgBouncer, which pools connections to these servers, or none (default: the installed one)",
     ),
     new Option("--http <port>", "port of the proxy for HTTP; if it is taken, another one that is kept (default: 4281)"),
-    new Option("--https <port>", "port of the proxy for HTTPS; if it is taken, another one that is kept (default: 4282)"),
+    new Option(
+      "--https <port>",
+      "port of the proxy for HTTPS; if it is taken, another one that is kept (default: 4282)",
+    ),
     new Option("--strict", "refuse unknown fields and check the service's own answers"),
     new Option("--allow-host <names...>", "host names to accept in addition to localhost").argParser(names),
     new Option("--allow-remote", "serve plain HTTP at an address other computers can reach"),

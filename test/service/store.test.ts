@@ -11,7 +11,6 @@ import {
   findLocal,
   ManualClock,
   seededRandom,
-  systemClock,
   type Service,
   type ServiceOptions,
 } from "../../service/index.ts";
