@@ -1,7 +1,6 @@
 // Three organizations on one service. `acme` has one object of every kind; every name that only some may see has a canary.
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
-import type { FastifyInstance } from "fastify";
-import { ManualClock, startAdmin } from "../../service/index.ts";
+import { ManualClock, startAdmin, type Service } from "../../service/index.ts";
 import { SimulatedRuntime } from "../../service/runtime/simulated.ts";
 import { callerWith, withApp, type Call } from "../service/client.ts";
 import { afterThisTest } from "../support/leftovers.ts";
@@ -21,7 +20,7 @@ async function withRoutes<T>(make: () => Promise<T>): Promise<{ made: T; routes:
   const created = (message: unknown): void => {
     const of: Registered[] = [];
     routes.push(of);
-    const { fastify } = message as { readonly fastify: FastifyInstance };
+    const { fastify } = message as { readonly fastify: Service["app"] };
     fastify.addHook("onRoute", ({ method, url, config }) => {
       for (const one of [method].flat()) of.push({ method: one, url, operation: config?.operation });
     });
