@@ -23,6 +23,11 @@ export const app = z.object({
   organization: optional(organization, "Organization that owns the App."),
   cname_target: optional(z.string(), "Host name a CNAME record for the App points at."),
   app_role: optional(z.string(), "Role of the App, for example `postgres_cluster`."),
+  http_url: optional(
+    z.string(),
+    "Where the computer of the service opens the App's HTTP services. Only of a service whose Machines run on its computer.",
+  ),
+  https_url: optional(z.string(), "The same for HTTPS services."),
 });
 
 /** Body of a request that creates an App. The platform's text names the first field `app_name`; both are accepted. */

@@ -23,6 +23,10 @@ export interface AppDetails {
   cnameTarget?: string | undefined;
   /** Role of the App, for example `postgres_cluster`. */
   role?: string | undefined;
+  /** Where the computer of the service opens the App's HTTP services. Only of a service whose Machines run on its computer. */
+  httpUrl?: string | undefined;
+  /** The same for HTTPS services. */
+  httpsUrl?: string | undefined;
 }
 
 /** What has been found so far. */
@@ -1366,6 +1370,10 @@ export interface AppOutputs {
   forceDestroy: boolean;
   /** Opaque identifier within the platform. */
   appId?: string | undefined;
+  /** Where the computer of the service opens the App's HTTP services. Only of a service whose Machines run on its computer. */
+  httpUrl?: string | undefined;
+  /** The same for HTTPS services. */
+  httpsUrl?: string | undefined;
 }
 
 /** What a program declares of a AppSecrets, with the defaults filled in. */

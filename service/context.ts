@@ -34,6 +34,8 @@ export interface Context {
   readonly dataId: string;
   /** The block of loopback addresses for Apps (runtime/loopback.ts); undefined where their addresses are simulated. */
   readonly loopbackBlock: number | undefined;
+  /** The ports of the proxy; undefined without one. 0 before it listens. */
+  readonly proxyPorts: { readonly http: number; readonly https: number } | undefined;
   readonly postgres: PostgresEngine;
   /** Issues the certificates of hostnames. */
   readonly issuer: CertificateIssuer;

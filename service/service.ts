@@ -1,7 +1,7 @@
 // Assembles the service. A test runs it inside its own process; the command (main.ts) makes it listen.
 import { chmodSync, mkdirSync } from "node:fs";
 import { resolve } from "node:path";
-import type { FastifyBaseLogger, FastifyInstance } from "fastify";
+import type { FastifyBaseLogger, FastifyInstance, FastifyRequest } from "fastify";
 import { addRoutes, createServer, type LogStream, type Seen } from "./http/app.ts";
 import { senderOf } from "./http/authenticate.ts";
 import { Audit, consoleKept } from "./http/audit.ts";
@@ -14,6 +14,7 @@ import { Faults } from "./faults/faults.ts";
 import { createIds, systemRandom, type RandomBytes } from "./ids.ts";
 import { MovableClock, systemClock, type Clock } from "./time/clock.ts";
 import { appSubject } from "./lifecycle/appSubject.ts";
+import { followClock, followSince } from "./lifecycle/clockJump.ts";
 import { issued, recoverCertificates, refused } from "./lifecycle/certificates.ts";
 import * as clusterContents from "./lifecycle/clusterContents.ts";
 import * as clusters from "./lifecycle/clusters.ts";
@@ -43,6 +44,7 @@ import type { Runtime, RuntimeFactory, RuntimeHost } from "./runtime/runtime.ts"
 import { SimulatedRuntime } from "./runtime/simulated.ts";
 import { requireWhole, Store, StoreError, storeFile } from "./store/database.ts";
 import { dataIdOf } from "./store/dataId.ts";
+import { lastWritten } from "./store/lastWritten.ts";
 import { lockData } from "./store/lock.ts";
 import { Mark } from "./store/mark.ts";
 import { readAhead } from "./store/readAhead.ts";
@@ -138,6 +140,8 @@ export function createService(options: ServiceOptions = {}): Service {
   const folder = data === ":memory:" ? undefined : prepareFolder(data);
   const lock = folder === undefined ? undefined : lockData(folder);
   try {
+    // Files have the time of the computer.
+    const written = folder === undefined || options.clock ? undefined : lastWritten(storeFile(folder));
     if (folder !== undefined) readAhead(storeFile(folder));
     const store = new Store(folder === undefined ? ":memory:" : storeFile(folder));
     if (folder !== undefined) requireWhole(store, storeFile(folder));
@@ -166,7 +170,7 @@ export function createService(options: ServiceOptions = {}): Service {
       () => audit,
     );
     const { reach } = context.runtime;
-    const proxy: Proxy | undefined = reach && new Proxy(context, reach, authority, proxyLimits(options.proxy));
+    const proxy: Proxy | undefined = reach && new Proxy(context, reach, authority, folder, proxyLimits(options.proxy));
     const token = firstToken(store, folder, context.ids, clock.now());
     const faults = new Faults();
     const audit = new Audit();
@@ -210,18 +214,24 @@ export function createService(options: ServiceOptions = {}): Service {
       closing: () => closing !== undefined,
       console: sessions && sendPage,
     });
-    addLocalRoutes(app, context, proxy);
+    const isValid = (request: FastifyRequest): boolean =>
+      senderOf({ context, tokens, sessions }, request) !== undefined;
+    addLocalRoutes(app, context, proxy, isValid);
     const changes: Changes | undefined =
       sessions &&
       addConsole(app, {
         ...{ context, audit, faults, proxy, run: boot },
         mayFault: ({ session }) => session?.isOperator === true && faults.isOpen,
-        isValid: (request) => senderOf({ context, tokens, sessions }, request) !== undefined,
+        isValid,
       });
     if (sessions) addSessionRoutes(app, context, sessions, baseClock);
     if (sessions) addRevealRoutes(app, context);
     if (sessions) addCodeRoutes(app, context, folder);
+    const notFollowed = (error: unknown): void =>
+      app.log.error({ err: error }, "the clock of this computer was set, and the service cannot follow it yet");
+    if (written !== undefined) followSince(context, written).catch(notFollowed);
     context.timers.arm();
+    const unwatch = clock.onJump((ms) => void followClock(context, ms).catch(notFollowed));
     volumes.keepAll(context);
     context.runtime.recover?.();
     context.postgres.recover?.();
@@ -236,6 +246,7 @@ export function createService(options: ServiceOptions = {}): Service {
       clearTimeout(giveUp);
       await proxy?.close();
       context.timers.disarm();
+      unwatch();
       await context.issuer.close?.();
       await context.runtime.close?.();
       await context.postgres.close?.();
@@ -411,6 +422,9 @@ function createContext(
     get loopbackBlock() {
       return proxy()?.block;
     },
+    get proxyPorts() {
+      return proxy()?.ports;
+    },
     postgres: (options.postgres ?? simulatedPostgres)(engineHost),
     issuer: options.issuer?.(issuerHost) ?? usualIssuer,
     resolver,
@@ -436,7 +450,7 @@ function createContext(
   store.hooks = {
     beforeCommit() {
       timers.runDue();
-      mark?.count(clock.now());
+      mark?.count(clock.elapsed());
     },
     afterCommit(touched) {
       mark?.write();

@@ -11,6 +11,7 @@ import { isDestroyed } from "../client/wait.ts";
 import { PartialStateError } from "../core/partialState.ts";
 import { pathId } from "../core/ids.ts";
 import { behaviour, computed, defineResource, type RunInfo } from "../core/resource.ts";
+import { appUrls } from "./getApp.ts";
 import { organizationProblem } from "../core/organization.ts";
 
 const inputs = z.object({
@@ -33,6 +34,7 @@ const outputs = z.object({
   organization: optional(z.string(), "Slug of the organization that owns the App."),
   network: optional(z.string(), "IPv6 private network the App is on."),
   appId: optional(z.string(), "Opaque identifier within the platform."),
+  ...appUrls,
 });
 
 /** Milliseconds within which the deletion of an App's Machines and volumes starts, if it is part of the same run. */
@@ -46,6 +48,8 @@ const toLive = (live: AnswerOf<"apps", "get">, organization: string | undefined)
   organization: organization ?? live.organization?.slug,
   network: live.network || undefined,
   appId: live.id,
+  httpUrl: live.httpUrl,
+  httpsUrl: live.httpsUrl,
 });
 
 export const app = defineResource({

@@ -9,6 +9,15 @@ const inputs = z.object({
   name: required(appName, "Name of the App: the `id` of an App."),
 });
 
+/** Where an App can be opened. */
+export const appUrls = {
+  httpUrl: optional(
+    z.string(),
+    "Where the computer of the service opens the App's HTTP services. Only of a service whose Machines run on its computer.",
+  ),
+  httpsUrl: optional(z.string(), "The same for HTTPS services."),
+};
+
 /** An App in the answers of functions. */
 export const appDetails = z.object({
   name: required(z.string(), "Name of the App."),
@@ -21,6 +30,7 @@ export const appDetails = z.object({
   volumeCount: optional(z.int(), "Number of volumes."),
   cnameTarget: optional(z.string(), "Host name a CNAME record for the App points at."),
   role: optional(z.string(), "Role of the App, for example `postgres_cluster`."),
+  ...appUrls,
 });
 
 /** The outputs of functions about an App. */
@@ -35,6 +45,8 @@ export const toAppDetails = (live: AnswerOf<"apps", "get">) => ({
   volumeCount: live.volumeCount,
   cnameTarget: live.cnameTarget,
   role: live.appRole,
+  httpUrl: live.httpUrl,
+  httpsUrl: live.httpsUrl,
 });
 
 export const getApp = defineFunction({

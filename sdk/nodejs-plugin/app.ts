@@ -43,6 +43,14 @@ export class App extends pulumi.CustomResource {
      */
     declare public readonly forceDestroy: pulumi.Output<boolean>;
     /**
+     * Where the computer of the service opens the App's HTTP services. Only of a service whose Machines run on its computer.
+     */
+    declare public /*out*/ readonly httpUrl: pulumi.Output<string | undefined>;
+    /**
+     * The same for HTTPS services.
+     */
+    declare public /*out*/ readonly httpsUrl: pulumi.Output<string | undefined>;
+    /**
      * Name of the App.
      */
     declare public readonly name: pulumi.Output<string>;
@@ -71,10 +79,14 @@ export class App extends pulumi.CustomResource {
             resourceInputs["network"] = args?.network;
             resourceInputs["organization"] = args?.organization;
             resourceInputs["appId"] = undefined /*out*/;
+            resourceInputs["httpUrl"] = undefined /*out*/;
+            resourceInputs["httpsUrl"] = undefined /*out*/;
             utilities.handOn(resourceInputs, args);
         } else {
             resourceInputs["appId"] = undefined /*out*/;
             resourceInputs["forceDestroy"] = undefined /*out*/;
+            resourceInputs["httpUrl"] = undefined /*out*/;
+            resourceInputs["httpsUrl"] = undefined /*out*/;
             resourceInputs["name"] = undefined /*out*/;
             resourceInputs["network"] = undefined /*out*/;
             resourceInputs["organization"] = undefined /*out*/;

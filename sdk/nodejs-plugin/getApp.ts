@@ -31,6 +31,14 @@ export interface GetAppResult {
      */
     readonly cnameTarget?: string;
     /**
+     * Where the computer of the service opens the App's HTTP services. Only of a service whose Machines run on its computer.
+     */
+    readonly httpUrl?: string;
+    /**
+     * The same for HTTPS services.
+     */
+    readonly httpsUrl?: string;
+    /**
      * Number of Machines.
      */
     readonly machineCount?: number;

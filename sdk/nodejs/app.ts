@@ -28,6 +28,10 @@ export class App extends pulumi.CustomResource {
   declare readonly forceDestroy: pulumi.Output<boolean>;
   /** Opaque identifier within the platform. */
   declare readonly appId: pulumi.Output<string | undefined>;
+  /** Where the computer of the service opens the App's HTTP services. Only of a service whose Machines run on its computer. */
+  declare readonly httpUrl: pulumi.Output<string | undefined>;
+  /** The same for HTTPS services. */
+  declare readonly httpsUrl: pulumi.Output<string | undefined>;
 
   /**
    * A named group of Machines, volumes, addresses, certificates and secrets.
@@ -36,7 +40,7 @@ export class App extends pulumi.CustomResource {
    * @param opts options of the resource
    */
   constructor(name: string, args?: AppArgs, opts?: pulumi.CustomResourceOptions) {
-    super(typeToken("App"), name, propertiesFor("App", name, args, { outputs: ["name","organization","network","appId"], secrets: [] }, opts), optionsFor("App", opts, []));
+    super(typeToken("App"), name, propertiesFor("App", name, args, { outputs: ["name","organization","network","appId","httpUrl","httpsUrl"], secrets: [] }, opts), optionsFor("App", opts, []));
   }
 }
 

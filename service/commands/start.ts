@@ -166,8 +166,11 @@ export function addStart(program: Command): void {
       "--pgbouncer <program>",
       "PgBouncer, which pools connections to these servers, or none (default: the installed one)",
     ),
-    new Option("--http <port>", "port of the proxy for HTTP; another one if it is taken (default: 4281)"),
-    new Option("--https <port>", "port of the proxy for HTTPS; another one if it is taken (default: 4282)"),
+    new Option("--http <port>", "port of the proxy for HTTP; if it is taken, another one that is kept (default: 4281)"),
+    new Option(
+      "--https <port>",
+      "port of the proxy for HTTPS; if it is taken, another one that is kept (default: 4282)",
+    ),
     new Option("--proxy-connections <count>", "connections of clients of the proxy at once (default: 10000)"),
     new Option("--proxy-connections-of-address <count>", "the number of them from one address (default: half of them)"),
     new Option(

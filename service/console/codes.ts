@@ -8,6 +8,9 @@ import type { Vault } from "../store/vault.ts";
 // read later.
 const lifetimeMs = 5 * 60_000;
 
+/** Only who can read the data folder can make a code. */
+const mostUsed = 1000;
+
 /** Whether two texts are the same, in a time that does not depend on where they differ. */
 export function isSame(one: string, other: string): boolean {
   const [a, b] = [Buffer.from(one), Buffer.from(other)];
@@ -28,8 +31,8 @@ export function makeCode(vault: Vault, run: string, random: RandomBytes, now: nu
 export class Codes {
   readonly #vault: Vault;
   readonly #run: string;
-  /** Expiry of the used ones, by nonce. */
-  readonly #used = new Map<string, number>();
+  /** Nonces of the used ones. The clock can be set, so their age does not tell which ones are worthless. */
+  readonly #used = new Set<string>();
 
   constructor(vault: Vault, run: string) {
     this.#vault = vault;
@@ -40,9 +43,10 @@ export class Codes {
   take(code: string, now: number): boolean {
     const [nonce = "", expiresAt = "", signature = ""] = code.split(".");
     if (!isSame(signature, signatureOf(this.#vault, this.#run, nonce, expiresAt))) return false;
-    for (const [used, until] of this.#used) if (until <= now) this.#used.delete(used);
     if (this.#used.has(nonce) || Number(expiresAt) <= now) return false;
-    this.#used.set(nonce, Number(expiresAt));
+    const [oldest] = this.#used;
+    if (this.#used.size >= mostUsed && oldest !== undefined) this.#used.delete(oldest);
+    this.#used.add(nonce);
     return true;
   }
 }

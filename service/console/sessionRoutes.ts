@@ -50,7 +50,7 @@ export function addSessionRoutes(app: FastifyInstance, context: Context, session
     // Another page must not replace the session of a browser with one of its own.
     refuseForeignPage(request);
     const credential = credentialOf(request.body);
-    const wait = lockOut.waitFor(request.ip, clock.now());
+    const wait = lockOut.waitFor(request.ip, clock.elapsed());
     if (wait > 0) {
       const seconds = Math.ceil(wait / 1000);
       const error = `too many failed attempts to sign in; try again in ${seconds} s`;
@@ -60,7 +60,7 @@ export function addSessionRoutes(app: FastifyInstance, context: Context, session
       const { cookie, pageKey } = sessions.open(credential);
       return reply.header("set-cookie", cookie).header("cache-control", "no-store").send({ page_key: pageKey });
     } catch (error) {
-      lockOut.failed(request.ip, clock.now());
+      lockOut.failed(request.ip, clock.elapsed());
       throw error;
     }
   });

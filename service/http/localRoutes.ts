@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { Readable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { FastifyInstance, FastifyRequest } from "fastify";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
 import type { Context } from "../context.ts";
 import { findMachine, subjectOf } from "../lifecycle/machines.ts";
@@ -17,6 +17,9 @@ import { validated } from "../../api/validated.ts";
 /** Pause between two looks for new Machines while their logs are followed. */
 const newMachines = 500;
 
+/** Whether the token of a client that follows logs is still valid is checked this often, and before each line. */
+const checkEvery = 15_000;
+
 /** Lines that wait for the client. */
 const mostAhead = 10_000;
 
@@ -30,8 +33,13 @@ const logsQuery = z.strictObject({
 
 type Logs = NonNullable<Runtime["logs"]>;
 
-/** Adds the routes. */
-export function addLocalRoutes(app: FastifyInstance, context: Context, proxy: Proxy | undefined): void {
+/** Adds the routes. `isValid` says whether the token or the session of a request still is. */
+export function addLocalRoutes(
+  app: FastifyInstance,
+  context: Context,
+  proxy: Proxy | undefined,
+  isValid: (request: FastifyRequest) => boolean,
+): void {
   const closing = new AbortController();
   app.addHook("preClose", (done) => {
     closing.abort();
@@ -75,9 +83,30 @@ export function addLocalRoutes(app: FastifyInstance, context: Context, proxy: Pr
             .all<{ id: string }>("SELECT id FROM machines WHERE app = ? AND destroyed_at IS NULL", found.id)
             .map(({ id }) => id)
         : [machine];
-    const stream = query.follow ? followed(context, logs, all, query) : past(context, logs, all(), query);
-    return reply.type("application/x-ndjson").send(Readable.from(asText(stream)));
+    if (!query.follow) return send(reply, past(context, logs, all(), query));
+    const check = (): void => {
+      if (!isValid(request)) gone.abort();
+      else if (!gone.signal.aborted) cancel = context.clock.after(checkEvery, check);
+    };
+    let cancel = context.clock.after(checkEvery, check);
+    gone.signal.addEventListener("abort", () => cancel());
+    const stream = followed(context, logs, all, query);
+    return send(
+      reply,
+      whileValid(stream, () => isValid(request)),
+    );
   });
+}
+
+const send = (reply: FastifyReply, lines: AsyncIterable<LogLine>): FastifyReply =>
+  reply.type("application/x-ndjson").send(Readable.from(asText(lines)));
+
+/** The lines until the first one that the client may no longer see. */
+async function* whileValid(lines: AsyncIterable<LogLine>, isValid: () => boolean): AsyncGenerator<LogLine> {
+  for await (const line of lines) {
+    if (!isValid()) return;
+    yield line;
+  }
 }
 
 const addressesOf = async (proxy: Proxy, app: AppRow) => ({ addresses: await proxy.addressesOf(app) });

@@ -50,7 +50,7 @@ async function canWrite({ store }: Context): Promise<boolean> {
 function writable(context: Context): () => Promise<boolean> {
   let asked: { readonly at: number; readonly answer: Promise<boolean> } | undefined;
   return () => {
-    const at = context.clock.now();
+    const at = context.clock.elapsed();
     if (!asked || at - asked.at >= rememberedMs) asked = { at, answer: canWrite(context) };
     return asked.answer;
   };

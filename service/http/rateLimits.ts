@@ -72,7 +72,7 @@ export class RateLimits {
     const { perSecond, burst } = limits[row.id] ?? usual;
     // Keyed by organization, so that requests refused with 403 do not use up the limit of the owner.
     const key = `${row.id} ${org} ${subjectOf(row, params as Readonly<Record<string, unknown>>)}`;
-    const now = this.#clock.now();
+    const now = this.#clock.elapsed();
     const before = this.#buckets.get(key);
     const tokens = before ? Math.min(burst, before.tokens + ((now - before.at) / 1000) * perSecond) : burst;
     this.#buckets.delete(key);

@@ -46,7 +46,7 @@ export async function startLocal(options: LocalOptions = {}): Promise<Local> {
   const starting = await lockStart(folder);
   try {
     // The previous holder of the lock may have started it, and one in the foreground may be starting now.
-    for (const end = Date.now() + patience; isLocked(folder) && Date.now() < end; await sleep(pause)) {
+    for (const end = performance.now() + patience; isLocked(folder) && performance.now() < end; await sleep(pause)) {
       const running = findRunning(folder);
       if (running) return withToken(running);
     }
@@ -57,10 +57,10 @@ export async function startLocal(options: LocalOptions = {}): Promise<Local> {
 }
 
 async function lockStart(folder: string): Promise<Held> {
-  for (const end = Date.now() + patience; ; await sleep(pause)) {
+  for (const end = performance.now() + patience; ; await sleep(pause)) {
     const held = tryLock(join(folder, "start.lock"));
     if (held) return held;
-    if (Date.now() > end)
+    if (performance.now() > end)
       throw new Problem(
         `another process has tried to start the service of ${folder} for ${patience / 1000} s; see ${logFile(folder)}`,
       );
@@ -136,8 +136,8 @@ export async function stopLocal(folder: string): Promise<Running | undefined> {
     // It exited since the check; only its lock must be waited for.
     if (!(error instanceof Error && "code" in error && error.code === "ESRCH")) throw error;
   }
-  for (const end = Date.now() + patience; isLocked(folder); await sleep(pause)) {
-    if (Date.now() > end)
+  for (const end = performance.now() + patience; isLocked(folder); await sleep(pause)) {
+    if (performance.now() > end)
       throw new Problem(
         `machines-service (pid ${running.pid}) has not ended after ${patience / 1000} s; see ${logFile(folder)}`,
       );

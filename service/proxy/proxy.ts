@@ -12,10 +12,11 @@ import type { AppRow } from "../store/rows.ts";
 import { Addresses, type Address } from "./addresses.ts";
 import type { LocalAuthority } from "../runtime/localAuthority.ts";
 import { Autostop } from "./autostop.ts";
-import { bind as bindBySystem, bindNear, type Bind } from "../runtime/bind.ts";
+import { bind as bindBySystem, type Bind } from "../runtime/bind.ts";
 import { Claims } from "./claims.ts";
 import { Clients } from "./clients.ts";
 import { inOrder } from "./inOrder.ts";
+import { KeptPorts } from "./keptPorts.ts";
 import { proxyLimits, type ProxyLimits } from "./limits.ts";
 import { NoPortLeft, PortBudget } from "./portBudget.ts";
 import { withProofs } from "./proofs.ts";
@@ -53,9 +54,18 @@ export class Proxy {
   readonly #served = new Recent<SecureContext>(mostServed);
   #ports: ProxyPorts = { http: 0, https: 0 };
   #isClosed = false;
+  readonly #kept: KeptPorts;
 
-  constructor(context: Context, reach: Reach, authority: LocalAuthority, limits: ProxyLimits = proxyLimits()) {
+  /** Remembers its ports in a folder, or not at all. */
+  constructor(
+    context: Context,
+    reach: Reach,
+    authority: LocalAuthority,
+    folder: string | undefined,
+    limits: ProxyLimits = proxyLimits(),
+  ) {
     this.#context = context;
+    this.#kept = new KeptPorts(folder);
     this.#clients = new Clients(limits, context.log);
     this.#budget = new PortBudget(limits.ports, context.log);
     this.#authority = authority;
@@ -78,7 +88,7 @@ export class Proxy {
     return this.#block;
   }
 
-  /** Listens at these ports, or at free ones where they are taken, and by `bind` at the addresses of Apps. */
+  /** Listens at these ports, or where they were taken at those of the last time or at free ones, and by `bind` at the addresses of Apps. */
   async listen(wanted: ProxyPorts, bind: Bind = bindBySystem): Promise<ProxyPorts> {
     const { store, dataId, log } = this.#context;
     this.#claims = new Claims(bind, log);
@@ -127,7 +137,7 @@ export class Proxy {
       const front = scheme === "https" && challenges ? withProofs(https, challenges, handshakeTimeout) : server;
       front.prependListener("connection", (socket) => this.#clients.take(socket));
       if (front !== server) this.#servers.push(front);
-      this.#ports = { ...this.#ports, [scheme]: await bindNear(front, host, wanted[scheme]) };
+      this.#ports = { ...this.#ports, [scheme]: await this.#kept.bind(scheme, front, host, wanted[scheme]) };
     }
     this.#addresses = new Addresses({
       context: this.#context,
@@ -233,6 +243,7 @@ export class Proxy {
       const port = ports.get(number);
       if (isRaw(port) && settingsOf(port) === settings) continue;
       listeners.delete(number);
+      if (!isRaw(port)) this.#kept.forget(`${app} ${number}`);
       ended.set(
         number,
         listener.then((one) => one.close()).catch(() => {}),
@@ -257,7 +268,7 @@ export class Proxy {
     await before;
     const { app, port: number, kind, options } = port;
     const tls = kind === "tls" ? await this.#tlsOf("localhost", options, app) : undefined;
-    const bind = (server: Server): Promise<number> => bindNear(server, host, number);
+    const bind = (server: Server): Promise<number> => this.#kept.bind(`${app} ${number}`, server, host, number);
     return accept(
       {
         ...{ app, bind, tls, challenges: this.#context.issuer.challenges },

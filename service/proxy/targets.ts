@@ -149,10 +149,10 @@ export class Targets {
     tried: ReadonlySet<string> = none,
   ): Promise<Target> {
     const { clock } = this.#context;
-    const begun = clock.now();
+    const begun = clock.elapsed();
     let patience = busyMs;
     // What has just failed is perhaps ending, and the runtime will report it.
-    for (let left = againMs; left > 0 && this.#haveFailed(app, port, tried); left = begun + againMs - clock.now())
+    for (let left = againMs; left > 0 && this.#haveFailed(app, port, tried); left = begun + againMs - clock.elapsed())
       await this.#change(app, left, signal);
     for (;;) {
       signal.throwIfAborted();
@@ -162,7 +162,7 @@ export class Targets {
       const isBusy = offers.some(({ machine }) => machine.state === "started" && machine.cordoned === 0);
       if (this.#wakeOne(offers) || offers.some((offer) => isUnderway(this.#context, offer))) patience = startMs;
       else if (!isBusy) patience = 0;
-      const left = begun + patience - clock.now();
+      const left = begun + patience - clock.elapsed();
       if (left <= 0) throw new Unavailable(reasonOf(offers));
       await this.#change(app, left, signal);
     }

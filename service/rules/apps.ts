@@ -34,7 +34,15 @@ function shown(context: Context, app: AppRow, org: OrgRow) {
     // ASSUMED: the CNAME target of an App is what its hostnames' CNAME records must have as their value.
     cname_target: cnameOf(app.name),
     ...(app.role === null ? {} : { app_role: app.role }),
+    ...urlsOf(context, app),
   };
+}
+
+/** Where the proxy serves an App, whether it has such services or not: the addresses never change. */
+function urlsOf({ proxyPorts }: Context, { name }: AppRow) {
+  if (!proxyPorts || proxyPorts.http === 0) return {};
+  const { http, https } = proxyPorts;
+  return { http_url: `http://${name}.localhost:${http}`, https_url: `https://${name}.localhost:${https}` };
 }
 
 /** The answer to a create: the App, and its time. */

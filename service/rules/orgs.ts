@@ -40,7 +40,11 @@ function page<Row extends Standing>(
   { cursor, updated_after, include_deleted, region, state, limit = mostInPage }: Filters,
   lengthOf: (row: Row) => number,
 ) {
-  const [time, id] = placeOf(cursor) ?? [updated_after === undefined ? 0 : Date.parse(updated_after), "\uffff"];
+  const start = updated_after === undefined ? 0 : Date.parse(updated_after);
+  const place = placeOf(cursor) ?? [start, "\uffff"];
+  // F93: what changed since then has earlier dates.
+  // ASSUMED: a cursor that is later than now was made while the clock was ahead, and begins again.
+  const [time, id] = cursor !== undefined && place[0] > context.clock.now() ? [0, "\uffff"] : place;
   const sql = `SELECT ${columns} FROM ${table} t CROSS JOIN apps a ON a.id = t.app
      WHERE t.org = ?1 AND a.deleting < 2 AND (t.updated_at, t.id) > (?2, ?3) AND (?4 IS NULL OR t.region = ?4)
        AND (?5 IS NULL OR t.state IN (SELECT value FROM json_each(?5))) ${include_deleted ? "" : `AND ${there}`}

@@ -22,6 +22,7 @@ interface Root {
 }
 
 interface Leaf extends IssuedCertificate {
+  readonly madeAt: number;
   readonly renewFrom: number;
 }
 
@@ -49,9 +50,11 @@ export class LocalAuthority {
   async certificateFor(names: readonly [string, ...string[]]): Promise<IssuedCertificate> {
     const [host] = names;
     const known = await this.#leaves.get(host);
-    if (known && known.renewFrom > Date.now()) return known;
-    const until = Date.now() + longest;
-    const issued = this.issue(names, until).then((one) => ({ ...one, renewFrom: until - 30 * day }));
+    const now = Date.now();
+    // The clock may have been ahead when it was made.
+    if (known && known.madeAt <= now && known.renewFrom > now) return known;
+    const until = now + longest;
+    const issued = this.issue(names, until).then((one) => ({ ...one, madeAt: now, renewFrom: until - 30 * day }));
     this.#leaves.set(host, issued);
     issued.catch(() => this.#leaves.delete(host));
     return issued;

@@ -31,10 +31,13 @@ export const timerKinds = [
 /** A kind of timer. */
 export type TimerKind = (typeof timerKinds)[number];
 
+/** These are due at a date; all others after a time, which is the same after the clock was set (F93). */
+const atDate: ReadonlySet<TimerKind> = new Set(["certificate.renew"]);
+
 interface Timer {
   /** Ascends with every timer that is set. */
   readonly id: number;
-  readonly due: number;
+  due: number;
   readonly kind: TimerKind;
   readonly subject: string;
   readonly data: string;
@@ -111,6 +114,22 @@ export class Timers {
   /** Whether such a timer is set. */
   pending(subject: string, kind: TimerKind): boolean {
     return this.#timers.has(keyOf(subject, kind));
+  }
+
+  /** Keeps the time that is left of each timer, in the transaction in which the clock is moved by that many milliseconds. */
+  shift(ms: number): void {
+    this.#move(ms);
+    this.#store.onUndo(() => this.#move(-ms));
+    const kept = [...atDate];
+    const others = `kind NOT IN (${kept.map(() => "?").join(", ")})`;
+    this.#store.run(`UPDATE timers SET due = due + ? WHERE ${others}`, ms, ...kept);
+  }
+
+  #move(ms: number): void {
+    for (const timer of this.#timers.values()) if (!atDate.has(timer.kind)) timer.due += ms;
+    this.#queue.reset(this.#timers.values());
+    this.#armed?.cancel();
+    this.#armed = undefined;
   }
 
   /** Runs the timers that are due, in order, and writes changed timers to the store; the last part of a transaction. */

@@ -72,8 +72,9 @@ export class Waits {
 
   /** What the requests wait for that are held for an object, and until when in milliseconds since 1970. */
   heldOn(subject: string): readonly { readonly wanted: string; readonly until: number }[] {
+    const start = this.#clock.now() - this.#clock.elapsed();
     return [...(this.#waiters.get(subject) ?? [])].flatMap(({ due, hold: { wanted } }) =>
-      wanted === undefined ? [] : [{ wanted, until: due }],
+      wanted === undefined ? [] : [{ wanted, until: start + due }],
     );
   }
 
@@ -82,7 +83,7 @@ export class Waits {
       if (this.#closed) return reject(this.#closed);
       const waiter: Waiter = {
         id: ++this.#lastId,
-        due: this.#clock.now() + hold.timeoutMs,
+        due: this.#clock.elapsed() + hold.timeoutMs,
         hold,
         resolve: resolve as Waiter["resolve"],
         reject,
@@ -182,13 +183,13 @@ export class Waits {
     this.#armed?.cancel();
     this.#armed = first && {
       due: first.due,
-      cancel: this.#clock.after(first.due - this.#clock.now(), () => this.#expire()),
+      cancel: this.#clock.after(first.due - this.#clock.elapsed(), () => this.#expire()),
     };
   }
 
   #expire(): void {
     this.#armed = undefined;
-    const now = this.#clock.now();
+    const now = this.#clock.elapsed();
     let ended = 0;
     for (let { first } = this.#deadlines; first && first.due <= now; { first } = this.#deadlines) {
       if (ended >= mostAtOnce) break;

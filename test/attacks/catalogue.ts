@@ -183,6 +183,27 @@ export const attacks = {
       promised: "The client gets a fixed reason. The log of the service has what the registry answered.",
     },
   },
-  time: {},
-  authorization: {},
+  time: {
+    F93: {
+      wrong: "The clock of the computer is set far ahead, and back.",
+      promised:
+        "Dates follow it in both directions: a token with an end is valid until then, and no longer than it was meant to be. A jump is logged once.",
+    },
+    F94: {
+      wrong: "The clock is set while leases, waits, timers, limits and time-outs run.",
+      promised: "Each lasts as long as it would have, also over a restart.",
+    },
+  },
+  authorization: {
+    F95: {
+      wrong:
+        "A token or a session uses an operation or a route that is not for it: of another organization or App, read-only, expired, revoked, or none.",
+      promised:
+        "It is refused, changes nothing and sees nothing of others. A new operation or route without a decision about it fails the tests.",
+    },
+    F96: {
+      wrong: "A client goes on to follow the logs of an App after its token was revoked or has expired.",
+      promised: "The answer ends before the next line, and within 15 seconds.",
+    },
+  },
 } as const satisfies Record<string, Record<string, Fault>>;

@@ -11,7 +11,6 @@ import {
   findLocal,
   ManualClock,
   seededRandom,
-  systemClock,
   type Service,
   type ServiceOptions,
 } from "../../service/index.ts";
@@ -243,22 +242,6 @@ test("requests in a shared transaction succeed or fail separately", async () => 
   expect(answers.map(({ status }) => status)).toEqual([200, 409, 422, 200, 404, 200]);
   const names = (await call("GET", machines)).body.map(({ name }: { name: string }) => name);
   expect(names.sort()).toEqual(["a", "c", "d"]);
-});
-
-test("F30 the clock never runs backwards and follows a jump forwards", () => {
-  let [wall, ticks] = [1_000_000, 0];
-  const clock = systemClock(
-    () => wall,
-    () => ticks,
-  );
-  const pass = (wallMs: number, ms: number): number => {
-    [wall, ticks] = [wall + wallMs, ticks + ms];
-    return clock.now();
-  };
-  expect(pass(100, 100)).toBe(1_000_100);
-  expect(pass(3_600_000, 10)).toBe(4_600_100);
-  expect(pass(-3_600_000, 50)).toBe(4_600_150);
-  expect(pass(100, 100)).toBe(4_600_250);
 });
 
 test("F30 identifiers of events grow even when the clock was set back between two runs", async () => {

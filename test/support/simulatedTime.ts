@@ -25,6 +25,17 @@ export class SimulatedTime implements Clock {
     return this.#now;
   }
 
+  elapsed(): number {
+    return this.#now;
+  }
+
+  /** No one sets it. */
+  onJump(): () => void {
+    return () => {};
+  }
+
+  follow(): void {}
+
   after(ms: number, run: () => void): () => void {
     // Clocks have millisecond resolution.
     const due = { at: this.#now + Math.max(0, Math.ceil(ms)), run };

@@ -12,6 +12,8 @@ import { replay } from "./replay.ts";
 
 /** Properties added after a version was recorded, as `Machine.zone`; answers may also have these. */
 const later: readonly string[] = [
+  "App.httpUrl",
+  "App.httpsUrl",
   "Machine.failure",
   "Machine.memoryLimitMb",
   "Machine.onUpdateFailure",

@@ -107,7 +107,8 @@ All ${rows.length} operations of the interface. Each has a rule: a missing one d
 describes their effects and failures. Every operation also answers 401 without a known token, 403 if the token does not allow it,
 400 (422 for Postgres) for a bad parameter, 429 beyond a rate limit, and 503 when the service is closing or cannot write its store.
 The last column lists the tests that were written from [interface.md](interface.md) and send the request. Where there is none, it
-lists other tests in test/service that do. test/service/openapi.test.ts and test/service/schemathesis.test.ts test all operations.
+lists other tests in test/service that do. Tests of all operations: test/service/openapi.test.ts and test/service/schemathesis.test.ts,
+and test/attacks/authorization.test.ts for every kind of token.
 
 ${sections.join("\n")}`;
 }

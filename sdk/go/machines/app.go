@@ -19,6 +19,10 @@ type App struct {
 	AppId pulumi.StringPtrOutput `pulumi:"appId"`
 	// Lets the deletion of the App take along Machines and volumes it still holds. Default: `false`.
 	ForceDestroy pulumi.BoolOutput `pulumi:"forceDestroy"`
+	// Where the computer of the service opens the App's HTTP services. Only of a service whose Machines run on its computer.
+	HttpUrl pulumi.StringPtrOutput `pulumi:"httpUrl"`
+	// The same for HTTPS services.
+	HttpsUrl pulumi.StringPtrOutput `pulumi:"httpsUrl"`
 	// Name of the App.
 	Name pulumi.StringOutput `pulumi:"name"`
 	// IPv6 private network the App is on.
@@ -195,6 +199,16 @@ func (o AppOutput) AppId() pulumi.StringPtrOutput {
 // Lets the deletion of the App take along Machines and volumes it still holds. Default: `false`.
 func (o AppOutput) ForceDestroy() pulumi.BoolOutput {
 	return o.ApplyT(func(v *App) pulumi.BoolOutput { return v.ForceDestroy }).(pulumi.BoolOutput)
+}
+
+// Where the computer of the service opens the App's HTTP services. Only of a service whose Machines run on its computer.
+func (o AppOutput) HttpUrl() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v *App) pulumi.StringPtrOutput { return v.HttpUrl }).(pulumi.StringPtrOutput)
+}
+
+// The same for HTTPS services.
+func (o AppOutput) HttpsUrl() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v *App) pulumi.StringPtrOutput { return v.HttpsUrl }).(pulumi.StringPtrOutput)
 }
 
 // Name of the App.

@@ -32,6 +32,10 @@ type LookupAppResult struct {
 	AppId *string `pulumi:"appId"`
 	// Host name a CNAME record for the App points at.
 	CnameTarget *string `pulumi:"cnameTarget"`
+	// Where the computer of the service opens the App's HTTP services. Only of a service whose Machines run on its computer.
+	HttpUrl *string `pulumi:"httpUrl"`
+	// The same for HTTPS services.
+	HttpsUrl *string `pulumi:"httpsUrl"`
 	// Number of Machines.
 	MachineCount *int `pulumi:"machineCount"`
 	// Name of the App.
@@ -86,6 +90,16 @@ func (o LookupAppResultOutput) AppId() pulumi.StringPtrOutput {
 // Host name a CNAME record for the App points at.
 func (o LookupAppResultOutput) CnameTarget() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v LookupAppResult) *string { return v.CnameTarget }).(pulumi.StringPtrOutput)
+}
+
+// Where the computer of the service opens the App's HTTP services. Only of a service whose Machines run on its computer.
+func (o LookupAppResultOutput) HttpUrl() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v LookupAppResult) *string { return v.HttpUrl }).(pulumi.StringPtrOutput)
+}
+
+// The same for HTTPS services.
+func (o LookupAppResultOutput) HttpsUrl() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v LookupAppResult) *string { return v.HttpsUrl }).(pulumi.StringPtrOutput)
 }
 
 // Number of Machines.

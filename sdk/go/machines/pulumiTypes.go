@@ -19,6 +19,10 @@ type AppDetails struct {
 	AppId *string `pulumi:"appId"`
 	// Host name a CNAME record for the App points at.
 	CnameTarget *string `pulumi:"cnameTarget"`
+	// Where the computer of the service opens the App's HTTP services. Only of a service whose Machines run on its computer.
+	HttpUrl *string `pulumi:"httpUrl"`
+	// The same for HTTPS services.
+	HttpsUrl *string `pulumi:"httpsUrl"`
 	// Number of Machines.
 	MachineCount *int `pulumi:"machineCount"`
 	// Name of the App.
@@ -60,6 +64,16 @@ func (o AppDetailsOutput) AppId() pulumi.StringPtrOutput {
 // Host name a CNAME record for the App points at.
 func (o AppDetailsOutput) CnameTarget() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v AppDetails) *string { return v.CnameTarget }).(pulumi.StringPtrOutput)
+}
+
+// Where the computer of the service opens the App's HTTP services. Only of a service whose Machines run on its computer.
+func (o AppDetailsOutput) HttpUrl() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v AppDetails) *string { return v.HttpUrl }).(pulumi.StringPtrOutput)
+}
+
+// The same for HTTPS services.
+func (o AppDetailsOutput) HttpsUrl() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v AppDetails) *string { return v.HttpsUrl }).(pulumi.StringPtrOutput)
 }
 
 // Number of Machines.

@@ -19,6 +19,14 @@ export interface AppDetails {
      */
     cnameTarget?: string;
     /**
+     * Where the computer of the service opens the App's HTTP services. Only of a service whose Machines run on its computer.
+     */
+    httpUrl?: string;
+    /**
+     * The same for HTTPS services.
+     */
+    httpsUrl?: string;
+    /**
      * Number of Machines.
      */
     machineCount?: number;

@@ -23,6 +23,10 @@ export interface AppDetails {
   cnameTarget?: pulumi.Input<string> | undefined;
   /** Role of the App, for example `postgres_cluster`. */
   role?: pulumi.Input<string> | undefined;
+  /** Where the computer of the service opens the App's HTTP services. Only of a service whose Machines run on its computer. */
+  httpUrl?: pulumi.Input<string> | undefined;
+  /** The same for HTTPS services. */
+  httpsUrl?: pulumi.Input<string> | undefined;
 }
 
 /** What has been found so far. */

@@ -22,6 +22,10 @@ export interface AppDetails {
   cnameTarget?: string | undefined;
   /** Role of the App, for example `postgres_cluster`. */
   role?: string | undefined;
+  /** Where the computer of the service opens the App's HTTP services. Only of a service whose Machines run on its computer. */
+  httpUrl?: string | undefined;
+  /** The same for HTTPS services. */
+  httpsUrl?: string | undefined;
 }
 
 /** What has been found so far. */

@@ -156,6 +156,8 @@ class App(pulumi.CustomResource):
             __props__.__dict__["network"] = network
             __props__.__dict__["organization"] = organization
             __props__.__dict__["app_id"] = None
+            __props__.__dict__["http_url"] = None
+            __props__.__dict__["https_url"] = None
         alias_opts = pulumi.ResourceOptions(aliases=[pulumi.Alias(type_="pulumi-nodejs:dynamic/machines:App")])
         opts = pulumi.ResourceOptions.merge(opts, alias_opts)
         super(App, __self__).__init__(
@@ -182,6 +184,8 @@ class App(pulumi.CustomResource):
 
         __props__.__dict__["app_id"] = None
         __props__.__dict__["force_destroy"] = None
+        __props__.__dict__["http_url"] = None
+        __props__.__dict__["https_url"] = None
         __props__.__dict__["name"] = None
         __props__.__dict__["network"] = None
         __props__.__dict__["organization"] = None
@@ -202,6 +206,22 @@ class App(pulumi.CustomResource):
         Lets the deletion of the App take along Machines and volumes it still holds. Default: `false`.
         """
         return pulumi.get(self, "force_destroy")
+
+    @_builtins.property
+    @pulumi.getter(name="httpUrl")
+    def http_url(self) -> pulumi.Output[Optional[_builtins.str]]:
+        """
+        Where the computer of the service opens the App's HTTP services. Only of a service whose Machines run on its computer.
+        """
+        return pulumi.get(self, "http_url")
+
+    @_builtins.property
+    @pulumi.getter(name="httpsUrl")
+    def https_url(self) -> pulumi.Output[Optional[_builtins.str]]:
+        """
+        The same for HTTPS services.
+        """
+        return pulumi.get(self, "https_url")
 
     @_builtins.property
     @pulumi.getter

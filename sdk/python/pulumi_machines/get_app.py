@@ -23,13 +23,19 @@ __all__ = [
 
 @pulumi.output_type
 class GetAppResult:
-    def __init__(__self__, app_id=None, cname_target=None, machine_count=None, name=None, network=None, network_cidr=None, organization=None, role=None, status=None, volume_count=None):
+    def __init__(__self__, app_id=None, cname_target=None, http_url=None, https_url=None, machine_count=None, name=None, network=None, network_cidr=None, organization=None, role=None, status=None, volume_count=None):
         if app_id and not isinstance(app_id, str):
             raise TypeError("Expected argument 'app_id' to be a str")
         pulumi.set(__self__, "app_id", app_id)
         if cname_target and not isinstance(cname_target, str):
             raise TypeError("Expected argument 'cname_target' to be a str")
         pulumi.set(__self__, "cname_target", cname_target)
+        if http_url and not isinstance(http_url, str):
+            raise TypeError("Expected argument 'http_url' to be a str")
+        pulumi.set(__self__, "http_url", http_url)
+        if https_url and not isinstance(https_url, str):
+            raise TypeError("Expected argument 'https_url' to be a str")
+        pulumi.set(__self__, "https_url", https_url)
         if machine_count and not isinstance(machine_count, int):
             raise TypeError("Expected argument 'machine_count' to be a int")
         pulumi.set(__self__, "machine_count", machine_count)
@@ -70,6 +76,22 @@ class GetAppResult:
         Host name a CNAME record for the App points at.
         """
         return pulumi.get(self, "cname_target")
+
+    @_builtins.property
+    @pulumi.getter(name="httpUrl")
+    def http_url(self) -> Optional[_builtins.str]:
+        """
+        Where the computer of the service opens the App's HTTP services. Only of a service whose Machines run on its computer.
+        """
+        return pulumi.get(self, "http_url")
+
+    @_builtins.property
+    @pulumi.getter(name="httpsUrl")
+    def https_url(self) -> Optional[_builtins.str]:
+        """
+        The same for HTTPS services.
+        """
+        return pulumi.get(self, "https_url")
 
     @_builtins.property
     @pulumi.getter(name="machineCount")
@@ -144,6 +166,8 @@ class AwaitableGetAppResult(GetAppResult):
         return GetAppResult(
             app_id=self.app_id,
             cname_target=self.cname_target,
+            http_url=self.http_url,
+            https_url=self.https_url,
             machine_count=self.machine_count,
             name=self.name,
             network=self.network,
@@ -169,6 +193,8 @@ def get_app(name: Optional[_builtins.str] = None,
     return AwaitableGetAppResult(
         app_id=pulumi.get(__ret__, 'app_id'),
         cname_target=pulumi.get(__ret__, 'cname_target'),
+        http_url=pulumi.get(__ret__, 'http_url'),
+        https_url=pulumi.get(__ret__, 'https_url'),
         machine_count=pulumi.get(__ret__, 'machine_count'),
         name=pulumi.get(__ret__, 'name'),
         network=pulumi.get(__ret__, 'network'),
@@ -191,6 +217,8 @@ def get_app_output(name: pulumi.Input[Optional[_builtins.str]] = None,
     return __ret__.apply(lambda __response__: GetAppResult(
         app_id=pulumi.get(__response__, 'app_id'),
         cname_target=pulumi.get(__response__, 'cname_target'),
+        http_url=pulumi.get(__response__, 'http_url'),
+        https_url=pulumi.get(__response__, 'https_url'),
         machine_count=pulumi.get(__response__, 'machine_count'),
         name=pulumi.get(__response__, 'name'),
         network=pulumi.get(__response__, 'network'),

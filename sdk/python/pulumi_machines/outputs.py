@@ -111,6 +111,8 @@ class AppDetails(dict):
                  name: _builtins.str,
                  app_id: Optional[_builtins.str] = None,
                  cname_target: Optional[_builtins.str] = None,
+                 http_url: Optional[_builtins.str] = None,
+                 https_url: Optional[_builtins.str] = None,
                  machine_count: Optional[_builtins.int] = None,
                  network: Optional[_builtins.str] = None,
                  network_cidr: Optional[_builtins.str] = None,
@@ -124,6 +126,8 @@ class AppDetails(dict):
         :param _builtins.str name: Name of the App.
         :param _builtins.str app_id: Opaque identifier within the platform.
         :param _builtins.str cname_target: Host name a CNAME record for the App points at.
+        :param _builtins.str http_url: Where the computer of the service opens the App's HTTP services. Only of a service whose Machines run on its computer.
+        :param _builtins.str https_url: The same for HTTPS services.
         :param _builtins.int machine_count: Number of Machines.
         :param _builtins.str network: IPv6 private network the App is on.
         :param _builtins.str network_cidr: Address range of that network.
@@ -137,6 +141,10 @@ class AppDetails(dict):
             pulumi.set(__self__, "app_id", app_id)
         if cname_target is not None:
             pulumi.set(__self__, "cname_target", cname_target)
+        if http_url is not None:
+            pulumi.set(__self__, "http_url", http_url)
+        if https_url is not None:
+            pulumi.set(__self__, "https_url", https_url)
         if machine_count is not None:
             pulumi.set(__self__, "machine_count", machine_count)
         if network is not None:
@@ -175,6 +183,22 @@ class AppDetails(dict):
         Host name a CNAME record for the App points at.
         """
         return pulumi.get(self, "cname_target")
+
+    @_builtins.property
+    @pulumi.getter(name="httpUrl")
+    def http_url(self) -> Optional[_builtins.str]:
+        """
+        Where the computer of the service opens the App's HTTP services. Only of a service whose Machines run on its computer.
+        """
+        return pulumi.get(self, "http_url")
+
+    @_builtins.property
+    @pulumi.getter(name="httpsUrl")
+    def https_url(self) -> Optional[_builtins.str]:
+        """
+        The same for HTTPS services.
+        """
+        return pulumi.get(self, "https_url")
 
     @_builtins.property
     @pulumi.getter(name="machineCount")

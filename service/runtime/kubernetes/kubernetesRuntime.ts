@@ -422,7 +422,7 @@ export class KubernetesRuntime implements Runtime {
   async #halt(pod: V1Pod, request: StopRequest): Promise<void> {
     if (pod.metadata?.deletionTimestamp !== undefined) return;
     const id = pod.metadata?.labels?.[labels.machine] ?? "";
-    const left = this.#routes.withdrawnAt(id) + this.#drainMs - this.#host.clock.now();
+    const left = this.#routes.withdrawnAt(id) + this.#drainMs - this.#host.clock.elapsed();
     // Those who send requests need a moment to see that it gets none.
     if (left > 0 && this.#isRelieved(id)) return this.#lookLater(id, left);
     this.#forgetTimer(id);

@@ -158,7 +158,7 @@ export class Routes {
       before?.metadata?.ownerReferences?.[0]?.uid === uid && isDeepStrictEqual(offerOf(before), offerOf(slice));
     if (isSame) return;
     await this.#cluster.apply(slice);
-    if (!isReady && isOpen(before)) this.#withdrawn.set(machine.id, this.#host.clock.now());
+    if (!isReady && isOpen(before)) this.#withdrawn.set(machine.id, this.#host.clock.elapsed());
     this.#apps.changed(machine.appId);
   }
 
@@ -175,12 +175,12 @@ export class Routes {
       endpoints: slice.endpoints?.map(({ addresses }) => ({ addresses, conditions: conditionsOf(false) })),
       ports: slice.ports ?? [],
     } as V1EndpointSlice);
-    this.#withdrawn.set(machine, this.#host.clock.now());
+    this.#withdrawn.set(machine, this.#host.clock.elapsed());
   }
 
-  /** When a Machine was withdrawn from requests; 0 if it never was. */
+  /** When a Machine was withdrawn from requests, as `elapsed` of the clock; long ago if it never was. */
   withdrawnAt(machine: string): number {
-    return this.#withdrawn.get(machine) ?? 0;
+    return this.#withdrawn.get(machine) ?? Number.NEGATIVE_INFINITY;
   }
 
   /** A Machine is gone. */

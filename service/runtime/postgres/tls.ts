@@ -26,6 +26,8 @@ function isGood({ key, certificate }: Paths, addresses: readonly string[]): bool
   try {
     const known = new X509Certificate(readFileSync(certificate));
     return (
+      // The clock may have been ahead when it was made.
+      Date.parse(known.validFrom) <= Date.now() &&
       Date.parse(known.validTo) > Date.now() + renewMs &&
       addresses.every((address) => known.checkIP(address) !== undefined) &&
       known.checkPrivateKey(createPrivateKey(readFileSync(key)))

@@ -51,6 +51,34 @@ public class App extends com.pulumi.resources.CustomResource {
         return this.forceDestroy;
     }
     /**
+     * Where the computer of the service opens the App&#39;s HTTP services. Only of a service whose Machines run on its computer.
+     * 
+     */
+    @Export(name="httpUrl", refs={String.class}, tree="[0]")
+    private Output</* @Nullable */ String> httpUrl;
+
+    /**
+     * @return Where the computer of the service opens the App&#39;s HTTP services. Only of a service whose Machines run on its computer.
+     * 
+     */
+    public Output<Optional<String>> httpUrl() {
+        return Codegen.optional(this.httpUrl);
+    }
+    /**
+     * The same for HTTPS services.
+     * 
+     */
+    @Export(name="httpsUrl", refs={String.class}, tree="[0]")
+    private Output</* @Nullable */ String> httpsUrl;
+
+    /**
+     * @return The same for HTTPS services.
+     * 
+     */
+    public Output<Optional<String>> httpsUrl() {
+        return Codegen.optional(this.httpsUrl);
+    }
+    /**
      * Name of the App.
      * 
      */

@@ -24,6 +24,16 @@ public final class AppDetails {
      */
     private @Nullable String cnameTarget;
     /**
+     * @return Where the computer of the service opens the App&#39;s HTTP services. Only of a service whose Machines run on its computer.
+     * 
+     */
+    private @Nullable String httpUrl;
+    /**
+     * @return The same for HTTPS services.
+     * 
+     */
+    private @Nullable String httpsUrl;
+    /**
      * @return Number of Machines.
      * 
      */
@@ -78,6 +88,20 @@ public final class AppDetails {
      */
     public Optional<String> cnameTarget() {
         return Optional.ofNullable(this.cnameTarget);
+    }
+    /**
+     * @return Where the computer of the service opens the App&#39;s HTTP services. Only of a service whose Machines run on its computer.
+     * 
+     */
+    public Optional<String> httpUrl() {
+        return Optional.ofNullable(this.httpUrl);
+    }
+    /**
+     * @return The same for HTTPS services.
+     * 
+     */
+    public Optional<String> httpsUrl() {
+        return Optional.ofNullable(this.httpsUrl);
     }
     /**
      * @return Number of Machines.
@@ -147,6 +171,8 @@ public final class AppDetails {
     public static final class Builder {
         private @Nullable String appId;
         private @Nullable String cnameTarget;
+        private @Nullable String httpUrl;
+        private @Nullable String httpsUrl;
         private @Nullable Integer machineCount;
         private String name;
         private @Nullable String network;
@@ -160,6 +186,8 @@ public final class AppDetails {
     	      Objects.requireNonNull(defaults);
     	      this.appId = defaults.appId;
     	      this.cnameTarget = defaults.cnameTarget;
+    	      this.httpUrl = defaults.httpUrl;
+    	      this.httpsUrl = defaults.httpsUrl;
     	      this.machineCount = defaults.machineCount;
     	      this.name = defaults.name;
     	      this.network = defaults.network;
@@ -180,6 +208,18 @@ public final class AppDetails {
         public Builder cnameTarget(@Nullable String cnameTarget) {
 
             this.cnameTarget = cnameTarget;
+            return this;
+        }
+        @CustomType.Setter
+        public Builder httpUrl(@Nullable String httpUrl) {
+
+            this.httpUrl = httpUrl;
+            return this;
+        }
+        @CustomType.Setter
+        public Builder httpsUrl(@Nullable String httpsUrl) {
+
+            this.httpsUrl = httpsUrl;
             return this;
         }
         @CustomType.Setter
@@ -236,6 +276,8 @@ public final class AppDetails {
             final var _resultValue = new AppDetails();
             _resultValue.appId = appId;
             _resultValue.cnameTarget = cnameTarget;
+            _resultValue.httpUrl = httpUrl;
+            _resultValue.httpsUrl = httpsUrl;
             _resultValue.machineCount = machineCount;
             _resultValue.name = name;
             _resultValue.network = network;

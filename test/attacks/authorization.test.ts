@@ -1,0 +1,202 @@
+// Authorization (docs/interface.md#authentication): every operation of the contract and every route of the service and of its
+// admin listener, requested by everyone who may send a request. What each may do is decided in decisions.ts.
+import { expect, test } from "vitest";
+import { contract } from "../../api/index.ts";
+import type { Operation } from "../../api/operation.ts";
+import { makeCertificate } from "../support/certificates.ts";
+import { ofAdminRoutes, ofOperations, ofRoutes, ofValues, type Decision } from "./decisions.ts";
+import { send, senders, type Sender } from "./senders.ts";
+import { openShop, type Registered, type Shop } from "./shop.ts";
+
+const operations = Object.values(contract).flatMap((group) => Object.values(group as Record<string, Operation>));
+
+/** Bodies that the operations accept. */
+const bodiesFor = ({ backup }: Shop["params"]): Readonly<Record<string, unknown>> => ({
+  "apps.create": { name: "new", org_slug: "acme" },
+  "apps.createDeployToken": {},
+  "ipAssignments.assign": { type: "v4" },
+  "machines.create": { config: { image: "nginx" } },
+  "machines.update": { config: { image: "nginx", metadata: { canary: "canary-shop" } } },
+  "machines.exec": { command: ["env"] },
+  "machines.signal": { signal: "SIGKILL" },
+  "machines.setMemory": { limit_mb: 256 },
+  "machines.reclaimMemory": { amount_mb: 1 },
+  "machines.patchMetadata": { metadata: { canary: "gone" } },
+  "machines.putMetadata": { metadata: { canary: "gone" } },
+  "machines.setMetadataKey": { value: "gone" },
+  "certificates.createAcme": { hostname: "new.example.com" },
+  "certificates.createCustom": { hostname: "new.example.com", ...certificate },
+  "volumes.create": { name: "data" },
+  "volumes.update": { snapshot_retention: 1 },
+  "volumes.extend": { size_gb: 100 },
+  "secrets.update": { values: { OTHER: "gone" } },
+  "secrets.set": { value: "gone" },
+  "secretKeys.set": { type: "hs256", value: Buffer.alloc(32).toString("base64") },
+  "secretKeys.generate": { type: "hs256" },
+  "secretKeys.encrypt": { plaintext: "" },
+  "secretKeys.decrypt": { ciphertext: "" },
+  "secretKeys.sign": { plaintext: "" },
+  "secretKeys.verify": { plaintext: "", signature: "" },
+  "platform.placements": { org_slug: "acme" },
+  "postgres.create": { org_slug: "acme", region: "ams", plan: "basic" },
+  "postgres.attach": { app_name: "other" },
+  "postgres.createDatabase": { name: "new" },
+  "postgres.installExtension": { name: "vector" },
+  "postgres.createUser": { username: "new", role: "reader" },
+  "postgres.updateUser": { role: "reader" },
+  "postgres.createBackup": { type: "full" },
+  "postgres.restore": { backup_id: backup },
+});
+
+const certificate = makeCertificate({ hosts: ["new.example.com"] });
+const optionalBodies = new Set(operations.filter(({ bodyOptional }) => bodyOptional).map(({ id }) => id));
+
+const queries: Readonly<Record<string, string>> = {
+  "apps.list": "?org_slug=acme",
+  "postgres.list": "?org_slug=acme",
+  "machines.destroy": "?force=true",
+  "machines.wait": "?timeout=1",
+  "GET /console/events": "?topics=org,requests,faults",
+};
+
+/** A request for an operation or a route. */
+interface Asked {
+  readonly name: string;
+  readonly method: string;
+  readonly path: string;
+  readonly body: unknown;
+  readonly decision: Decision;
+}
+
+/** A path with its parameters. */
+function named(name: string, path: string, params: Shop["params"]): string {
+  return path.replaceAll(/:(\w+)|\{(\w+)\}/g, (_, first?: string, second?: string) => {
+    const value = params[first ?? second ?? ""];
+    if (value === undefined) throw new Error(`${name} has a parameter ${first ?? second} that this test does not know`);
+    return encodeURIComponent(value);
+  });
+}
+
+function decisionFor(decided: ReadonlyMap<string, Decision>, name: string): Decision {
+  const found = decided.get(name);
+  if (!found) throw new Error(`${name} has no decision: add it to test/attacks/decisions.ts`);
+  return found;
+}
+
+/** Every operation of the contract; those that can show values of secrets come twice. */
+function operationsOf({ params }: Shop): readonly Asked[] {
+  const bodies = bodiesFor(params);
+  return operations.flatMap(({ id, method, path, body, query }) => {
+    if (body && !(id in bodies) && !optionalBodies.has(id))
+      throw new Error(`${id} has a body that this test does not know`);
+    const at = named(id, path, params) + (queries[id] ?? "");
+    const asked = { name: id, method, path: at, body: bodies[id], decision: decisionFor(ofOperations, id) };
+    const hasValues = query && "show_secrets" in query.shape;
+    const values = { ...asked, name: `${id} with values`, path: `${at}?show_secrets=true`, decision: ofValues };
+    return hasValues ? [asked, values] : [asked];
+  });
+}
+
+const fault = { operation: "apps.get", status: 500, times: 1 };
+
+/** Every other route of a server. */
+function routesOf(
+  registered: readonly Registered[],
+  decided: ReadonlyMap<string, Decision>,
+  { params }: Shop,
+): Asked[] {
+  const more = { ...params, cluster_id: params["postgres_cluster_id"] ?? "", id: "fault-1", file: "app.js" };
+  const code = `?type=Machine&id=shop/${params["machine_id"]}`;
+  return registered.flatMap(({ method, url, operation }): Asked[] => {
+    if (operation !== undefined) return [];
+    const name = nameOf(method, url);
+    const query = url === "/console/api/code" ? code : (queries[name] ?? "");
+    const body = name === "POST /console/api/faults" ? fault : undefined;
+    const path = named(name, url.replace("*", "any"), more) + query;
+    return [{ name, method, path, body, decision: decisionFor(decided, name) }];
+  });
+}
+
+/** The name of a route. Fastify adds HEAD to GET, with the same handler. */
+const nameOf = (method: string, url: string): string => `${method === "HEAD" ? "GET" : method} ${url}`;
+
+/** Whether a sender may use an operation or a route. */
+function isAllowed({ owns, effects, refusal, onlyGets }: Sender, { decision, method }: Asked): boolean {
+  const { owner, effect } = decision;
+  if (owner === "anyone") return refusal !== 403;
+  return owns.includes(owner) && effects.includes(effect) && (!onlyGets || reads.has(method));
+}
+
+const reads: ReadonlySet<string> = new Set(["GET", "HEAD"]);
+
+/** Objects come before what they are in, when they are removed. */
+const rank = ({ method, path }: Asked): number => (method === "DELETE" ? 100 - path.split("/").length : 0);
+
+/** Everything that the owner can see, as one text; except for processes, whose load changes by itself. */
+async function everything({ url }: Shop, all: readonly Asked[]): Promise<string> {
+  const texts: string[] = [];
+  for (const { name, method, path } of all) {
+    if (method !== "GET" || name === "machines.processes") continue;
+    const { status, text } = await send(url, method, path, { authorization: "Bearer owner" });
+    texts.push(`${name} ${status} ${text}`);
+  }
+  return texts.join("\n");
+}
+
+const canaries = ["shop", "other", "acme", "theirs", "web"];
+
+/** The canaries in a text that a sender may not see. */
+const foreignIn = (text: string, sees: readonly string[]): readonly string[] =>
+  canaries.filter((name) => !sees.includes(name) && new RegExp(`canary[-_]${name}`, "i").test(text));
+
+type Answer = Awaited<ReturnType<typeof send>>;
+
+/** What one gets that it may use; an open route may say that the route or the session does not exist. */
+function expectDone({ name, decision }: Asked, { status, text }: Answer, { sees }: Sender): void {
+  const refused = decision.owner === "anyone" ? [403] : [401, 403, 404];
+  expect([name, refused.includes(status) || status >= 500], `${status} ${text}`).toEqual([name, false]);
+  expect([name, foreignIn(text, sees)], text).toEqual([name, []]);
+}
+
+function expectRefused({ name, method }: Asked, { status, text }: Answer, { refusal }: Sender): void {
+  const wanted = refusal === undefined ? [403, 404] : [refusal];
+  expect([name, wanted.includes(status)], `${status} ${text}`).toEqual([name, true]);
+  if (method !== "HEAD") expect([name, Object.keys(JSON.parse(text) as object)]).toEqual([name, ["error"]]);
+  expect([name, foreignIn(text, [])], text).toEqual([name, []]);
+}
+
+test("F95: every operation and every route has a decision, and no other has one", async () => {
+  const shop = await openShop();
+  const namesOf = (registered: readonly Registered[]): readonly string[] => [
+    ...new Set(
+      registered.flatMap(({ method, url, operation }) => (operation === undefined ? nameOf(method, url) : [])),
+    ),
+  ];
+  const ids = operations.map(({ id }) => id).sort();
+  expect([...ofOperations.keys()].sort()).toEqual(ids);
+  expect(shop.ofService.flatMap(({ operation }) => operation ?? []).sort()).toEqual(ids);
+  expect([...ofRoutes.keys()].sort()).toEqual(namesOf(shop.ofService).toSorted());
+  expect([...ofAdminRoutes.keys()].sort()).toEqual(namesOf(shop.ofAdmin).toSorted());
+});
+
+test.each(Object.entries(senders))("F95: %s may use what was decided, and nothing else", async (_, sender) => {
+  const shop = await openShop();
+  const inContract = operationsOf(shop);
+  const all = [...inContract, ...routesOf(shop.ofService, ofRoutes, shop)];
+  const headers = await sender.headers(shop);
+  const ask = ({ method, path, body }: Asked) => send(shop.url, method, path, headers, body);
+  const [allowed, refused] = [
+    all.filter((one) => isAllowed(sender, one)),
+    all.filter((one) => !isAllowed(sender, one)),
+  ];
+  for (const one of allowed.filter(({ method }) => method === "GET")) expectDone(one, await ask(one), sender);
+  const before = await everything(shop, inContract);
+  for (const one of refused) expectRefused(one, await ask(one), sender);
+  for (const one of routesOf(shop.ofAdmin, ofAdminRoutes, shop)) {
+    const { status } = await send(shop.admin.url, one.method, one.path, sender.isAdmin ? {} : headers, one.body);
+    expect([one.name, status]).toEqual([one.name, sender.refusal ?? 401]);
+  }
+  expect(await everything(shop, inContract)).toBe(before);
+  const changes = allowed.filter(({ method }) => !reads.has(method)).sort((a, b) => rank(a) - rank(b));
+  for (const one of changes) expectDone(one, await ask(one), sender);
+});

@@ -1,0 +1,125 @@
+// Who may use what: a decision for every operation of the contract and for every other route, written by hand. A new operation or
+// route without a decision fails test/attacks/authorization.test.ts.
+
+/** Whom something belongs to. */
+export type Owner =
+  /** No token is needed. */
+  | "anyone"
+  /** Every valid token, which gets only what it may see. */
+  | "holder"
+  /** Tokens of the organization, and those of the App. */
+  | "app"
+  /** Tokens of the whole organization. */
+  | "organization"
+  /** Tokens of the first organization, as a whole. */
+  | "operator"
+  /** A session that was opened with a code of this computer, while there is an admin listener. */
+  | "operator's session"
+  /** The token of the admin listener. */
+  | "administrator";
+
+/** What a request does. Read-only tokens see no value that is secret; a session of the console may operate, if the service allows it. */
+export type Effect = "read" | "reveal" | "operate" | "change";
+
+/** Who may use an operation or a route. */
+export interface Decision {
+  readonly owner: Owner;
+  readonly effect: Effect;
+}
+
+const operations: Readonly<Record<string, string>> = {
+  "holder read": "platform.regions tokens.current",
+  "organization read": `apps.list orgs.machines orgs.volumes platform.placements
+    postgres.list postgres.get postgres.listDatabases postgres.activeQueries postgres.slowQueries
+    postgres.listExtensions postgres.listUsers postgres.listBackups`,
+  "organization reveal": `postgres.credentials`,
+  "organization change": `apps.create apps.createDeployToken
+    postgres.create postgres.delete postgres.attach postgres.detach postgres.createDatabase postgres.deleteDatabase
+    postgres.installExtension postgres.removeExtension postgres.createUser postgres.updateUser postgres.rotatePassword
+    postgres.deleteUser postgres.createBackup postgres.restore postgres.fork`,
+  "app read": `apps.get ipAssignments.list
+    machines.list machines.get machines.events machines.getLease machines.getMetadata machines.getMetadataKey machines.versions
+    machines.processes machines.getMemory machines.wait
+    certificates.list certificates.get volumes.list volumes.get volumes.listSnapshots
+    secrets.list secrets.get secretKeys.list secretKeys.get`,
+  "app operate": `machines.start machines.stop machines.restart machines.suspend machines.cordon machines.uncordon
+    machines.destroy machines.exec machines.signal`,
+  "app change": `apps.delete ipAssignments.assign ipAssignments.release
+    machines.create machines.update machines.acquireLease machines.releaseLease machines.patchMetadata machines.putMetadata
+    machines.setMetadataKey machines.deleteMetadataKey machines.setMemory machines.reclaimMemory
+    certificates.createAcme certificates.createCustom certificates.check certificates.delete certificates.deleteAcme
+    certificates.deleteCustom
+    volumes.create volumes.update volumes.extend volumes.delete volumes.createSnapshot
+    secrets.update secrets.set secrets.delete
+    secretKeys.set secretKeys.delete secretKeys.generate secretKeys.encrypt secretKeys.decrypt secretKeys.sign secretKeys.verify`,
+};
+
+const routes: Readonly<Record<string, readonly string[]>> = {
+  "anyone read": [
+    ...["GET /", "GET /healthz", "GET /readyz", "GET /openapi.json", "GET /docs"],
+    ...["GET /console", "GET /console/*", "GET /console/api", "GET /console/api/*"],
+    ...["GET /console/assets", "GET /console/assets/*", "GET /console/assets/:file"],
+    // They open the session of the secret in the body, and remove the cookie of a browser.
+    ...["POST /console/session", "DELETE /console/session"],
+  ],
+  "holder read": [
+    ...["GET /console/session", "GET /console/events"],
+    ...["GET /console/api/overview", "GET /console/api/requests", "GET /console/api/faults"],
+  ],
+  "app read": [
+    ...["GET /local/apps/:app_name/addresses", "GET /local/apps/:app_name/logs"],
+    ...["GET /console/api/apps/:app_name", "GET /console/api/apps/:app_name/groups"],
+    ...["GET /console/api/apps/:app_name/machines", "GET /console/api/apps/:app_name/machines/:machine_id"],
+    "GET /console/api/apps/:app_name/machines/:machine_id/inside",
+    "GET /console/api/apps/:app_name/machines/:machine_id/versions/:version",
+    "GET /console/api/code",
+  ],
+  "organization read": ["GET /console/api/clusters/:cluster_id"],
+  "organization operate": [
+    "POST /console/api/apps/:app_name/secrets/:secret_name/reveal",
+    "POST /console/api/clusters/:postgres_cluster_id/users/:username/reveal",
+  ],
+  "operator read": ["GET /metrics"],
+  "operator's session read": ["POST /console/api/faults", "DELETE /console/api/faults/:id"],
+};
+
+const adminRoutes: Readonly<Record<string, readonly string[]>> = {
+  "administrator change": [
+    ...[
+      "GET /faults",
+      "POST /faults",
+      "DELETE /faults",
+      "DELETE /faults/:id",
+      "GET /audit",
+      "GET /images",
+      "PUT /images",
+    ],
+    ...["PUT /dns/:hostname", "DELETE /dns/:hostname", "POST /clock"],
+  ],
+};
+
+function byName(decided: Readonly<Record<string, readonly string[]>>): ReadonlyMap<string, Decision> {
+  const found = new Map<string, Decision>();
+  for (const [words, names] of Object.entries(decided)) {
+    const [, owner, effect] = /^(.+) (\w+)$/.exec(words) ?? [];
+    for (const name of names) {
+      if (found.has(name)) throw new Error(`${name} has two decisions`);
+      found.set(name, { owner: owner as Owner, effect: effect as Effect });
+    }
+  }
+  return found;
+}
+
+/** The decision about operations that show the values of secrets if the query asks for them. */
+export const ofValues: Decision = { owner: "organization", effect: "reveal" };
+
+/** The decisions about operations, by id. */
+export const ofOperations = byName(
+  Object.fromEntries(Object.entries(operations).map(([words, ids]) => [words, ids.split(/\s+/)])),
+);
+
+/** The decisions about the other routes of the service, by method and pattern. */
+export const ofRoutes = byName(routes);
+
+/** The decisions about the routes of the admin listener. */
+export const ofAdminRoutes = byName(adminRoutes);
