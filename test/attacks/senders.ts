@@ -1,7 +1,7 @@
 // Everyone who may send a request to the service: each kind of token and session, and those that are no longer valid.
 import { request as httpRequest } from "node:http";
 import { addToken, revokeTokens, type Grant } from "../../service/store/tokens.ts";
-import { cookieOf, signIn } from "../service/console/browser.ts";
+import { sessionOf as cookieAndKey, signIn } from "../service/console/browser.ts";
 import { withApp } from "../service/client.ts";
 import type { Effect, Owner } from "./decisions.ts";
 import type { Shop } from "./shop.ts";
@@ -40,8 +40,8 @@ function grant({ service }: Shop, token: string, { app: name, ...more }: Partial
 /** Opens a session with a token, or with a code of this computer. */
 async function session({ url, service }: Shop, token?: string): Promise<Headers> {
   const answer = await signIn(url, token === undefined ? { code: service.consoleCode() } : { token });
-  if (answer.status !== 204) throw new Error(`sign-in was answered with ${answer.status} ${answer.text}`);
-  return { cookie: cookieOf(answer), "sec-fetch-site": "same-origin" };
+  if (answer.status !== 200) throw new Error(`sign-in was answered with ${answer.status} ${answer.text}`);
+  return { ...cookieAndKey(answer), "sec-fetch-site": "same-origin" };
 }
 
 const all = { effects: ["read", "reveal", "operate", "change"] } as const;
@@ -120,7 +120,10 @@ export const senders: Readonly<Record<string, Sender>> = {
   "a session of another App": { headers: sessionOf({ app: "other" }), ...ofOther, ...operates },
   "a session of another organization": { headers: sessionOf({ slug: "strangers" }), ...strangers, ...operates },
   "a session whose page does not show itself": {
-    headers: async (shop) => ({ cookie: (await sessionOf({ readOnly: true })(shop))["cookie"] ?? "" }),
+    headers: async (shop) => {
+      const { "sec-fetch-site": _site, ...headers } = await sessionOf({ readOnly: true })(shop);
+      return headers;
+    },
     onlyGets: true,
     ...acme,
     ...reads,
@@ -129,6 +132,13 @@ export const senders: Readonly<Record<string, Sender>> = {
     headers: async (shop) => ({ ...(await session(shop)), "sec-fetch-site": "cross-site" }),
     ...nobody,
     refusal: 403,
+  },
+  "the cookie of a session without the key of its page": {
+    headers: async (shop) => {
+      const { "console-page-key": _key, ...headers } = await session(shop);
+      return headers;
+    },
+    ...nobody,
   },
   "no token": { headers: () => Promise.resolve({}), ...nobody },
   "an unknown token": { headers: () => Promise.resolve(bearer("unknown")), ...nobody },
@@ -155,7 +165,7 @@ export const senders: Readonly<Record<string, Sender>> = {
   "a session of another service": {
     async headers() {
       const elsewhere = await withApp();
-      return { cookie: cookieOf(await signIn(elsewhere.url, { token: elsewhere.token })) };
+      return cookieAndKey(await signIn(elsewhere.url, { token: elsewhere.token }));
     },
     ...nobody,
   },
