@@ -232,7 +232,7 @@ describe("F71: names of the service", () => {
     await gets(attacker, host);
     await store.write(() => store.run("UPDATE hostnames SET hostname = ?", name));
     expect(await visited(name)).toBe(victim.app);
-    expect(await named(name)).toBe(`DNS:${name}`);
+    expect(await named(name)).toBe(`DNS:${name}, DNS:*.${name}`);
     expect(await visited(`a.${name}`)).toMatch(/^no App has the host name/);
     const certificate = await served({ service } as Parameters<typeof served>[0], name);
     expect(certificate.subjectAltName).not.toContain(host);
@@ -261,7 +261,7 @@ describe("F73: certificates of other organizations", () => {
     for (const [name, expected] of [
       [host, "DNS:localhost"],
       ["login.example.com", "DNS:localhost"],
-      [`${attacker.app}.localhost`, `DNS:${attacker.app}.localhost`],
+      [`${attacker.app}.localhost`, `DNS:${attacker.app}.localhost, DNS:*.${attacker.app}.localhost`],
     ] as const)
       expect([name, (await secured("127.0.0.1", port, name)).getPeerX509Certificate()?.subjectAltName]).toEqual([
         name,

@@ -1,4 +1,5 @@
 // Three organizations on one service. `acme` has one object of every kind; every name that only some may see has a canary.
+import { operationsById } from "../../service/faults/faults.ts";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { ManualClock, startAdmin, type Service } from "../../service/index.ts";
 import { SimulatedRuntime } from "../../service/runtime/simulated.ts";
@@ -22,7 +23,11 @@ async function withRoutes<T>(make: () => Promise<T>): Promise<{ made: T; routes:
     routes.push(of);
     const { fastify } = message as { readonly fastify: Service["app"] };
     fastify.addHook("onRoute", ({ method, url, config }) => {
-      for (const one of [method].flat()) of.push({ method: one, url, operation: config?.operation });
+      for (const one of [method].flat()) {
+        // Some routes of the console have a name in the audit, and are no operation of the contract.
+        const operation = config?.operation;
+        of.push({ method: one, url, operation: operationsById.has(operation ?? "") ? operation : undefined });
+      }
     });
   };
   subscribe("fastify.initialization", created);
