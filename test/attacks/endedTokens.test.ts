@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { ManualClock } from "../../service/index.ts";
 import { SimulatedRuntime } from "../../service/runtime/simulated.ts";
 import { addToken, revokeTokens } from "../../service/store/tokens.ts";
-import { cookieOf, signIn } from "../service/console/browser.ts";
+import { sessionOf, signIn } from "../service/console/browser.ts";
 import { withApp } from "../service/client.ts";
 
 /** A service whose one Machine writes what the test says. */
@@ -53,11 +53,11 @@ test.each(cases)("F96: logs that a client follows end with $at, once its $as is 
   const { store } = app.service.context;
   const expiresAt = way === "expired" ? app.clock.now() + 1000 : null;
   const id = addToken(store, "a-token", { slug: "personal", expiresAt }, app.clock.now());
-  const opened = as === "session" ? cookieOf(await signIn(app.url, { token: "a-token" })) : "";
-  const reader = follow(
-    app.url,
-    as === "session" ? { cookie: opened, "sec-fetch-site": "same-origin" } : { authorization: "Bearer a-token" },
-  );
+  const headers =
+    as === "session"
+      ? { ...sessionOf(await signIn(app.url, { token: "a-token" })), "sec-fetch-site": "same-origin" }
+      : { authorization: "Bearer a-token" };
+  const reader = follow(app.url, headers);
   await expect.poll(() => (app.write("before"), reader.text())).toContain("before");
   if (way === "revoked") revokeTokens(store, id);
   app.clock.advance(ms);

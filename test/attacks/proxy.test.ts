@@ -276,10 +276,10 @@ describe("F75: names that clients make up", () => {
     const { ports, memory } = await inProcess();
     const before = await memory();
     const ask = async (first: number): Promise<void> => {
-      const socket = await client(ports.http, "");
       for (let i = first; i < 4000; i += 10) {
-        socket.write(`GET / HTTP/1.1\r\nHost: 80.web.localhost:${String(i).padStart(15_000, "1")}\r\n\r\n`);
-        await new Promise((resolve) => socket.once("data", resolve));
+        // It is refused, and its connection is closed.
+        const text = `GET / HTTP/1.1\r\nHost: 80.web.localhost:${String(i).padStart(15_000, "1")}\r\n\r\n`;
+        await ended((await client(ports.http, text)).resume());
       }
     };
     await Promise.all(Array.from({ length: 10 }, (_, i) => ask(i)));
@@ -296,7 +296,7 @@ describe("F75: names that clients make up", () => {
     );
     expect(
       await statuses([`web.localhost:${"1".repeat(6)}`, `${"8".repeat(100)}.web.localhost`, "a:b", "", "."]),
-    ).toEqual(new Set([404]));
+    ).toEqual(new Set([400, 404]));
   });
 
   test("have no certificate of their own: an App has one for all of its names", async () => {

@@ -175,9 +175,9 @@ test("F93: a code that opened a session opens no other one after the clock was s
   const open = async (code: string) =>
     (await fetch(`${app.url}/console/session`, { method: "POST", body: JSON.stringify({ code }) })).status;
   const code = app.service.consoleCode();
-  expect(await open(code)).toBe(204);
+  expect(await open(code)).toBe(200);
   app.clock.set(years);
-  expect(await open(app.service.consoleCode())).toBe(204);
+  expect(await open(app.service.consoleCode())).toBe(200);
   app.clock.set(-years);
   expect(await open(code)).toBe(401);
 });
