@@ -1,5 +1,5 @@
 // The proxy: makes the services of Machines reachable on this computer, and on no other.
-import { createServer as createHttp, type IncomingMessage } from "node:http";
+import { createServer as createHttp } from "node:http";
 import { createServer as createHttps } from "node:https";
 import type { Server, Socket } from "node:net";
 import { createSecureContext, type SecureContext, type TLSSocket, type TlsOptions } from "node:tls";
