@@ -34,6 +34,7 @@ const values: Readonly<Record<string, readonly [unknown, unknown]>> = {
   size: ["shared-cpu-2x", "performance-1x"],
   "env.*": ["one", "two"],
   "containers.*.healthchecks.*.unhealthy": [undefined, "stop"],
+  "services.*.ports.*.httpOptions.response.headers.*": ["one", ["two", "three"]],
 };
 
 /** Other fields that a leaf needs. */

@@ -57,6 +57,8 @@ describe("preview", () => {
               forceDestroy: false,
               organization: unknown(),
               appId: unknown(),
+              httpUrl: unknown(),
+              httpsUrl: unknown(),
               __context: { left: ["organization"] },
             },
           });

@@ -109,7 +109,7 @@ describe("certificates from an ACME authority", () => {
     await ask(app, host);
     await expect
       .poll(() => served(app, "web.localhost").then(({ subjectAltName }) => subjectAltName))
-      .toBe("DNS:web.localhost");
+      .toBe("DNS:web.localhost, DNS:*.web.localhost");
     await isActive(app, host);
     expect((await served(app, host)).subjectAltName).toBe(`DNS:${host}`);
   });
