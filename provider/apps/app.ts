@@ -120,7 +120,9 @@ export const app = defineResource({
 
   // Every input but the behaviour ones replaces: there is nothing to send.
   async update({ id, old, api }) {
-    return toLive(await api.apps.get({ appName: id.name }), old.organization);
+    const live = toLive(await api.apps.get({ appName: id.name }), old.organization);
+    // A preview has promised the addresses of before; a refresh finds others.
+    return { ...live, httpUrl: old.httpUrl, httpsUrl: old.httpsUrl };
   },
 
   async delete({ id, state, api, run, progress }) {

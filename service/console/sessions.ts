@@ -125,7 +125,9 @@ export class Sessions implements SessionFinder {
     if (!isSame(signature, this.#sign("console session", claims))) return undefined;
     if (!isSame(pageKey, this.#sign("console page key", claims))) return undefined;
     const expiresAt = Number(expiry);
-    const token = expiresAt > clock.now() ? tokens.findById(id, now()) : undefined;
+    const left = expiresAt - clock.now();
+    // One that was opened while the clock was ahead is not valid for longer.
+    const token = left > 0 && left <= lifetimeMs ? tokens.findById(id, now()) : undefined;
     if (!token) return undefined;
     return {
       bearer: { ...token, readOnly: token.readOnly || mode === "read" },

@@ -106,7 +106,7 @@ const isLimited = ({ clock }: Context, { rate_limited_until }: HostnameRow): boo
 
 /** The next failed attempt of a hostname. */
 function failedAttempt(row: HostnameRow, now: number): Pick<HostnameRow, "attempts" | "rate_limited_until"> {
-  const attempts = [...(JSON.parse(row.attempts) as number[]).filter((at) => at > now - hour), now];
+  const attempts = [...(JSON.parse(row.attempts) as number[]).filter((at) => at > now - hour && at <= now), now];
   if (attempts.length < mostAttempts) return { attempts: JSON.stringify(attempts), rate_limited_until: null };
   return { attempts: "[]", rate_limited_until: now + hour };
 }

@@ -35,7 +35,10 @@ function moveStored(context: Context, ms: number): void {
     for (const sql of ahead) store.run(sql, clock.now());
     store.run(tokensAhead, ms, clock.now());
     // They are valid from a date that is to come.
-    const issued = store.all<HostnameRow>("SELECT * FROM hostnames WHERE issued_at > ?", clock.now());
+    const issued = store.all<HostnameRow>(
+      "SELECT * FROM hostnames WHERE issued_at > ? OR (issued_at IS NULL AND acme_status = 'pending_validation')",
+      clock.now(),
+    );
     for (const row of issued) timers.after(soon, "certificate.renew", subjectOfHostname(row));
   }
   context.machineRows.clear();

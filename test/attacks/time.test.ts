@@ -1,11 +1,12 @@
 // The clock of the computer is set far ahead and back, while the service runs. The clock of these tests has a date that can be set, and
 // a time that cannot, as a computer has.
-import { mkdtempSync, rmSync, utimesSync } from "node:fs";
+import { mkdtempSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test, vi } from "vitest";
 import { ManualClock, systemClock, type ServiceOptions } from "../../service/index.ts";
-import { page } from "../service/console/browser.ts";
+import { lastWritten } from "../../service/store/lastWritten.ts";
+import { page, send, sessionOf, signIn } from "../service/console/browser.ts";
 import { callerWith, withApp } from "../service/client.ts";
 import { afterThisTest } from "../support/leftovers.ts";
 
@@ -157,6 +158,32 @@ test("F94: a clock that was set back while the service was stopped is noticed at
   expect(lease.expires_at * 1000).toBeLessThan(Date.now() + day);
   const { updated_at } = (await second.call("GET", `${second.machines}/${id}`)).body;
   expect(Date.parse(updated_at)).toBeLessThanOrEqual(Date.now());
+});
+
+test("F94: a store that was written after the clock was set back is not taken for one of the future", () => {
+  const folder = mkdtempSync(join(tmpdir(), "machines-time-"));
+  afterThisTest(() => rmSync(folder, { recursive: true, force: true }));
+  const file = join(folder, "service.db");
+  expect(lastWritten(file)).toBeUndefined();
+  writeFileSync(file, "rows");
+  utimesSync(file, 2000, 2000);
+  expect(lastWritten(file)).toBe(2_000_000);
+  // What was written since is in the log alone, as after a kill; a log that was taken over is empty.
+  writeFileSync(`${file}-wal`, "changes");
+  utimesSync(`${file}-wal`, 1000, 1000);
+  expect(lastWritten(file)).toBe(1_000_000);
+  writeFileSync(`${file}-wal`, "");
+  expect(lastWritten(file)).toBe(2_000_000);
+});
+
+test("F93: a session that was opened while the clock was ahead is not valid after it was set back", async () => {
+  const app = await withClock();
+  app.clock.set(years);
+  const answer = await signIn(app.url, { token: app.token });
+  const shown = () => send(app.url, "GET", "/console/session", { headers: sessionOf(answer) });
+  expect((await shown()).status).toBe(200);
+  app.clock.set(-years);
+  expect((await shown()).status).toBe(401);
 });
 
 test("F94: an address that failed to sign in waits no longer after the clock was set back", async () => {

@@ -60,7 +60,6 @@ export class Firewall {
   #last: Promise<void> = Promise.resolve();
   /** A change that has not begun; it takes the place of all that are asked for meanwhile. */
   #next: Promise<void> | undefined;
-  #isHeld = false;
   /** Whether there is no network, and no rule. */
   #isUnused = false;
   #timer: NodeJS.Timeout | undefined;
@@ -74,12 +73,20 @@ export class Firewall {
 
   /** Begins to look after the rules. */
   start(): void {
-    if (this.#problem === undefined) this.#timer = setInterval(() => this.refresh(), checkedEach).unref();
-    else
+    if (this.#problem === undefined) {
+      this.#timer = setInterval(() => this.refresh(), checkedEach).unref();
+      void this.#warnOfV6();
+    } else
       this.#host.log.warn(
         { reason: this.#problem },
         "without a firewall, Machines reach the services of this computer and its private networks",
       );
+  }
+
+  async #warnOfV6(): Promise<void> {
+    const reason = (await hasV6()) ? await v6Problem() : undefined;
+    if (reason !== undefined)
+      this.#host.log.warn({ reason }, "without ip6tables, Machines reach this computer by its IPv6 addresses");
   }
 
   /** Ends that. The rules stay, because Machines continue to run. */
@@ -110,10 +117,10 @@ export class Firewall {
     return next;
   }
 
-  /** Resolves when no change is open. With `required`, it fails if the rules do not hold. */
+  /** Resolves when no change is open. With `required`, the rules are written again, and it fails if they do not hold. */
   async settled({ required }: { readonly required: boolean }): Promise<void> {
     await this.#last.catch(() => {});
-    if (required && !this.#isHeld) await this.hold();
+    if (required) await this.hold();
   }
 
   async #write(): Promise<void> {
@@ -122,9 +129,8 @@ export class Firewall {
       const isUnused = bridges.length === 0;
       if (!isUnused) await this.#writeRules(bridges);
       else if (!this.#isUnused) await removeRules(this.#host.dataId);
-      [this.#isHeld, this.#isUnused] = [true, isUnused];
+      this.#isUnused = isUnused;
     } catch (error) {
-      this.#isHeld = false;
       this.#host.log.warn({ reason: reasonOf(error) }, "the firewall around Machines could not be written");
       throw new Error("the firewall around Machines could not be written; the log of the service has the reason", {
         cause: error,
@@ -142,10 +148,10 @@ export class Firewall {
       rulesOf({ ...known, reach: this.#reach, nameservers: await nameservers() }),
     );
     await hook(tables.v4, "INPUT", chains.host);
-    // Docker calls this chain before its own rules, also after a restart.
-    const forward = (await hasChain(tables.v4, "DOCKER-USER")) ? "DOCKER-USER" : "FORWARD";
-    await hook(tables.v4, forward, chains.forward);
-    if (!(await hasV6())) return;
+    // Docker calls DOCKER-USER before its own rules, also after a restart. Another program may have removed that call.
+    await hook(tables.v4, "FORWARD", chains.forward);
+    if (await hasChain(tables.v4, "DOCKER-USER")) await hook(tables.v4, "DOCKER-USER", chains.forward);
+    if (!(await hasV6()) || (await v6Problem()) !== undefined) return;
     await run(`${tables.v6}-restore`, ["--noflush", ...patience], v6RulesOf(known));
     await hook(tables.v6, "INPUT", chains.host);
   }
@@ -199,6 +205,13 @@ async function hook(table: string, from: string, chain: string): Promise<void> {
 /** Whether this computer speaks IPv6. */
 const hasV6 = async (): Promise<boolean> =>
   (await readFile("/proc/net/if_inet6", "utf8").catch(() => "")).trim() !== "";
+
+/** Why there can be no rules for IPv6. */
+const v6Problem = (): Promise<string | undefined> =>
+  run(tables.v6, [...patience, "-S", "INPUT"]).then(
+    () => undefined,
+    (error: unknown) => reasonOf(error),
+  );
 
 /** The resolvers that engines give to containers. */
 async function nameservers(): Promise<string[]> {
