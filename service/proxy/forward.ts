@@ -73,11 +73,17 @@ export function forward(forwarding: Forwarding): Promise<void> {
       }
     };
     response.once("close", gone);
+    let isRead = false;
     sent.on("error", (error) => {
+      // The whole answer has come, and the client is still reading it.
+      if (isRead) return;
       const isInvalid = codeOf(error).startsWith("HPE_");
       fail(isInvalid || hasBegun() ? new BadAnswer(codeOf(error), isInvalid) : error);
     });
-    sent.on("response", (answer) => guarded(() => passBack(answer, forwarding, fail)));
+    sent.on("response", (answer) => {
+      answer.once("end", () => (isRead = answer.complete));
+      guarded(() => passBack(answer, forwarding, fail));
+    });
     sent.on("upgrade", (answer: IncomingMessage, machine: Socket, first: Buffer) => {
       machine.on("error", () => machine.destroy());
       if (forwarding.head === undefined || isOver) {

@@ -33,19 +33,21 @@ const none: ReadonlySet<string> = new Set();
 const namedBy = (connection: string | undefined): ReadonlySet<string> =>
   connection === undefined ? none : new Set(connection.toLowerCase().split(/[\s,]+/));
 
-const lengthOf = ({ headers }: IncomingMessage): string[] =>
-  headers["transfer-encoding"] === undefined
-    ? headers["content-length"] === undefined
-      ? []
-      : ["content-length", headers["content-length"]]
-    : ["transfer-encoding", "chunked"];
+/** Methods whose requests need no length without a body. */
+const withoutBody: ReadonlySet<string> = new Set(["GET", "HEAD", "DELETE", "OPTIONS", "TRACE"]);
+
+function lengthOf({ headers, method = "GET" }: IncomingMessage): string[] {
+  if (headers["transfer-encoding"] !== undefined) return ["transfer-encoding", "chunked"];
+  const length = headers["content-length"] ?? (withoutBody.has(method) ? undefined : "0");
+  return length === undefined ? [] : ["content-length", length];
+}
 
 /** The headers of a request to a Machine; with `upgrade`, those that ask for another protocol. */
 export function requestHeaders(request: IncomingMessage, upgrade: string | undefined): string[] {
   const { rawHeaders, headers } = request;
   const named = namedBy(headers.connection);
   // Routing and framing are said once, and first.
-  const sent = [...(headers.host === undefined ? [] : ["host", headers.host]), ...lengthOf(request)];
+  const sent = ["host", headers.host ?? "", ...lengthOf(request)];
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
     const [name, value] = [rawHeaders[i] ?? "", rawHeaders[i + 1] ?? ""];
     // Many programs cannot tell `X_Real_IP` from `X-Real-IP`.
@@ -55,6 +57,8 @@ export function requestHeaders(request: IncomingMessage, upgrade: string | undef
   }
   sent.push(...knownOf(request));
   if (upgrade !== undefined) sent.push("connection", "upgrade", "upgrade", upgrade);
+  // A Machine that is told to close does so before it has read an upload that it refuses, and its answer is lost.
+  else sent.push("connection", "keep-alive");
   return sent;
 }
 

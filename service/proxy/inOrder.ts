@@ -25,7 +25,8 @@ export function inOrder(handle: Handle): Handle {
     const { socket } = request;
     response.once("close", () => {
       const next = queue.rest.shift();
-      if (!next || socket.destroyed) return void queues.delete(socket);
+      // After a last answer the socket is about to end, and no other answer could be sent.
+      if (!next || !socket.writable) return void queues.delete(socket);
       queue.characters -= charactersOf(next[0]);
       begin(queue, ...next);
     });

@@ -14,6 +14,7 @@ import type { LocalAuthority } from "../runtime/localAuthority.ts";
 import { Autostop } from "./autostop.ts";
 import { bind as bindBySystem, type Bind } from "../runtime/bind.ts";
 import { Claims } from "./claims.ts";
+import { endWith } from "../runtime/closing.ts";
 import { Clients } from "./clients.ts";
 import { inOrder } from "./inOrder.ts";
 import { KeptPorts } from "./keptPorts.ts";
@@ -126,17 +127,23 @@ export class Proxy {
       [https, "https"],
     ] as const) {
       server.on("upgrade", (request, socket, head) => {
+        // Versions of Node.js before 22.21 and 24.9 do not ask whether to switch.
+        if (!isWebSocket(request)) return refuse(socket as Socket, "400 Bad Request");
         void this.#guard(socket, web.upgrade(request, socket as Socket, head, scheme));
       });
       // No header is left out, however many there are: one of them could say something else about the request.
       server.maxHeadersCount = 0;
-      server.on("connect", (_, socket) => refuseTunnel(socket as Socket));
+      server.on("connect", (_, socket) => refuse(socket as Socket, "405 Method Not Allowed", "Allow: GET\r\n"));
       this.#clients.watch(server);
       this.#servers.push(server);
       const { challenges } = this.#context.issuer;
       const front = scheme === "https" && challenges ? withProofs(https, challenges, handshakeTimeout) : server;
       front.prependListener("connection", (socket) => this.#clients.take(socket));
-      if (front !== server) this.#servers.push(front);
+      if (front !== server) {
+        this.#servers.push(front);
+        // A server that does not listen itself does not watch the times of its requests.
+        front.once("listening", () => server.emit("listening"));
+      }
       this.#ports = { ...this.#ports, [scheme]: await this.#kept.bind(scheme, front, host, wanted[scheme]) };
     }
     this.#addresses = new Addresses({
@@ -329,8 +336,8 @@ interface Raw {
 const settingsOf = ({ options }: PublicPort): string =>
   JSON.stringify([options.handlers ?? [], options.tls_options?.versions ?? []]);
 
-/** Passes nothing on to a host that a client chooses. */
-function refuseTunnel(socket: Socket): void {
+/** Refuses what would take the connection over, and ends it. */
+function refuse(socket: Socket, status: string, headers = ""): void {
   socket.on("error", () => socket.destroy());
-  socket.end("HTTP/1.1 405 Method Not Allowed\r\nAllow: GET\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+  endWith(socket, `HTTP/1.1 ${status}\r\n${headers}Connection: close\r\nContent-Length: 0\r\n\r\n`);
 }

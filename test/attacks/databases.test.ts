@@ -63,6 +63,9 @@ test("F62: what a client defines in its database does not run when the service c
   const extensions = `${base}/databases/fly-db/extensions`;
   expect((await call("POST", extensions, { name: "hstore" })).status).toBe(204);
   await client.query(traps);
+  // What an interrupted removal leaves: nobody can connect to it any more.
+  expect((await call("POST", `${base}/databases`, { name: "broken" })).status).toBe(201);
+  await asSuperuser(app, ready, "UPDATE pg_database SET datconnlimit = -2 WHERE datname = 'broken'");
   const requests = isThorough ? { fork: {}, restore: { backup_id: await backUp(ready.id) } } : { fork: {} };
   for (const [path, body] of Object.entries(requests)) {
     const created = await call("POST", `${base}/${path}`, body);
@@ -76,6 +79,10 @@ test("F62: what a client defines in its database does not run when the service c
   expect((await call("DELETE", `${extensions}/citext?force=true`)).status).toBe(204);
   expect((await call("DELETE", `${base}/users/shop`)).status).toBe(204);
   await expectNothingGained(client);
+  const counted = await client.query(
+    "SELECT query FROM public.pg_stat_statements WHERE query ~ '^(CREATE|DROP) EXTENSION|^REASSIGN'",
+  );
+  expect(counted.rows).toEqual([]);
   const owners = await client.query("SELECT tableowner AS name FROM pg_catalog.pg_tables WHERE tablename = 'orders'");
   expect(owners.rows).toEqual([{ name: "_schema_admin" }]);
 });
@@ -141,6 +148,9 @@ test("F64: no user of a database sees the verifiers of passwords, also of a clus
   for (const role of ["reader", "writer"]) await createUser(first, ready.id, role, role);
   const owner = await first.connect(ready);
   await owner.query("CREATE SCHEMA shop; CREATE TABLE items (id serial); CREATE TABLE shop.orders (id int)");
+  expect((await first.call("POST", `/postgres/${ready.id}/databases`, { name: "closed" })).status).toBe(201);
+  const inClosed = await first.connect(ready, "fly-user", "closed");
+  await inClosed.query("CREATE SCHEMA shop; CREATE TABLE shop.orders (id int)");
   const expectWalls = async ({ connect }: Pick<Servers, "connect">): Promise<void> => {
     const owner = await connect(ready);
     const users = [await connect(ready, "reader"), await connect(ready, "writer"), await connect(ready)];
@@ -161,15 +171,33 @@ test("F64: no user of a database sees the verifiers of passwords, also of a clus
   };
   await expectWalls(first);
   await owner.query(forgetRights);
+  await inClosed.query(forgetRights);
+  await inClosed.end();
+  await owner.query("ALTER DATABASE closed ALLOW_CONNECTIONS false");
   await asSuperuser(first, ready, asBefore);
-  await first.service.close();
-  const second = await withServers({ data: first.data });
-  // The service answers for the server once it has prepared it.
-  const answers = async () => (await second.call("GET", `/postgres/${ready.id}/queries/active`)).status;
-  await expect.poll(answers).toBe(200);
+  const restarted = async ({ service, data }: Servers): Promise<Servers> => {
+    await service.close();
+    const next = await withServers({ data });
+    // The service answers for the server once it has prepared it.
+    const answers = async () => (await next.call("GET", `/postgres/${ready.id}/queries/active`)).status;
+    await expect.poll(answers).toBe(200);
+    return next;
+  };
+  const second = await restarted(first);
   await expectWalls(second);
-  await (await second.connect(ready)).query("CREATE TABLE later (id int)");
+  const again = await second.connect(ready);
+  await again.query("CREATE TABLE later (id int)");
   expect((await (await second.connect(ready, "reader")).query("SELECT * FROM later")).rows).toEqual([]);
+  // A database that was closed gets the rights when it is open, and what is taken away elsewhere stays away.
+  await again.query("ALTER DATABASE closed ALLOW_CONNECTIONS true; REVOKE SELECT ON later FROM _reader");
+  const ordersInClosed = async ({ connect }: Servers) =>
+    (await connect(ready, "reader", "closed")).query("SELECT * FROM shop.orders");
+  await expect(ordersInClosed(second)).rejects.toThrow(/permission denied/);
+  const third = await restarted(second);
+  expect((await ordersInClosed(third)).rows).toEqual([]);
+  await expect((await third.connect(ready, "reader")).query("SELECT * FROM later")).rejects.toThrow(
+    /permission denied/,
+  );
 });
 
 test("F65: a deleted user is gone, also when a database is read-only or refuses connections", async () => {

@@ -3,9 +3,10 @@
 import { execFile, type SpawnOptions } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { chmodSync, chownSync, existsSync, lstatSync, readdirSync, readFileSync } from "node:fs";
-import { chmod, chown, lchown, lstat, readdir } from "node:fs/promises";
+import { chmod, chown, lchown, lstat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { promisify } from "node:util";
+import { ownAll, removeLinks } from "./files.ts";
 import { PostgresError } from "./postgresError.ts";
 import { endProcessesOf, usersOfProcesses, worksElsewhere } from "./processes.ts";
 
@@ -80,16 +81,6 @@ const accountOf = (command: Command, uid: number, gid: number): Account => ({
   },
   endProcesses: () => endProcessesOf(uid, gid),
 });
-
-async function ownAll(folder: string, uid: number, gid: number): Promise<void> {
-  for (const entry of await readdir(folder, { withFileTypes: true, recursive: true })) {
-    const path = join(entry.parentPath, entry.name);
-    // A file with a second name may be one from elsewhere, which is nobody's to give.
-    if (entry.isFile() && (await lstat(path)).nlink > 1) continue;
-    await lchown(path, uid, gid);
-  }
-  await lchown(folder, uid, gid);
-}
 
 /** Numbers from the first to the last one. */
 interface Range {
@@ -174,7 +165,10 @@ class OwnUsers implements Accounts {
     const { folder, data, wal, backups } = folders;
     await this.open(folder);
     if (existsSync(backups)) await lchown(backups, 0, 0);
-    const uid = this.#ownerOf(folders) ?? this.#unused(folder);
+    const known = this.#ownerOf(folders);
+    // In a cluster of an earlier version, all of it was the server's user's.
+    if (known === undefined) await removeLinks(folder);
+    const uid = known ?? this.#unused(folder);
     const account = accountOf(this.#command, uid, uid);
     // The data is last: it says that the rest is done.
     for (const owned of [wal, data]) if ((await lstat(owned)).uid !== uid) await account.own(owned);

@@ -87,13 +87,14 @@ export async function loginsOf(admin: pg.Client): Promise<Logins> {
 }
 
 /**
- * What a server contains. ASSUMED: a database whose owner lets nobody connect has the extensions that the service knows.
+ * What a server contains. ASSUMED: a database to which nobody can connect has the extensions that the service knows.
  */
 export async function contentsOf(access: Access, known: Pick<ClusterContents, "extensions">): Promise<ClusterContents> {
   const { admin } = access;
   const databases = await databasesOf(admin);
   const { rows } = await admin.query<{ datname: string }>(
-    "SELECT datname FROM pg_catalog.pg_database WHERE NOT datallowconn OR datconnlimit = 0",
+    // The limit is -2 once the removal of a database was interrupted.
+    "SELECT datname FROM pg_catalog.pg_database WHERE NOT datallowconn OR datconnlimit IN (0, -2)",
   );
   const closed = new Set(rows.map(({ datname }) => datname));
   const extensions: InstalledExtension[] = [];

@@ -54,7 +54,9 @@ export async function draftFrom(copy: string, to: Paths, walFolder: string, time
     await rm(to.draft, { recursive: true, force: true });
     await cp(copy, to.draft, { recursive: true, mode: constants.COPYFILE_FICLONE });
   }
-  await writeFile(join(to.draft, "recovery.signal"), "", { mode: 0o600 });
+  const signal = join(to.draft, "recovery.signal");
+  await rm(signal, { force: true });
+  await writeFile(signal, "", { mode: 0o600, flag: "wx" });
   await writeRecovery(to, { walFolder, ...(time === undefined ? {} : { time }) });
 }
 

@@ -462,7 +462,10 @@ export class EmbeddedPostgres implements PostgresEngine {
       if (!existsSync(target)) await this.#copy(ready, paths, target);
       await this.#with(ready, async (client) => {
         this.#host.events.backedUp(backup, await queries.storedBytes(client));
-        await this.#prune(id, client);
+        // The backup is complete, whatever becomes of this; it is tried again at the next measurement.
+        await this.#prune(id, client).catch((error: unknown) =>
+          this.#host.log.warn({ cluster: id, reason: reasonOf(error) }, "changes that nothing needs were not removed"),
+        );
       });
     } catch (error) {
       if (this.#closed.signal.aborted) throw error;

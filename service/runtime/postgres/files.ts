@@ -1,6 +1,6 @@
 // Files in folders that a server can write: its clients may have put anything there. A service that is root must not be led elsewhere.
-import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
-import { copyFile, mkdir, open, readdir, type FileHandle } from "node:fs/promises";
+import { closeSync, constants, fstatSync, lstatSync, openSync, readSync } from "node:fs";
+import { chmod, copyFile, mkdir, open, readdir, rm, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
 import { codeOf } from "../errorCode.ts";
 
@@ -31,6 +31,9 @@ export function readSmall(path: string): string | undefined {
 /** Which entries of a folder are copied, and how. */
 export type Choice = (name: string) => "copy" | "empty" | "omit";
 
+/** Folders in one another that are walked. PostgreSQL has three; a client could make thousands, and each is open meanwhile. */
+const deepest = 16;
+
 /** A path that leads to an entry of an open folder, wherever that folder has been moved. */
 const entryOf = (folder: FileHandle, path: string, name: string): string =>
   process.platform === "linux" ? `/proc/self/fd/${folder.fd}/${name}` : join(path, name);
@@ -52,13 +55,21 @@ const unlessGone = async <T>(work: Promise<T>): Promise<T | undefined> => {
 export async function copyWritten(from: string, to: string, choose: Choice): Promise<void> {
   const folder = await open(from, flags | O_DIRECTORY);
   try {
-    await copyEntries(folder, from, to, choose, (await folder.stat()).uid);
+    await copyEntries(folder, from, to, choose, (await folder.stat()).uid, deepest);
   } finally {
     await folder.close();
   }
 }
 
-async function copyEntries(folder: FileHandle, from: string, to: string, choose: Choice, owner: number): Promise<void> {
+async function copyEntries(
+  folder: FileHandle,
+  from: string,
+  to: string,
+  choose: Choice,
+  owner: number,
+  depth: number,
+): Promise<void> {
+  if (depth === 0) return;
   await mkdir(to, { recursive: true, mode: 0o700 });
   for (const name of await readdir(entryOf(folder, from, ""))) {
     const choice = choose(name);
@@ -73,8 +84,12 @@ async function copyEntries(folder: FileHandle, from: string, to: string, choose:
     try {
       const stat = await entry.stat();
       if (stat.uid !== owner) continue;
-      if (stat.isDirectory()) await copyEntries(entry, join(from, name), target, choose, owner);
-      else if (stat.isFile()) await copyOpen(entry, join(from, name), target);
+      if (stat.isDirectory()) await copyEntries(entry, join(from, name), target, choose, owner, depth - 1);
+      else if (stat.isFile()) {
+        await copyOpen(entry, join(from, name), target);
+        // The copy is the service's: the server must not choose that it runs as root.
+        await chmod(target, stat.mode & 0o700);
+      }
     } finally {
       await entry.close();
     }
@@ -85,3 +100,51 @@ const copyOpen = (file: FileHandle, path: string, target: string): Promise<void 
   process.platform === "linux"
     ? copyFile(`/proc/self/fd/${file.fd}`, target, constants.COPYFILE_FICLONE)
     : unlessGone(copyFile(path, target, constants.COPYFILE_FICLONE));
+
+/** Gives a user a folder and the folders and files in it; the folder itself last. Links, and files with a second name, stay as they are. */
+export async function ownAll(path: string, uid: number, gid: number): Promise<void> {
+  const folder = await open(path, flags | O_DIRECTORY);
+  try {
+    await ownEntries(folder, path, uid, gid, deepest);
+    await folder.chown(uid, gid);
+  } finally {
+    await folder.close();
+  }
+}
+
+async function ownEntries(folder: FileHandle, path: string, uid: number, gid: number, depth: number): Promise<void> {
+  if (depth === 0) return;
+  for (const name of await readdir(entryOf(folder, path, ""))) {
+    const entry = await unlessGone(open(entryOf(folder, path, name), flags));
+    if (!entry) continue;
+    try {
+      const stat = await entry.stat();
+      if (stat.isDirectory()) await ownEntries(entry, join(path, name), uid, gid, depth - 1);
+      // A file with a second name may be one from elsewhere, which is nobody's to give.
+      if (stat.isDirectory() || (stat.isFile() && stat.nlink === 1)) await entry.chown(uid, gid);
+    } finally {
+      await entry.close();
+    }
+  }
+}
+
+/** Removes what is neither a folder nor a file of its own from a folder of the service that others could write before. */
+export async function removeLinks(folder: string): Promise<void> {
+  for (const name of await readdir(folder)) {
+    const path = join(folder, name);
+    const stat = lstatSync(path);
+    if (!stat.isDirectory() && (!stat.isFile() || stat.nlink > 1)) await rm(path, { force: true });
+  }
+}
+
+/** The end of a file that a server may write while it is read. */
+export function readEnd(path: string, bytes: number): string {
+  const file = openSync(path, flags);
+  try {
+    const { size } = fstatSync(file);
+    const end = Buffer.alloc(Math.min(bytes, size));
+    return end.toString("utf8", 0, readSync(file, end, 0, end.length, size - end.length));
+  } finally {
+    closeSync(file);
+  }
+}

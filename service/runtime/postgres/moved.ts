@@ -3,8 +3,8 @@ import type { EngineHost } from "../postgresEngine.ts";
 import { PostgresError } from "./postgresError.ts";
 import { endProcess, mayEnd, serversMovedFrom } from "./processes.ts";
 
-// ASSUMED: a server that does not end within a minute is killed. It recovers when it is started in its folder again.
-const patienceMs = 60_000;
+// ASSUMED: a server that does not end within ten seconds is killed. It recovers when it is started in its folder again.
+const patienceMs = 10_000;
 
 /**
  * Ends servers whose folder was moved away. With another folder in its place, such as an older copy, they would go on in the old one,
@@ -12,7 +12,7 @@ const patienceMs = 60_000;
  * @throws PostgresError if they are another user's.
  */
 export async function endMoved({ log }: Pick<EngineHost, "log">, folder: string): Promise<void> {
-  for (const { pid, data, now } of serversMovedFrom(folder)) {
+  const ending = serversMovedFrom(folder).map(async ({ pid, data, now }) => {
     if (!mayEnd(pid))
       throw new PostgresError(
         `a server of another user, process ${pid}, still runs in ${now}, which was ${data}; end it first`,
@@ -23,5 +23,6 @@ export async function endMoved({ log }: Pick<EngineHost, "log">, folder: string)
     );
     // Without a checkpoint: a server of an earlier version would write into the folder that is now in the place of its own.
     await endProcess(pid, data, { signal: "SIGQUIT", last: "SIGKILL", patienceMs });
-  }
+  });
+  await Promise.all(ending);
 }

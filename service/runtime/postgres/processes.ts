@@ -1,14 +1,23 @@
 // Processes that may outlive the service.
-import { execFile, execFileSync, spawn, type StdioOptions } from "node:child_process";
-import { closeSync, existsSync, openSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync } from "node:fs";
+import { execFileSync, spawn, type StdioOptions } from "node:child_process";
+import {
+  closeSync,
+  existsSync,
+  lstatSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+} from "node:fs";
 import { devNull } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
-import { promisify } from "node:util";
+import { dirname } from "node:path";
 import { codeOf } from "../errorCode.ts";
 import type { Account } from "./account.ts";
+import { readEnd } from "./files.ts";
 import { PostgresError, ServerKilled } from "./postgresError.ts";
-
-const run = promisify(execFile);
 
 const isLinux = process.platform === "linux";
 
@@ -35,7 +44,10 @@ export const runs = (pid: number, text: string): boolean => commandLine(pid).inc
 
 const send = (pid: number, signal: NodeJS.Signals): void => void unlessEnded(() => process.kill(pid, signal));
 
-/** Sends a signal, and waits until the process has ended; after `patienceMs` the second signal is sent. */
+/** Milliseconds after the second signal. */
+const killedAfterMs = 10_000;
+
+/** Sends a signal, and waits until the process has ended. After `patienceMs` the second signal is sent, and at last SIGKILL. */
 export async function endProcess(
   pid: number,
   text: string,
@@ -43,11 +55,17 @@ export async function endProcess(
 ): Promise<void> {
   if (runs(pid, text)) send(pid, signal);
   const late = performance.now() + patienceMs;
-  for (let isLate = false; runs(pid, text); await sleep(10))
-    if (!isLate && performance.now() > late) {
-      isLate = true;
-      send(pid, last);
-    }
+  // A client who is superuser can stop its server, or start a program in its place that ignores signals.
+  const later = [
+    { at: late, next: last },
+    { at: late + killedAfterMs, next: "SIGKILL" },
+  ] as const;
+  for (let sent = 0; runs(pid, text); await sleep(10)) {
+    const { at = Number.POSITIVE_INFINITY, next } = later[sent] ?? {};
+    if (next === undefined || performance.now() <= at) continue;
+    send(pid, next);
+    sent++;
+  }
 }
 
 /** The last line of a log that matches, with the hint that follows it, or its last line. */
@@ -98,15 +116,20 @@ function inherited(): number[] {
     .map(Number);
 }
 
-/** Nothing to read, a file for what it says, and no descriptor of the service: an empty one is in the place of each. */
-function descriptors(log: number, empty: number): StdioOptions {
-  const all: ("ignore" | number)[] = ["ignore", log, log];
+type Descriptor = "ignore" | "pipe" | number;
+
+/** The first three descriptors, and no descriptor of the service: an empty one is in the place of each. */
+function descriptors(first: readonly Descriptor[], empty: number): StdioOptions {
+  const all = [...first];
   for (const one of inherited()) {
     while (all.length < one) all.push("ignore");
     all[one] = empty;
   }
   return all;
 }
+
+/** Bytes of a log that are read. A client who is superuser of a server can write any number. */
+const longestEnd = 65_536;
 
 /** Starts a program that may outlive the service, with a new log. */
 export function launch(
@@ -119,7 +142,7 @@ export function launch(
   rmSync(log, { force: true });
   const [file, empty] = [openSync(log, "wx", 0o600), openSync(devNull, "r")];
   const [first, rest] = command(program, args);
-  const stdio = descriptors(file, empty);
+  const stdio = descriptors(["ignore", file, file], empty);
   const started = spawn(first, rest, { ...options, ...{ env: environment(), detached: true, stdio } });
   closeSync(file);
   closeSync(empty);
@@ -135,7 +158,7 @@ export function launch(
   return {
     isAlive: () => {
       if (killedBy !== null) throw new ServerKilled(`it was ended by ${killedBy}`);
-      if (hasEnded) problem ??= lastLine(readFileSync(log, "utf8"), reason);
+      if (hasEnded) problem ??= lastLine(readEnd(log, longestEnd), reason);
       if (problem !== undefined) throw new PostgresError(problem);
       return true;
     },
@@ -192,11 +215,24 @@ function workingFolder(pid: number): WorkingFolder | undefined {
   // Root without the capability SYS_PTRACE, as in containers, may not look at it, but the user of the process may.
   const uid = userOfProcess(pid);
   const script = `stat -L -c '%d %i' ${link}/. && readlink ${link} /proc/${pid}/ns/mnt && test -e ${link}/PG_VERSION && echo data; true`;
-  const options = { uid, gid: uid, encoding: "utf8", stdio: "pipe" } as const;
-  const said = uid === undefined ? undefined : unlessEnded(() => execFileSync("sh", ["-c", script], options));
+  const said = uid === undefined ? undefined : unlessEnded(() => saidAs(uid, script));
   const [numbers = "", path, mounts, data] = said?.split("\n") ?? [];
   const [device = 0, inode = 0] = numbers.split(" ").map(Number);
   return mounts === undefined ? undefined : folderOf(device, inode, path ?? "", mounts, data === "data");
+}
+
+/** What a short script says as another user, whose processes can read its variables, and stop it. */
+function saidAs(uid: number, script: string): string {
+  const empty = openSync(devNull, "r");
+  const stdio = descriptors(["ignore", "pipe", "ignore"], empty);
+  try {
+    return execFileSync("sh", ["-c", script], {
+      ...{ uid, gid: uid, env: environment(), stdio, encoding: "utf8" },
+      ...{ timeout: 2000, killSignal: "SIGKILL" },
+    });
+  } finally {
+    closeSync(empty);
+  }
 }
 
 const folderOf = (device: number, inode: number, path: string, mounts: string, hasData: boolean): WorkingFolder => ({
@@ -243,8 +279,15 @@ export const worksElsewhere = (uid: number, data: string, besides: string): bool
   isLinux &&
   processesNamed(["postgres"]).some((pid) => {
     if (userOfProcess(pid) !== uid || worksIn(pid, data)) return false;
-    return unlessEnded(() => statSync(`/proc/${pid}/cwd/../${besides}`).uid) === 0;
+    return unlessEnded(() => isOfRoot(`/proc/${pid}/cwd/..`, data, besides)) === true;
   });
+
+/** Whether root has put a file into a folder that is another one than that of the data. */
+function isOfRoot(folder: string, data: string, name: string): boolean {
+  const [there, own] = [statSync(folder), statSync(dirname(data))];
+  const file = lstatSync(`${folder}/${name}`);
+  return there.uid === 0 && file.isFile() && file.uid === 0 && (there.dev !== own.dev || there.ino !== own.ino);
+}
 
 /** Whether this user may end a process. */
 export function mayEnd(pid: number): boolean {
@@ -273,14 +316,25 @@ export const usersOfProcesses = (): readonly number[] =>
 /** Kills all processes of a user, and waits until they have ended. A process that starts others meanwhile cannot escape. */
 export async function endProcessesOf(uid: number, gid: number): Promise<void> {
   // It fails if there is none.
-  const killAll = () => run("sh", ["-c", "kill -KILL -1"], { uid, gid }).catch(() => {});
+  const killAll = (): Promise<void> =>
+    new Promise((resolve) => {
+      const empty = openSync(devNull, "r");
+      const stdio = descriptors(["ignore", "ignore", "ignore"], empty);
+      const limits = { timeout: 2000, killSignal: "SIGKILL" } as const;
+      const killer = spawn("sh", ["-c", "kill -KILL -1"], { uid, gid, env: environment(), stdio, ...limits });
+      closeSync(empty);
+      killer.once("error", () => resolve()).once("exit", () => resolve());
+    });
   if (!isLinux) await killAll();
   else for (; usersOfProcesses().includes(uid); await sleep(10)) await killAll();
 }
 
-/** Kills the processes that use a folder, and waits until they have ended. */
-export async function endProcessesIn(folder: string): Promise<void> {
-  for (let pids = processesIn(folder); pids.length > 0; pids = processesIn(folder)) {
+/** Kills the processes of these users, or of all, that use a folder, and waits until they have ended. */
+export async function endProcessesIn(folder: string, users?: readonly number[]): Promise<void> {
+  // A client who is superuser elsewhere can start processes whose arguments name this folder.
+  const isTheirs = (pid: number): boolean => users === undefined || users.includes(userOfProcess(pid) ?? -1);
+  const found = (): number[] => processesIn(folder).filter(isTheirs);
+  for (let pids = found(); pids.length > 0; pids = found()) {
     for (const pid of pids) send(pid, "SIGKILL");
     await sleep(10);
   }

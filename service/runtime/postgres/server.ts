@@ -10,7 +10,7 @@ import pg from "pg";
 import { bind } from "../bind.ts";
 import { codeOf } from "../errorCode.ts";
 import type { EngineHost } from "../postgresEngine.ts";
-import type { Accounts } from "./account.ts";
+import type { Account, Accounts } from "./account.ts";
 import type { Binaries } from "./binaries.ts";
 import { readSmall } from "./files.ts";
 import { PostgresError, ServerKilled } from "./postgresError.ts";
@@ -143,8 +143,12 @@ export async function start(
   signal: AbortSignal,
 ): Promise<Running> {
   const known = processOf(paths);
-  if (known && isCurrent(installation, paths, known.pid))
-    return untilUsable(paths, known.port, () => processOf(paths) !== undefined, signal);
+  if (known && isCurrent(installation, paths, known.pid)) {
+    const isAlive = (): boolean => processOf(paths) !== undefined;
+    // Its certificate may have ended, or another program may answer in its place: then it is started anew.
+    const running = await untilUsable(paths, known.port, isAlive, signal).catch(unlessTaken);
+    if (running) return running;
+  }
   // Two servers would destroy the data. One that was killed leaves its children; a killed service leaves one that just starts.
   await stop(installation, paths);
   const { addresses } = installation;
@@ -161,6 +165,10 @@ export async function start(
       await stop(installation, paths);
     }
   }
+}
+
+function unlessTaken(error: unknown): undefined {
+  if (!isTaken(error)) throw error;
 }
 
 const isTaken = (error: unknown): boolean =>
@@ -239,8 +247,15 @@ async function untilUsable(paths: Paths, port: number, isAlive: () => boolean, s
 export async function stop({ accounts }: Installation, paths: Paths): Promise<void> {
   const found = processOf(paths);
   if (found) await endProcess(found.pid, paths.data, { signal: "SIGINT", last: "SIGQUIT", patienceMs: stopMs });
-  await endProcessesIn(paths.data);
-  await accounts.known(paths)?.endProcesses();
+  const account = accounts.known(paths);
+  await endProcessesIn(paths.data, usersOf(accounts.initial, account));
+  await account?.endProcesses();
+}
+
+/** The users that may have processes of a cluster; undefined for a service that is not root. */
+function usersOf(initial: Account, own: Account | undefined): number[] | undefined {
+  if (initial.options.uid === undefined) return undefined;
+  return [0, initial.options.uid, ...(own?.options.uid === undefined ? [] : [own.options.uid])];
 }
 
 /** Whether a server was started by this version, as the user that owns its data. */

@@ -33,7 +33,7 @@ export const sessions = {
     user: superuser,
     settings: { ...path, "pg_stat_statements.track": "none", track_activities: "off" },
   },
-  /** In a database of clients, without any right. */
+  /** In a database of clients, without any right. The role itself keeps its statements out of the statistics. */
   visitor: { user: visitor, settings: { ...visit, role: "none" } },
   /** In a database of clients, with the rights of its owner, whom clients can be too. */
   administrator: { user: visitor, settings: { ...visit, role: owner } },

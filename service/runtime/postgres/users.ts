@@ -1,10 +1,10 @@
 // The users of a server, and their roles.
 import pg from "pg";
-import { asSuperuser, databasesOf, inDatabase, type Access, type Connect } from "./access.ts";
+import { asSuperuser, inDatabase, type Access, type Connect } from "./access.ts";
 import { isLost, reasonOf } from "./postgresError.ts";
 import { verifierFor } from "./scram.ts";
 import { groupOf, owner } from "./sessions.ts";
-import { superuser, visitor } from "./settings.ts";
+import { superuser, systemDatabases, visitor } from "./settings.ts";
 
 const { escapeIdentifier: name, escapeLiteral: literal } = pg;
 
@@ -28,8 +28,11 @@ const rights = [
   { kind: "SEQUENCE", of: "SELECT, UPDATE, USAGE", to: writer },
 ] as const;
 
-/** What `prepare` has done. With another text it is done again. */
-const preparation = "prepared 1";
+/** What `prepare` has done, as a comment on the role of the service. With another text it is done again. */
+const preparation = "prepared 2";
+
+/** The comment while readers and writers have no rights yet in some databases, by their `oid`. */
+const pending = "rights pending in ";
 
 const exists = async (admin: pg.Client, sql: string, ...values: readonly string[]): Promise<boolean> =>
   (await admin.query(sql, [...values])).rowCount === 1;
@@ -43,18 +46,16 @@ export type Report = (what: { readonly reason: string; readonly database?: strin
 /** Prepares a server: the groups, the service's roles, the extensions of every database, and the tables of the service. */
 export async function prepare(access: Access, report: Report): Promise<void> {
   const { admin, connect } = access;
-  const isPrepared = await exists(
-    admin,
-    "SELECT 1 FROM pg_catalog.pg_roles WHERE rolname = $1 AND shobj_description(oid, 'pg_authid') = $2",
-    visitor,
-    preparation,
+  const { rows } = await admin.query<{ comment: string | null }>(
+    "SELECT shobj_description(oid, 'pg_authid') AS comment FROM pg_catalog.pg_roles WHERE rolname = $1",
+    [visitor],
   );
-  if (!isPrepared) {
+  const done = rows[0]?.comment ?? "";
+  if (done !== preparation) {
     await createRoles(admin);
     // At the same time, because a client waits for the cluster.
     await Promise.all([prepareTemplate(connect), prepareOwn(admin)]);
-    await replaceOldRights(access, report);
-    await admin.query(`COMMENT ON ROLE ${visitor} IS ${literal(preparation)}`);
+    await replaceOldRights(access, done, report);
   }
   await sweep(access, report);
 }
@@ -62,8 +63,10 @@ export async function prepare(access: Access, report: Report): Promise<void> {
 async function createRoles(admin: pg.Client): Promise<void> {
   for (const role of [...groups.map(groupOf), visitor])
     if (!(await hasRole(admin, role))) await admin.query(`CREATE ROLE ${role}`);
+  // The role may not keep its statements out of the statistics itself, and they would be counted as those of the administrators.
   await admin.query(`GRANT pg_monitor TO ${owner};
     ALTER ROLE ${visitor} LOGIN PASSWORD NULL;
+    ALTER ROLE ${visitor} SET pg_stat_statements.track = 'none';
     GRANT pg_use_reserved_connections TO ${visitor};
     GRANT ${owner} TO ${visitor} WITH INHERIT FALSE, SET TRUE`);
 }
@@ -89,20 +92,43 @@ async function prepareOwn(admin: pg.Client): Promise<void> {
 
 /**
  * Earlier versions gave the groups PostgreSQL's roles for all data. Their members get the same rights in what is there already. And
- * the statistics had the service's own statements, in which the verifiers of passwords are.
+ * the statistics had the service's own statements, in which the verifiers of passwords are. A database whose owner has closed it,
+ * for example, gets the rights at a later start.
  */
-async function replaceOldRights(access: Access, report: Report): Promise<void> {
+async function replaceOldRights(access: Access, done: string, report: Report): Promise<void> {
   const { admin } = access;
   const before = `SELECT 1 FROM pg_catalog.pg_auth_members
     WHERE roleid = 'pg_read_all_data'::regrole AND member = '${reader}'::regrole`;
-  if (!(await exists(admin, before))) return;
-  for (const database of await databasesOf(admin))
-    await orReport(report, { database }, "readers and writers did not get their rights in a database", () =>
-      inDatabase(access, database, "administrator", grantRights),
-    );
-  for (const user of await usersOf(admin)) await admin.query(membership(user.name, user.role).join("; "));
-  await admin.query(`REVOKE pg_read_all_data, pg_write_all_data FROM ${groups.map(groupOf).join(", ")};
-    SELECT public.pg_stat_statements_reset('${superuser}'::regrole::oid)`);
+  const isOld = await exists(admin, before);
+  const left: number[] = [];
+  for (const { oid, database } of await withoutRights(admin, isOld, done)) {
+    const message = "readers and writers did not get their rights in a database";
+    const grant = () => inDatabase(access, database, "administrator", grantRights);
+    if (!(await orReport(report, { database }, message, grant))) left.push(oid);
+  }
+  if (isOld) for (const user of await usersOf(admin)) await admin.query(membership(user.name, user.role).join("; "));
+  const withdraw = [
+    `REVOKE pg_read_all_data, pg_write_all_data FROM ${groups.map(groupOf).join(", ")}`,
+    `SELECT public.pg_stat_statements_reset('${superuser}'::regrole::oid)`,
+  ];
+  const comment = left.length === 0 ? preparation : `${pending}${left.join(" ")}`;
+  // In one transaction: without the old rights, only the comment tells where the new ones are missing.
+  await admin.query([...(isOld ? withdraw : []), `COMMENT ON ROLE ${visitor} IS ${literal(comment)}`].join("; "));
+}
+
+/** The databases that an earlier version left without the rights. In others, the administrators may have taken rights away since. */
+async function withoutRights(
+  admin: pg.Client,
+  isOld: boolean,
+  done: string,
+): Promise<{ oid: number; database: string }[]> {
+  const oids = done.startsWith(pending) ? done.slice(pending.length).split(" ") : [];
+  const { rows } = await admin.query<{ oid: number; database: string }>(
+    `SELECT oid, datname AS database FROM pg_catalog.pg_database
+      WHERE datname <> ALL ($1) AND ($2 OR oid = ANY ($3::oid[])) ORDER BY oid`,
+    [systemDatabases, isOld, oids],
+  );
+  return rows;
 }
 
 /** Gives readers and writers their rights in what the owner has in a database. */
@@ -125,18 +151,20 @@ async function grantRights(client: pg.Client): Promise<void> {
   await client.query([...defaults, ...now].join("; "));
 }
 
-/** Does work whose failure is only reported, unless the server has ended. */
+/** Does work whose failure is only reported, unless the server has ended; true if it succeeded. */
 async function orReport(
   report: Report,
   about: { readonly database?: string },
   message: string,
   work: () => Promise<void>,
-): Promise<void> {
+): Promise<boolean> {
   try {
     await work();
+    return true;
   } catch (error) {
     if (isLost(error)) throw error;
     report({ ...about, reason: reasonOf(error) }, message);
+    return false;
   }
 }
 
