@@ -33,6 +33,7 @@ interface Folders {
   readonly data: string;
   readonly wal: string;
   readonly backups: string;
+  readonly pooler: string;
   /** A file of root's beside the data. */
   readonly entryKey: string;
 }
@@ -162,12 +163,18 @@ class OwnUsers implements Accounts {
   }
 
   async serverOf(folders: Folders): Promise<Account> {
-    const { folder, data, wal, backups } = folders;
+    const { folder, data, wal, backups, pooler } = folders;
     await this.open(folder);
     if (existsSync(backups)) await lchown(backups, 0, 0);
     const known = this.#ownerOf(folders);
-    // In a cluster of an earlier version, all of it was the server's user's.
-    if (known === undefined) await removeLinks(folder);
+    if (known === undefined) {
+      // In a cluster of an earlier version, all of it was the server's user's.
+      await removeLinks(folder);
+      if (existsSync(pooler)) {
+        await lchown(pooler, 0, 0);
+        await removeLinks(pooler);
+      }
+    }
     const uid = known ?? this.#unused(folder);
     const account = accountOf(this.#command, uid, uid);
     // The data is last: it says that the rest is done.
