@@ -71,8 +71,9 @@ test("F79: hostile requests reach no other App, are never read in two ways, and 
           pieces.map((piece) => piece.replaceAll("RUN", name)),
         );
         expect(text).toMatch(/^(?:$|HTTP\/1\.1 \d{3} )/);
-        // Each request that a Machine got has an answer here, unless this client ended the connection.
-        if (!isOurs) expect(web.counts.get(name) ?? 0).toBeLessThanOrEqual(statusesOf(text).length);
+        // Each request that a Machine got has an answer here, unless this client ended the connection. One may be under way when the
+        // bytes behind it turn out to be no HTTP, which closes the connection.
+        if (!isOurs) expect(web.counts.get(name) ?? 0).toBeLessThanOrEqual(statusesOf(text).length + 1);
         web.counts.delete(name);
       });
       await Promise.all(asking);
