@@ -1,7 +1,7 @@
 // The headers that the proxy sets on every answer (`http_options.response.headers`). Without I/O; the provider refuses those that
 // are no headers before the service does, and the proxy sets what was accepted.
 
-/** Headers by which HTTP says where a message ends and how its connection goes on. Only the proxy sets them. */
+/** Headers by which HTTP says where a message ends, and whether its connection stays open. Only the proxy sets them. */
 export const ofMessage: readonly string[] = [
   ...[
     "connection",

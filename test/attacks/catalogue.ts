@@ -38,7 +38,7 @@ export const attacks = {
       wrong:
         "The data folder is moved away while a Postgres server runs in it, an older copy takes its place, and the service starts.",
       promised:
-        "The old server is ended, which the log says, and the copy is served. Rows that are acknowledged then are in the copy; those of before stay in the moved folder.",
+        "The old server is stopped, the log says so, and the copy is served. Rows that are acknowledged from then on are in the copy; earlier ones stay in the moved folder.",
     },
     F68: {
       wrong:
@@ -108,7 +108,7 @@ export const attacks = {
     },
     F79: {
       wrong:
-        "A client sends what can be understood in two ways: two hosts, a length and chunks, folded lines, a target with another host, an upgrade with a body.",
+        "A client sends a request that the proxy and a Machine could understand differently: two hosts, a length and chunks, folded lines, a target with another host, an upgrade with a body.",
       promised:
         "It is refused with 400 or 501 before any Machine sees it. Each request is written anew, and requests of a connection take turns.",
     },
@@ -130,7 +130,7 @@ export const attacks = {
       promised: "A session gets no secret from an operation or a view, whatever its token may read.",
     },
     F83: {
-      wrong: "Nobody can tell afterwards which secret values someone has seen in the console.",
+      wrong: "The audit does not show which secret values someone has seen in the console.",
       promised:
         "Each value is revealed by a request of its own, which needs the rights of a change and has an entry in the audit.",
     },
@@ -202,7 +202,7 @@ export const attacks = {
         "It is refused, changes nothing and sees nothing of others. A new operation or route without a decision about it fails the tests.",
     },
     F96: {
-      wrong: "A client goes on to follow the logs of an App after its token was revoked or has expired.",
+      wrong: "A client keeps following the logs of an App after its token was revoked or has expired.",
       promised: "The answer ends before the next line, and within 15 seconds.",
     },
   },
