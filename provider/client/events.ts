@@ -30,15 +30,18 @@ export function latestExit({ events = [] }: Machine): Exit | undefined {
  * The newest exit that nobody asked for since the Machine was last started on request, also if the restart policy has
  * started its program again. Events up to `lastEventId` are left out.
  */
-export function exitSince({ events = [] }: Machine, lastEventId?: string): Exit | undefined {
-  for (const event of events) {
+export function exitSince(machine: Machine, lastEventId?: string): Exit | undefined {
+  for (const event of eventsAfter(machine, lastEventId)) {
     if (isStartOnRequest(event)) return undefined;
-    if (lastEventId !== undefined && (event.id ?? "") <= lastEventId) return undefined;
     const exit = event.type === "exit" ? exitOf(event) : undefined;
     if (exit?.requested === false) return exit;
   }
   return undefined;
 }
+
+/** The events of a Machine after one of them, newest first; all of them without one. */
+export const eventsAfter = ({ events = [] }: Machine, eventId: string | undefined): readonly Event[] =>
+  events.filter(({ id = "" }) => eventId === undefined || id > eventId);
 
 const isStartOnRequest = ({ type = "", source }: Event): boolean =>
   ["launch", "update"].includes(type) || (["start", "restart"].includes(type) && source === "user");

@@ -1,7 +1,7 @@
 // Watches that a Machine keeps running after its start (R16). Its events decide, because a look at its state misses a program that
 // ends and is started again. Equal Machines of a run do not wait one after the other: what one has proved counts for the others.
 import { MachinesError } from "../client/errors.ts";
-import { exitSince, notReached } from "../client/events.ts";
+import { eventsAfter, exitSince, notReached } from "../client/events.ts";
 import { getFresh, type Machine, type MachineKey } from "../client/wait.ts";
 import type { Call } from "../core/resource.ts";
 import type { Config } from "./settings.ts";
@@ -97,9 +97,9 @@ const tooLong = ({ api }: Call, { appName, machineId }: MachineKey, { healthy }:
 /** The Machine, if it runs or was stopped on request. */
 async function judged({ api }: Call, key: MachineKey, { fresh, lastEventId }: Started): Promise<Machine> {
   const live = await getFresh(api, key, { fresh });
-  const { state, events = [] } = live;
+  const { state } = live;
   const isAtRest = ["stopped", "suspended"].includes(state);
-  const sinceStart = events.filter(({ id = "" }) => lastEventId === undefined || id > lastEventId);
+  const sinceStart = eventsAfter(live, lastEventId);
   const isOnRequest = isAtRest && sinceStart.some(({ type = "" }) => ["stop", "suspend", "exit"].includes(type));
   const ended = ["failed", "destroyed", "destroying"].includes(state) || (isAtRest && !isOnRequest);
   if (ended || exitSince(live, lastEventId)) throw notReached(key, live, "started", lastEventId);

@@ -3,7 +3,7 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { endWith, inSlices } from "../runtime/closing.ts";
+import { inSlices, refuseWith } from "../runtime/closing.ts";
 import type { Log } from "../runtime/runtime.ts";
 import { bytesOf, Crowd, type Client } from "./crowd.ts";
 import type { ProxyLimits } from "./limits.ts";
@@ -107,8 +107,7 @@ export class Clients {
       // An answer may have begun.
       const isAsked = (this.#known.get(socket)?.open ?? 0) > 0;
       if (!status || isAsked || !socket.writable) return void socket.destroy();
-      const head = `HTTP/1.1 ${status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`;
-      const end = (): void => endWith(socket, head);
+      const end = (): void => refuseWith(socket, status);
       if (error.code === "ERR_HTTP_REQUEST_TIMEOUT") this.#soon(end);
       else end();
     });

@@ -14,7 +14,7 @@ import type { LocalAuthority } from "../runtime/localAuthority.ts";
 import { Autostop } from "./autostop.ts";
 import { bind as bindBySystem, type Bind } from "../runtime/bind.ts";
 import { Claims } from "./claims.ts";
-import { endWith } from "../runtime/closing.ts";
+import { refuseWith } from "../runtime/closing.ts";
 import { Clients } from "./clients.ts";
 import { inOrder } from "./inOrder.ts";
 import { KeptPorts } from "./keptPorts.ts";
@@ -339,5 +339,5 @@ const settingsOf = ({ options }: PublicPort): string =>
 /** Refuses what would take the connection over, and ends it. */
 function refuse(socket: Socket, status: string, headers = ""): void {
   socket.on("error", () => socket.destroy());
-  endWith(socket, `HTTP/1.1 ${status}\r\n${headers}Connection: close\r\nContent-Length: 0\r\n\r\n`);
+  refuseWith(socket, status, headers);
 }

@@ -23,6 +23,11 @@ export function inSlices<Item>(act: (item: Item) => void): (item: Item) => void 
 // ASSUMED: a client that is turned away has a second to read the reason.
 const lingerMs = 1000;
 
+/** Refuses a request with a status and no content, and closes its connection. `headers` end with CRLF each. */
+export function refuseWith(socket: Socket, status: string, headers = ""): void {
+  endWith(socket, `HTTP/1.1 ${status}\r\n${headers}Content-Length: 0\r\nConnection: close\r\n\r\n`);
+}
+
 /** Sends a last text on a connection and closes it, whatever the client does. */
 export function endWith(socket: Socket, text: string): void {
   socket.end(text);

@@ -1,10 +1,8 @@
 // The wall around answers: a Machine that sends what is no proper HTTP harms no one else.
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { describe, expect, test } from "vitest";
 import { bind } from "../support/binding.ts";
-import { afterThisTest } from "../support/leftovers.ts";
-import { answering, bodyOf, get, plain, raw, statusesOf, withStandIns } from "./standIns.ts";
+import { answering, bodyOf, get, listening, plain, raw, statusesOf, withStandIns } from "./standIns.ts";
 
 describe("F77: a Machine answers something that is no proper HTTP", () => {
   const invalid: readonly (readonly [string, string])[] = [
@@ -58,9 +56,7 @@ describe("F77: a Machine answers something that is no proper HTTP", () => {
   test("F77: a Machine that refuses an upload before it has read it is heard", async () => {
     const app = await withStandIns();
     const server = createServer((_, response) => response.writeHead(413).end("too large"));
-    await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
-    afterThisTest(() => void server.close());
-    await app.machineAt((server.address() as AddressInfo).port);
+    await app.machineAt(await listening(server));
     const body = "a".repeat(2_000_000);
     for (let i = 0; i < 3; i++) {
       const head = `POST / HTTP/1.1\r\nHost: web.localhost\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n`;

@@ -1,14 +1,13 @@
 // The clock of the computer is set far ahead and back, while the service runs. The clock of these tests has a date that can be set, and
 // a time that cannot, as a computer has.
-import { mkdtempSync, rmSync, utimesSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test, vi } from "vitest";
 import { ManualClock, systemClock, type ServiceOptions } from "../../service/index.ts";
 import { lastWritten } from "../../service/store/lastWritten.ts";
 import { page, send, sessionOf, signIn } from "../service/console/browser.ts";
 import { callerWith, withApp } from "../service/client.ts";
-import { afterThisTest } from "../support/leftovers.ts";
+import { folder } from "../service/command.ts";
 
 const minute = 60_000;
 const day = 24 * 60 * minute;
@@ -139,8 +138,7 @@ test.each([years, -years])(
 );
 
 test("F94: a clock that was set back while the service was stopped is noticed at its start", async () => {
-  const data = mkdtempSync(join(tmpdir(), "machines-time-"));
-  afterThisTest(() => rmSync(data, { recursive: true, force: true }));
+  const data = folder();
   const first = await withApp({ data });
   const { id } = await first.machine();
   await first.call("POST", `${first.machines}/${id}/lease`, { ttl: 600 });
@@ -161,9 +159,7 @@ test("F94: a clock that was set back while the service was stopped is noticed at
 });
 
 test("F94: a store that was written after the clock was set back is not taken for one of the future", () => {
-  const folder = mkdtempSync(join(tmpdir(), "machines-time-"));
-  afterThisTest(() => rmSync(folder, { recursive: true, force: true }));
-  const file = join(folder, "service.db");
+  const file = folder();
   expect(lastWritten(file)).toBeUndefined();
   writeFileSync(file, "rows");
   utimesSync(file, 2000, 2000);

@@ -204,7 +204,7 @@ export class DockerRuntime implements Runtime {
 
   async exec(machine: Subject, { words, stdin, timeoutMs, signal }: Command): Promise<Outcome | undefined> {
     const container = await this.#running(machine);
-    await this.#firewall.settled({ required: false });
+    await this.#firewall.settled();
     const exec = await container.exec({
       Cmd: [...words],
       AttachStdin: true,
@@ -488,7 +488,8 @@ export class DockerRuntime implements Runtime {
       const files = isNew ? await filesOf(machine) : undefined;
       if (files) await fresh.putArchive(files, { path: "/" });
       if (keepsFiles(machine.config)) await this.#noteWritten(machine.id, fresh.id, isNew);
-      await this.#firewall.settled({ required: true });
+      // Another program may have removed the rules.
+      await this.#firewall.hold();
       await allowing([304], fresh.start());
     } catch (error) {
       if (isUnreachable(error)) throw error;

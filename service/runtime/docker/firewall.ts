@@ -37,11 +37,13 @@ export async function firewallProblem({ computer }: Engine): Promise<string | un
   if (!isHere) return "the engine runs in a virtual machine or on another computer";
   if (SecurityOptions?.some((option) => option.includes("rootless"))) return "the engine is rootless";
   if (process.getuid?.() !== 0) return "only root can change the firewall of this computer";
-  return run(tables.v4, [...patience, "-S", "INPUT"]).then(
-    () => undefined,
-    (error: unknown) => `the firewall of this computer cannot be changed (${reasonOf(error)})`,
-  );
+  const reason = await inputProblem(tables.v4);
+  return reason === undefined ? undefined : `the firewall of this computer cannot be changed (${reason})`;
 }
+
+/** Why a program cannot look at the rules for what goes to this computer; undefined if it can. */
+const inputProblem = (table: string): Promise<string | undefined> =>
+  run(table, [...patience, "-S", "INPUT"]).then(() => undefined, reasonOf);
 
 /** The chains of a service: for what goes to this computer, and for what it forwards. */
 export const chainsOf = (dataId: string) => ({
@@ -63,6 +65,7 @@ export class Firewall {
   /** Whether there is no network, and no rule. */
   #isUnused = false;
   #timer: NodeJS.Timeout | undefined;
+  #v6Asked: Promise<string | undefined> | undefined;
 
   constructor(engine: Engine, host: RuntimeHost, problem: string | undefined, reach: readonly string[]) {
     this.#engine = engine;
@@ -84,15 +87,20 @@ export class Firewall {
   }
 
   async #warnOfV6(): Promise<void> {
-    const reason = (await hasV6()) ? await v6Problem() : undefined;
+    const reason = (await hasV6()) ? await this.#v6Problem() : undefined;
     if (reason !== undefined)
       this.#host.log.warn({ reason }, "without ip6tables, Machines reach this computer by its IPv6 addresses");
+  }
+
+  /** Why there can be no rules for IPv6. */
+  #v6Problem(): Promise<string | undefined> {
+    return (this.#v6Asked ??= inputProblem(tables.v6));
   }
 
   /** Ends that. The rules stay, because Machines continue to run. */
   async close(): Promise<void> {
     clearInterval(this.#timer);
-    await this.#last.catch(() => {});
+    await this.settled();
   }
 
   /** Networks or databases have changed. */
@@ -117,10 +125,9 @@ export class Firewall {
     return next;
   }
 
-  /** Resolves when no change is open. With `required`, the rules are written again, and it fails if they do not hold. */
-  async settled({ required }: { readonly required: boolean }): Promise<void> {
-    await this.#last.catch(() => {});
-    if (required) await this.hold();
+  /** Resolves when no change is open. */
+  settled(): Promise<void> {
+    return this.#last.catch(() => {});
   }
 
   async #write(): Promise<void> {
@@ -151,7 +158,7 @@ export class Firewall {
     // Docker calls DOCKER-USER before its own rules, also after a restart. Another program may have removed that call.
     await hook(tables.v4, "FORWARD", chains.forward);
     if (await hasChain(tables.v4, "DOCKER-USER")) await hook(tables.v4, "DOCKER-USER", chains.forward);
-    if (!(await hasV6()) || (await v6Problem()) !== undefined) return;
+    if (!(await hasV6()) || (await this.#v6Problem()) !== undefined) return;
     await run(`${tables.v6}-restore`, ["--noflush", ...patience], v6RulesOf(known));
     await hook(tables.v6, "INPUT", chains.host);
   }
@@ -205,13 +212,6 @@ async function hook(table: string, from: string, chain: string): Promise<void> {
 /** Whether this computer speaks IPv6. */
 const hasV6 = async (): Promise<boolean> =>
   (await readFile("/proc/net/if_inet6", "utf8").catch(() => "")).trim() !== "";
-
-/** Why there can be no rules for IPv6. */
-const v6Problem = (): Promise<string | undefined> =>
-  run(tables.v6, [...patience, "-S", "INPUT"]).then(
-    () => undefined,
-    (error: unknown) => reasonOf(error),
-  );
 
 /** The resolvers that engines give to containers. */
 async function nameservers(): Promise<string[]> {

@@ -1,5 +1,5 @@
 // Files in folders that a server can write: its clients may have put anything there. A service that is root must not be led elsewhere.
-import { closeSync, constants, fstatSync, lstatSync, openSync, readSync } from "node:fs";
+import { closeSync, constants, fstatSync, lstatSync, openSync, readSync, type Stats } from "node:fs";
 import { chmod, copyFile, mkdir, open, readdir, rm, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
 import { codeOf } from "../errorCode.ts";
@@ -74,25 +74,33 @@ async function copyEntries(
   for (const name of await readdir(entryOf(folder, from, ""))) {
     const choice = choose(name);
     const target = join(to, name);
-    if (choice === "omit") continue;
-    if (choice === "empty") {
-      await mkdir(target, { mode: 0o700 });
-      continue;
-    }
-    const entry = await unlessGone(open(entryOf(folder, from, name), flags));
-    if (!entry) continue;
-    try {
-      const stat = await entry.stat();
-      if (stat.uid !== owner) continue;
-      if (stat.isDirectory()) await copyEntries(entry, join(from, name), target, choose, owner, depth - 1);
+    if (choice === "empty") await mkdir(target, { mode: 0o700 });
+    if (choice !== "copy") continue;
+    await withEntry(folder, from, name, async (entry, path, stat) => {
+      if (stat.uid !== owner) return;
+      if (stat.isDirectory()) await copyEntries(entry, path, target, choose, owner, depth - 1);
       else if (stat.isFile()) {
-        await copyOpen(entry, join(from, name), target);
+        await copyOpen(entry, path, target);
         // The copy is the service's: the server must not choose that it runs as root.
         await chmod(target, stat.mode & 0o700);
       }
-    } finally {
-      await entry.close();
-    }
+    });
+  }
+}
+
+/** Does work with an open entry of an open folder, unless it is gone or a link. */
+async function withEntry(
+  folder: FileHandle,
+  path: string,
+  name: string,
+  work: (entry: FileHandle, path: string, stat: Stats) => Promise<void>,
+): Promise<void> {
+  const entry = await unlessGone(open(entryOf(folder, path, name), flags));
+  if (!entry) return;
+  try {
+    await work(entry, join(path, name), await entry.stat());
+  } finally {
+    await entry.close();
   }
 }
 
@@ -114,18 +122,12 @@ export async function ownAll(path: string, uid: number, gid: number): Promise<vo
 
 async function ownEntries(folder: FileHandle, path: string, uid: number, gid: number, depth: number): Promise<void> {
   if (depth === 0) return;
-  for (const name of await readdir(entryOf(folder, path, ""))) {
-    const entry = await unlessGone(open(entryOf(folder, path, name), flags));
-    if (!entry) continue;
-    try {
-      const stat = await entry.stat();
-      if (stat.isDirectory()) await ownEntries(entry, join(path, name), uid, gid, depth - 1);
+  for (const name of await readdir(entryOf(folder, path, "")))
+    await withEntry(folder, path, name, async (entry, inner, stat) => {
+      if (stat.isDirectory()) await ownEntries(entry, inner, uid, gid, depth - 1);
       // A file with a second name may be one from elsewhere, which is nobody's to give.
       if (stat.isDirectory() || (stat.isFile() && stat.nlink === 1)) await entry.chown(uid, gid);
-    } finally {
-      await entry.close();
-    }
-  }
+    });
 }
 
 /** Removes what is neither a folder nor a file of its own from a folder of the service that others could write before. */

@@ -260,12 +260,10 @@ function usersOf(initial: Account, own: Account | undefined): number[] | undefin
 
 /** Whether a server was started by this version, as the user that owns its data. */
 function isCurrent({ accounts }: Installation, paths: Paths, pid: number): boolean {
-  const { uid } = accounts.known(paths)?.options ?? {};
-  return (
-    existsSync(paths.entryKey) &&
-    accounts.known(paths) !== undefined &&
-    (uid ?? userOfProcess(pid)) === userOfProcess(pid)
-  );
+  const account = accounts.known(paths);
+  if (account === undefined || !existsSync(paths.entryKey)) return false;
+  const { uid } = account.options;
+  return uid === undefined || uid === userOfProcess(pid);
 }
 
 async function listening(port: number): Promise<number> {
