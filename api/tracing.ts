@@ -42,6 +42,9 @@ export function recordWith(chosen: Recorder | undefined): void {
   recorder = chosen;
 }
 
+/** Whether spans are recorded. What only describes a span is not calculated otherwise. */
+export const isRecording = (): boolean => recorder !== undefined;
+
 /** Begins a span that its caller ends; undefined if nothing is recorded. */
 export const startSpan = (
   name: string,

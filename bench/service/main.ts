@@ -20,6 +20,8 @@ const { values: options } = parseArgs({
     machines: { type: "string", default: "100000" },
     /** Only what the console shows. */
     console: { type: "boolean", default: false },
+    /** Only reads of a Machine and creates. */
+    rates: { type: "boolean", default: false },
   },
 });
 const [seconds, rounds, held, many] = [options.seconds, options.rounds, options.held, options.machines].map(Number) as [
@@ -227,6 +229,7 @@ async function bench(): Promise<void> {
     return holding(id);
   }
   await reading(local, id);
+  if (options.rates) return creating(local);
   await listing(local, call);
   // A fresh service: memory that a used one has allocated already would hide the memory of waits.
   await stop(data);

@@ -106,14 +106,12 @@ export async function startAdmin({ service, listen, token: given }: AdminOptions
   const limits = connectionLimits({ most: mostConnections });
   const app = createServer({ requestId: () => `admin-${(++count).toString(36).padStart(6, "0")}`, limits });
   app.decorateRequest("caller", null as never);
-  app.addHook(
-    "onRequest",
-    authenticate({
-      context,
-      tokens: { find: (sent) => (sameToken(sent, token) ? administrator : undefined) },
-      allowedHosts: new Set(),
-    }),
-  );
+  const check = authenticate({
+    context,
+    tokens: { find: (sent) => (sameToken(sent, token) ? administrator : undefined) },
+    allowedHosts: new Set(),
+  });
+  app.addHook("onRequest", (request, reply, done) => done(check(request, reply)));
   app.setErrorHandler(sendError);
   app.setNotFoundHandler((_request, reply) => reply.status(404).send({ error: "no such route" }));
 

@@ -11,7 +11,7 @@ import Fastify, {
 } from "fastify";
 import { contract } from "../../api/index.ts";
 import type { Operation } from "../../api/operation.ts";
-import { below, inSpan, startSpan, traceIdOf, type Span } from "../../api/tracing.ts";
+import { below, inSpan, isRecording, startSpan, traceIdOf, type Span } from "../../api/tracing.ts";
 import { aboutIn, urnIn, type Audit } from "./audit.ts";
 import { connectionLimits, limitedServer, type ConnectionLimits, type Tls } from "./connections.ts";
 import type { Fault, Faults, Moment } from "../faults/faults.ts";
@@ -121,12 +121,20 @@ export interface ServerOptions {
   readonly limits?: ConnectionLimits;
 }
 
+/** Returns the member of a log line with its time. A busy service writes several lines in the same millisecond. */
+function timeOfLine(): () => string {
+  let [at, text] = [0, ""];
+  return () => {
+    const now = Date.now();
+    if (now !== at) [at, text] = [now, `,"time":"${new Date(now).toISOString()}"`];
+    return text;
+  };
+}
+
 /** The server without its routes. */
 export function createServer({ log, requestId, tls, limits = connectionLimits() }: ServerOptions): FastifyInstance {
   const app: FastifyInstance = Fastify({
-    logger: log
-      ? { level: "info", base: null, timestamp: () => `,"time":"${new Date().toISOString()}"`, stream: log }
-      : false,
+    logger: log ? { level: "info", base: null, timestamp: timeOfLine(), stream: log } : false,
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: requestId,
     bodyLimit,
@@ -160,25 +168,25 @@ export function addRoutes(app: FastifyInstance, options: AppOptions): void {
   app.decorateRequest("faults", null);
   app.decorateRequest("about", null);
   app.decorateRequest("span", null);
-  app.addHook("onRequest", (request, _reply, done) => {
-    request.span = spanOf(request);
-    done();
-  });
-  app.addHook("onRequest", authenticate(options));
+  const check = authenticate(options);
   const noSuchRoute = refuserOf(app);
-  app.addHook("onRequest", (request, _reply, done) => done(request.is404 ? noSuchRoute(request) : undefined));
+  // One hook for all three: Fastify's way from one hook to the next takes longer than their work.
+  app.addHook("onRequest", (request, reply, done) => {
+    request.span = isRecording() ? spanOf(request) : null;
+    done(check(request, reply) ?? (request.is404 ? noSuchRoute(request) : undefined));
+  });
   app.addHook("onResponse", (request, reply, done) => {
-    if (request.routeOptions.config.unrecorded) {
+    const { id, method, routeOptions } = request;
+    const { operation, unrecorded } = routeOptions.config;
+    if (unrecorded) {
       request.span?.end();
       return done();
     }
-    const ms = rounded(reply.elapsedTime);
-    const { id, method, routeOptions } = request;
-    const status = reply.statusCode;
+    const { statusCode: status, elapsedTime } = reply;
     const path = pathOf(request);
-    note(options, request, path, status, reply.elapsedTime);
+    note(options, request, { path, operation, status, ms: elapsedTime });
     const trace = traceIdOf(request.span?.traceparent ?? request.headers.traceparent);
-    const seen = { id, operation: routeOptions.config.operation, method, path, status, ms };
+    const seen = { id, operation, method, path, status, ms: rounded(elapsedTime) };
     options.seen(trace === undefined ? seen : { ...seen, trace });
     done();
   });
@@ -200,6 +208,7 @@ const longestPath = 200;
 /** The path without the query, shortened for the log. */
 function pathOf({ url }: FastifyRequest): string {
   const query = url.indexOf("?");
+  if (query < 0 && url.length <= longestPath) return url;
   return copyOf(url.slice(0, query < 0 ? longestPath : Math.min(query, longestPath)));
 }
 
@@ -211,20 +220,25 @@ const rounded = (ms: number): number => Math.round(ms * 100) / 100;
 
 const noFaults: readonly string[] = [];
 
+interface Answered {
+  readonly path: string;
+  readonly operation: string | undefined;
+  /** Null if the connection was closed. */
+  readonly status: number | null;
+  readonly ms: number;
+}
+
 /** Records that a request was answered, or that its connection was closed. */
 function note(
   { context, audit, metrics }: AppOptions,
   request: FastifyRequest,
-  path: string,
-  status: number | null,
-  ms: number,
+  { path, operation, status, ms }: Answered,
 ): void {
-  const { id, method, routeOptions, headers, caller, lease, faults, about } = request;
-  const operation = routeOptions.config.operation ?? null;
+  const { id, method, headers, caller, lease, faults, about } = request;
   audit.add({
     at: context.clock.now(),
     id,
-    operation,
+    operation: operation ?? null,
     method,
     path,
     status,
@@ -296,7 +310,8 @@ async function handle(
     query: valid.query,
     body: valid.body,
     reply,
-    onDisconnect: () => note(options, request, pathOf(request), null, reply.elapsedTime),
+    onDisconnect: () =>
+      note(options, request, { path: pathOf(request), operation: row.id, status: null, ms: reply.elapsedTime }),
   });
   const early = met(options, row, request, valid, "before");
   if (early && (await injectBefore(early, faulted()))) return reply;

@@ -117,8 +117,9 @@ class Pack {
 
   /** Adds a line, unless it does not fit. */
   add(line: string): boolean {
-    const length = Buffer.byteLength(line);
-    if (this.#used + length > this.#bytes.length) return false;
+    const left = this.#bytes.length - this.#used;
+    // A character has at most three bytes, so most lines need not be measured.
+    if (line.length * 3 > left && Buffer.byteLength(line) > left) return false;
     this.#used += this.#bytes.write(line, this.#used);
     return true;
   }
@@ -171,7 +172,7 @@ export class Audit {
   add(entry: Omit<Audited, "seq">): void {
     const seq = ++this.#last;
     if (this.#most === 0) return;
-    const whole = { seq, ...entry };
+    const whole = { ...entry, seq };
     this.#keepEntry(whole);
     this.#added(whole);
   }

@@ -48,13 +48,25 @@ export const mayRead: ReadonlySet<string> = new Set(["platform.placements"]);
 
 const nameOf = (host: string): string => host.replace(/:\d*$/, "").toLowerCase();
 
+/** Returns whether a header `Host` is allowed. A client sends the same one with each request, so the last one is remembered. */
+function allowedHost(allowed: ReadonlySet<string>): (host: string) => boolean {
+  let last: string | undefined;
+  return (host) => {
+    if (host === last) return true;
+    const name = nameOf(host);
+    const isAllowed = localNames.has(name) || allowed.has(name);
+    if (isAllowed) last = host;
+    return isAllowed;
+  };
+}
+
 /**
  * A foreign web page can make a browser send requests here, under a DNS name that it points at this computer. ASSUMED: a host
  * name other than this computer's is 403.
  */
-function refuseForeignHost({ headers }: FastifyRequest, allowed: ReadonlySet<string>): void {
+function refuseForeignHost({ headers }: FastifyRequest, isAllowed: (host: string) => boolean): void {
   const host = headers.host ?? "";
-  if (!localNames.has(nameOf(host)) && !allowed.has(nameOf(host))) {
+  if (!isAllowed(host)) {
     throw refuse(
       403,
       `host ${JSON.stringify(host.slice(0, 80))} is not allowed; start the service with --allow-host to allow it`,
@@ -137,18 +149,18 @@ function requireOneHost({ raw: { rawHeaders } }: FastifyRequest): void {
   if (hosts > 1) throw refuse(400, `invalid Host, got ${hosts} headers, must be one`);
 }
 
-/** The hook that runs before every request. */
+/** Returns the check that runs before every request. It returns the refusal, if any. */
 export function authenticate(options: AuthenticateOptions) {
-  const { allowedHosts } = options;
-  return (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void => {
+  const isAllowed = options.allowedHosts && allowedHost(options.allowedHosts);
+  return (request: FastifyRequest, reply: FastifyReply): Error | undefined => {
     reply.header("svc-request-id", request.id).header("fly-request-id", request.id);
     try {
       requireOneHost(request);
-      if (allowedHosts) {
-        refuseForeignHost(request, allowedHosts);
+      if (isAllowed) {
+        refuseForeignHost(request, isAllowed);
         refuseForeignPage(request);
       }
-      if (request.routeOptions.config.open) return done();
+      if (request.routeOptions.config.open) return undefined;
       const sender = senderOf(options, request);
       if (!sender) throw refuse(401, "Authenticate: token validation error");
       request.caller = sender.bearer;
@@ -156,9 +168,9 @@ export function authenticate(options: AuthenticateOptions) {
         limitSession(request, sender.bearer);
         request.session = sender.session;
       }
-      done();
+      return undefined;
     } catch (error) {
-      done(error instanceof Error ? error : new Refusal(500, { error: "internal error" }));
+      return error instanceof Error ? error : new Refusal(500, { error: "internal error" });
     }
   };
 }

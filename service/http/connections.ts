@@ -116,7 +116,8 @@ function keepWithin(server: Server, { most, waiting: mostWaiting }: ConnectionLi
       waiting.delete(socket);
       owed.set(socket, (owed.get(socket) ?? 0) + 1);
     };
-    response.once("prefinish", () => {
+    // It happens once; `once` would cost a function for each request.
+    response.on("prefinish", () => {
       if (socket.destroyed) return;
       const left = (owed.get(socket) ?? 0) - (counted ? 1 : 0);
       if (left > 0) return void owed.set(socket, left);

@@ -84,6 +84,20 @@ function check(row: Operation, schema: z.ZodType, value: unknown, hasProto = tru
   );
 }
 
+// Most requests repeat the path and query of an earlier one.
+const mostValid = 1000;
+const longestValid = 300;
+const valid = new Set<string>();
+
+/** Checks what a path or a query says. What was valid once stays valid, because no schema depends on anything else. */
+function checkAddress(row: Operation, part: "params" | "query", schema: z.ZodType, value: unknown): void {
+  const key = `${row.id} ${part} ${JSON.stringify(value)}`;
+  if (valid.has(key)) return;
+  check(row, schema, value, part === "query");
+  if (valid.size >= mostValid) valid.clear();
+  if (key.length <= longestValid) valid.add(key);
+}
+
 /** A validated request with its unknown fields, which are ignored, or refused by a strict service. */
 export interface Valid {
   readonly params: unknown;
@@ -94,7 +108,7 @@ export interface Valid {
 
 /** Checks a request against its row and returns the tidied values, unknown fields included. */
 export function validate(row: Operation, params: unknown, query: unknown, body: unknown): Valid {
-  check(row, row.params, params, false);
+  checkAddress(row, "params", row.params, params);
   const unknown: string[] = [];
   const queried = row.query ? readQuery(row, row.query, query, unknown) : {};
   if (!row.query && isObject(query)) unknown.push(...Object.keys(query));
@@ -124,7 +138,7 @@ function readQuery(row: Operation, schema: z.ZodObject, query: unknown, unknown:
     if (!field || field.shape.kind === "record") unknown.push(name);
     else if (value !== "" || isStrict(row)) read[name] = queryValue(row, name, field, value);
   }
-  check(row, schema, read);
+  checkAddress(row, "query", schema, read);
   return read;
 }
 
