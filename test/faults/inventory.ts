@@ -32,8 +32,9 @@ const queries: EveryType<string> = {
   Signature: none("the service does not store it"),
   DeployToken: none("no operation revokes one: it outlives its resource, and expires"),
   IpAssignment: "SELECT a.name || '/' || i.ip AS id FROM ips i JOIN apps a ON a.id = i.app",
+  // A hostname that has no certificate is left of one.
   AcmeCertificate:
-    "SELECT a.name || '/' || hostname AS id FROM hostnames h JOIN apps a ON a.id = h.app WHERE acme_requested = 1",
+    "SELECT a.name || '/' || hostname AS id FROM hostnames h JOIN apps a ON a.id = h.app WHERE acme_requested = 1 OR custom_chain IS NULL",
   CertificateValidation: none("it is a wait for an AcmeCertificate"),
   CustomCertificate:
     "SELECT a.name || '/' || hostname AS id FROM hostnames h JOIN apps a ON a.id = h.app WHERE custom_chain IS NOT NULL",
@@ -44,6 +45,9 @@ const queries: EveryType<string> = {
   PostgresBackup: none("no operation deletes one: it outlives its resource, until the service removes it"),
   PostgresAttachment: `SELECT cluster || '/' || a.name AS id FROM attachments t JOIN apps a ON a.id = t.app ${live}`,
 };
+
+/** Whether objects of a type are counted. */
+export const isCounted = (type: ResourceName): boolean => entryOf(queries, type) !== undefined;
 
 /** Every object of the service. */
 export const onService = ({ context }: Service): string[] =>
@@ -79,7 +83,7 @@ const several: Readonly<Partial<Record<ResourceName, (kept: Kept) => readonly st
 
 /** The objects of one resource. */
 export const linesOf = (kept: Kept): readonly string[] =>
-  several[kept.type]?.(kept) ?? (entryOf(queries, kept.type) === undefined ? [] : [`${kept.type} ${kept.id}`]);
+  several[kept.type]?.(kept) ?? (isCounted(kept.type) ? [`${kept.type} ${kept.id}`] : []);
 
 /** All objects of a state. */
 export const inState = ({ resources }: Stack): string[] =>
