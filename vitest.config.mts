@@ -62,7 +62,10 @@ export default defineConfig({
             "test/plugin/standalone.test.ts",
           ],
           maxWorkers,
-          setupFiles: ["test/support/newRun.ts"],
+          setupFiles: [
+            "test/support/newRun.ts",
+            ...(process.env["PULUMI_MACHINES_MUTANT"] ? ["test/support/mutantSetup.ts"] : []),
+          ],
           // What a file imports is loaded once for all of them, which saves a third of the time.
           isolate: false,
           testTimeout: wholeTest,

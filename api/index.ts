@@ -30,3 +30,23 @@ export const contract = {
 export type OperationId = {
   [Group in keyof typeof contract]: `${Group}.${keyof (typeof contract)[Group] & string}`;
 }[keyof typeof contract];
+
+/** Every operation as a union: the type of `contract[group][method]`. */
+type Rows = {
+  [Group in keyof typeof contract]: {
+    [Method in keyof (typeof contract)[Group] & string]: {
+      readonly id: `${Group}.${Method}`;
+      readonly row: (typeof contract)[Group][Method];
+    };
+  }[keyof (typeof contract)[Group] & string];
+}[keyof typeof contract];
+
+/** Name of an operation that accepts a body. */
+export type OperationWithBody = Extract<Rows, { readonly row: { readonly body: unknown } }>["id"];
+
+/** Name of a parameter in the path of an operation. */
+export type PathParameter = Rows extends infer One
+  ? One extends { readonly row: { readonly params: { readonly shape: infer Shape } } }
+    ? keyof Shape & string
+    : never
+  : never;

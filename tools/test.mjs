@@ -31,11 +31,16 @@ await main(async () => {
     leaveOut("the Kubernetes runtime", "its cluster takes minutes to build; `npm run test:kubernetes` does it");
   const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${results}`];
   const tests = await foreground(path.join(bin, "vitest"), ["run", ...reporters, ...args], { cwd: inRoot("."), env });
+  // After the tests: a mutant that they do not find says more when they pass without one.
+  const mutants =
+    isThorough && rest.length === 0
+      ? await foreground("npm", ["run", "-s", "test:mutants"], { cwd: inRoot("."), env })
+      : 0;
   if (checks !== 0)
     say("\nThe checks failed; what they found is above the tests. `npm run fix` repairs what a program can repair.");
   if (leftOut() !== "") console.log(leftOut());
   console.log(summary(results));
-  return tests || checks;
+  return tests || checks || mutants;
 });
 
 /** One line for users and CI systems. A file that could not be loaded counts as a failure. */

@@ -1,4 +1,5 @@
 // Finds resources that are equal but for their names and regions, and declares them in a loop.
+import type { ResourceName } from "../../provider/registry.ts";
 import { grouped } from "./grouped.ts";
 import { idsIn, literal, type Block, type Declaration, type Entry, type Expression } from "./program.ts";
 
@@ -10,7 +11,7 @@ const varying: Readonly<Record<string, readonly string[]>> = {
   SecretKey: ["name"],
   AcmeCertificate: ["hostname"],
   PostgresDatabase: ["name"],
-};
+} satisfies Readonly<Partial<Record<ResourceName, readonly string[]>>>;
 
 /** Two Machines are worth a loop. Of smaller resources, two are as short without one. */
 const fewest = (type: string): number => (type === "Machine" ? 2 : 3);

@@ -3,7 +3,7 @@ import { isObject, type Field } from "../../api/schema.ts";
 import { bareId } from "../../api/names.ts";
 import { kindOf, type Values } from "../../provider/core/resource.ts";
 import { fieldAt } from "../../provider/core/values.ts";
-import { resources } from "../../provider/registry.ts";
+import { resources, type ResourceName } from "../../provider/registry.ts";
 import { ignorable } from "./limits.ts";
 import { secretIn } from "../../policy/core/secretText.ts";
 import type { Import } from "../orphans/importFile.ts";
@@ -24,17 +24,38 @@ import {
 } from "./program.ts";
 
 /** The order of types in a section: a resource comes after those that it refers to. */
-const order = [
-  ...["App", "PostgresCluster", "IpAssignment", "AcmeCertificate", "CustomCertificate", "SecretKey", "Secret"],
-  ...["Volume", "Machine", "Fleet", "VolumeSnapshot"],
-  ...["PostgresDatabase", "PostgresUser", "PostgresExtension", "PostgresAttachment", "PostgresBackup"],
-];
+const order = Object.keys({
+  App: true,
+  PostgresCluster: true,
+  IpAssignment: true,
+  AcmeCertificate: true,
+  CustomCertificate: true,
+  SecretKey: true,
+  Secret: true,
+  Volume: true,
+  Machine: true,
+  Fleet: true,
+  VolumeSnapshot: true,
+  PostgresDatabase: true,
+  PostgresUser: true,
+  PostgresExtension: true,
+  PostgresAttachment: true,
+  PostgresBackup: true,
+  // No list shows the objects of these, so they are in no program that is written.
+  AppSecrets: false,
+  CertificateValidation: false,
+  Ciphertext: false,
+  DeployToken: false,
+  MachineCommand: false,
+  MachineMetadata: false,
+  Signature: false,
+} satisfies Record<ResourceName, boolean>);
 
 /** Required inputs that the service never shows. They come from the configuration, and their changes are ignored. */
 export const unreadable: Readonly<Record<string, readonly string[]>> = {
   Secret: ["value"],
   CustomCertificate: ["fullchain", "privateKey"],
-};
+} satisfies Readonly<Partial<Record<ResourceName, readonly string[]>>>;
 
 /** Whether an input says what the provider or the service would decide anyway. */
 const isDecided = (property: string, value: unknown): boolean =>

@@ -40,7 +40,8 @@ function discard(context: Context, id: string): void {
   touch(context, id);
 }
 
-const partsOfApp: readonly Part[] = [
+/** The tables with rows of an App: all that refer to `apps`, as a test compares. */
+export const partsOfApp: readonly Part[] = [
   {
     table: "machines",
     key: "id",
@@ -65,7 +66,8 @@ const partsOfApp: readonly Part[] = [
   { table: "tokens", key: "hash", units: "1" },
 ];
 
-const partsOfCluster: readonly Part[] = [
+/** The tables with rows of a cluster, likewise. */
+export const partsOfCluster: readonly Part[] = [
   { table: "attachments", key: "app", units: "1" },
   {
     table: "databases",
@@ -74,6 +76,7 @@ const partsOfCluster: readonly Part[] = [
   },
   { table: "database_users", key: "name", units: "1" },
   { table: "backups", key: "id", subject: "id", units: "1 + octet_length(contents) / 4096" },
+  { table: "cluster_changes", key: "number", units: "1" },
 ];
 
 /** Removes parts up to the size of a batch. True when none are left. */

@@ -1,4 +1,5 @@
 // Examples for the description of the service. A test validates each against its schema, and sends the requests.
+import type { OperationWithBody, PathParameter } from "../../api/index.ts";
 
 const app = "web";
 const machine = "3d8d413b29d089";
@@ -22,7 +23,7 @@ export const parameterExamples: Readonly<Record<string, string>> = {
   database: "orders",
   extension: "hstore",
   username: "reporting",
-};
+} satisfies Readonly<Record<PathParameter, string>>;
 
 const config = {
   image: "registry.example.com/web:v3",
@@ -76,13 +77,13 @@ export const requestExamples: Readonly<Record<string, unknown>> = {
   "postgres.createBackup": { type: "full" },
   "postgres.restore": { backup_id: "bk_5vgk4m9qpr2x7dzw", name: "orders-before" },
   "postgres.fork": { name: "orders-copy" },
-};
+} satisfies Readonly<Record<OperationWithBody, unknown>>;
 
 /** Smaller bodies for operations whose example shows more than is required. */
 export const smallestRequests: Readonly<Record<string, unknown>> = {
   "machines.create": { config: { image: config.image } },
   "machines.update": { config: { image: "registry.example.com/web:v4" } },
-};
+} satisfies Readonly<Partial<Record<OperationWithBody, unknown>>>;
 
 const event = {
   id: version,

@@ -5,7 +5,7 @@ import { lifecycle } from "../support/lifecycle.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
 lifecycle("App", {
-  given: () => Promise.resolve({ __context: { name: "web", owner: "o1" } }),
+  given: () => Promise.resolve({ organization: "personal", __context: { name: "web", owner: "o1" } }),
   changes: () =>
     Promise.resolve([
       { set: { forceDestroy: true }, expect: "no request" },

@@ -12,7 +12,7 @@ import { startService, type TestService } from "../support/startService.ts";
 
 lifecycle("DeployToken", {
   ambiguous: /It may have taken effect; check that before you repeat it/,
-  survives: true,
+  survives: "untouched",
   importRefused: /a DeployToken cannot be imported or looked up: the service shows a token only once/,
   given: async (service) => {
     await makeApp(service, "token-other");

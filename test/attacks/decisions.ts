@@ -1,5 +1,6 @@
-// Who may use what: a decision for every operation of the contract and for every other route, written by hand. A new operation or
-// route without a decision fails test/attacks/authorization.test.ts.
+// Who may use what: a decision for every operation of the contract and for every other route, written by hand. A new operation
+// does not compile without a decision; a new route without one fails test/attacks/authorization.test.ts.
+import type { OperationId } from "../../api/index.ts";
 
 /** Whom something belongs to. */
 export type Owner =
@@ -27,7 +28,21 @@ export interface Decision {
   readonly effect: Effect;
 }
 
-const operations: Readonly<Record<string, string>> = {
+/** The words of a text. */
+type Words<Text> = Text extends `${infer First}\n    ${infer Rest}`
+  ? Words<First> | Words<Rest>
+  : Text extends `${infer First} ${infer Rest}`
+    ? First | Words<Rest>
+    : Text;
+
+/** Decides about operations. It does not compile while one of the contract has no decision. */
+const decide = <const Decided extends Readonly<Record<string, string>>>(
+  decided: OperationId extends Words<Decided[keyof Decided]>
+    ? Decided
+    : { readonly undecided: Exclude<OperationId, Words<Decided[keyof Decided]>> },
+): Readonly<Record<string, string>> => decided;
+
+const operations = decide({
   "holder read": "platform.regions tokens.current",
   "organization read": `apps.list orgs.machines orgs.volumes platform.placements
     postgres.list postgres.get postgres.listDatabases postgres.activeQueries postgres.slowQueries
@@ -52,7 +67,7 @@ const operations: Readonly<Record<string, string>> = {
     volumes.create volumes.update volumes.extend volumes.delete volumes.createSnapshot
     secrets.update secrets.set secrets.delete
     secretKeys.set secretKeys.delete secretKeys.generate secretKeys.encrypt secretKeys.decrypt secretKeys.sign secretKeys.verify`,
-};
+});
 
 const routes: Readonly<Record<string, readonly string[]>> = {
   "anyone read": [

@@ -12,7 +12,7 @@ const ask = (service: TestService, app: string, hostname: string) =>
 
 lifecycle("CertificateValidation", {
   // The hostname is not changed.
-  survives: true,
+  survives: "untouched",
   writeOnly: ["triggers"],
   given: async (service) => {
     for (const [app, hostname] of [
@@ -28,6 +28,7 @@ lifecycle("CertificateValidation", {
   changes: () =>
     Promise.resolve([
       { set: { triggers: { certificate: "two" } }, expect: "update" },
+      { set: { app: "other-valid" }, expect: "replace", diffOnly: true },
       { set: { hostname: "life-valid/app.example.com" }, expect: "replace" },
       // A hostname belongs to one App at a time.
       { set: { app: "other-valid", hostname: "other-valid/other.example.com" }, expect: "replace" },

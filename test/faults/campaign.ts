@@ -1,5 +1,6 @@
 // The fault campaign: many random runs, and the smallest one that breaks an invariant.
 import fc from "fast-check";
+import type { ResourceName } from "../../provider/registry.ts";
 import { play, type Played } from "./player.ts";
 import { scenarioArbitrary, type Scenario } from "./scenario.ts";
 import { features, rareStates, type RareState } from "./ways.ts";
@@ -13,7 +14,7 @@ export interface Campaign {
   /** Draws only these of the {@link features}. */
   readonly only?: readonly string[] | undefined;
   /** Draws only these kinds of resources, in addition to the App that they are in. */
-  readonly kinds?: readonly string[] | undefined;
+  readonly kinds?: readonly ResourceName[] | undefined;
   /** Called for every run that passed. */
   readonly played?: (played: Played) => void;
 }

@@ -1,4 +1,5 @@
 // Runs that every campaign plays first: cases in which users have lost data or secrets, each as a short story.
+import type { ResourceName } from "../../provider/registry.ts";
 import { noTrouble } from "./faultPlans.ts";
 import type { Slot } from "./programs.ts";
 import type { Phase, Scenario } from "./scenario.ts";
@@ -8,13 +9,13 @@ const up = (way: Way = {}, pick = 0): Phase => ({ verb: "up", pick, trouble: noT
 const same = (way: Way = {}, pick = 0): Phase => up({ ...way, stays: true }, pick);
 
 /** A slot that stays the same in all versions, except for the given fields. */
-const slot = (kind: string, more: Partial<Slot> = {}): Slot => ({ kind, pick: 1, life: [0, 0, 0, 0], ...more });
+const slot = (kind: ResourceName, more: Partial<Slot> = {}): Slot => ({ kind, pick: 1, life: [0, 0, 0, 0], ...more });
 const renamed: Partial<Slot> = { renames: [null, "bare", null, null] };
 
 const story = (slots: readonly Slot[], ...phases: readonly Phase[]): Scenario => ({ slots, phases, parallel: 4 });
 
 /** An unfinished rename, because something else fails: the next up deletes the old name. */
-const unfinished = (...kinds: readonly string[]): Scenario[] =>
+const unfinished = (...kinds: readonly ResourceName[]): Scenario[] =>
   [{}, { elsewhere: true } as const].map((way) =>
     story(
       kinds.map((kind, i) => slot(kind, i === kinds.length - 1 ? renamed : {})),
@@ -46,7 +47,7 @@ export const examples: Readonly<Record<string, readonly Scenario[]>> = {
     ),
     parallel: 1,
   })),
-  "a rename with another value that is refused, and undone": ["Secret", "AppSecrets"].map((kind) =>
+  "a rename with another value that is refused, and undone": (["Secret", "AppSecrets"] as const).map((kind) =>
     story(
       [slot(kind, { ...renamed, life: [0, 1, 1, 1] }), slot("Volume", { isGuarded: true, life: [0, 10, 10, 10] })],
       up(),

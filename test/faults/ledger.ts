@@ -3,24 +3,20 @@ import { createHash } from "node:crypto";
 import { leavesIn } from "../../provider/core/redaction.ts";
 import type { Values } from "../../provider/core/resource.ts";
 import { writeOnlyIn } from "../../provider/core/writeOnly.ts";
+import type { ResourceName } from "../../provider/registry.ts";
 import type { Service } from "../../service/index.ts";
 import { sealedName } from "../../service/store/secretValues.ts";
 import type { Declared, Kept, Stack } from "../support/modelStack.ts";
 import { resourceOf } from "../support/simulation.ts";
 import { linesOf, onService } from "./inventory.ts";
 import { Broken } from "./invariants.ts";
-
-/** Types that contain data, and whether their inputs allow its loss. */
-const guarded: Readonly<Record<string, (values: Values) => boolean>> = {
-  Volume: ({ allowDataLoss }) => allowDataLoss === true,
-  SecretKey: ({ allowDataLoss }) => allowDataLoss === true,
-  PostgresDatabase: ({ allowDataLoss }) => allowDataLoss === true,
-  PostgresCluster: ({ deletionProtection }) => deletionProtection === false,
-};
+import { isKind, kindNames, kinds } from "./kinds.ts";
 
 /** Whether a resource contains data that its inputs do not allow to be lost. */
-export const isGuarded = ({ type, inputs }: Pick<Declared, "type" | "inputs">): boolean =>
-  guarded[type]?.(inputs) === false;
+export function isGuarded({ type, inputs }: Pick<Declared, "type" | "inputs">): boolean {
+  const { losable } = kinds[type];
+  return losable !== undefined && inputs[losable[0]] !== losable[1];
+}
 
 /** Whether it is protected even after its removal from the program. */
 export const isProtected = (kept: Kept): boolean => kept.type === "PostgresCluster" && isGuarded(kept);
@@ -74,7 +70,9 @@ export class Ledger {
       if (!isThere && !mayGo) throw new Broken(`${line} is gone, though nothing ever said that it may be lost`);
       if (!isThere) this.#entries.delete(line);
     }
-    for (const kept of stack.resources.filter(({ type, mark }) => Object.hasOwn(guarded, type) && mark !== "replacing"))
+    for (const kept of stack.resources.filter(
+      ({ type, mark }) => kinds[type].losable !== undefined && mark !== "replacing",
+    ))
       for (const line of linesOf(kept).filter((one) => there.has(one))) {
         const { createdAt = creationTimeOf(service, line), mayGo = !isGuarded(kept) } = this.#entries.get(line) ?? {};
         this.#entries.set(line, { name: kept.name, createdAt, mayGo, isProtected: isProtected(kept) });
@@ -95,13 +93,13 @@ export function judgeValues(
   program: readonly Declared[],
   { resources }: Stack,
   service: Service,
-  unsure: ReadonlySet<string>,
+  unsure: ReadonlySet<ResourceName>,
 ): void {
   const declared = new Map(program.map(({ name, inputs }) => [name, inputs]));
   const there = new Set(onService(service));
-  const written = ["Secret", "AppSecrets", "PostgresAttachment"];
-  const isUnsure = (type: string) =>
-    (written.includes(type) ? written : type === "MachineMetadata" ? [type, "Machine"] : [type]).some((one) =>
+  const written = kindNames.filter((type) => isKind(type, "written"));
+  const isUnsure = (type: ResourceName) =>
+    (written.includes(type) ? written : type === "MachineMetadata" ? [type, "Machine" as const] : [type]).some((one) =>
       unsure.has(one),
     );
   for (const kept of resources.filter(({ name, mark, type }) => declared.has(name) && !mark && !isUnsure(type))) {

@@ -1,7 +1,7 @@
 // Runs the fault campaign from a shell; see tools/faultRuns.mjs.
 import { parseArgs } from "node:util";
 import { campaign, describeFailure } from "./campaign.ts";
-import { kindNames } from "./programs.ts";
+import { kindNames } from "./kinds.ts";
 import { features } from "./ways.ts";
 
 /** The number of runs from which on every rare state must be reached. */
@@ -23,11 +23,11 @@ const number = (name: "runs" | "seed", standard: number): number => {
 };
 const seed = number("seed", Date.now() % 2 ** 31);
 const runs = values.path === undefined ? number("runs", 200) : 1;
-const some = (name: "only" | "kinds", allowed: readonly string[]): readonly string[] | undefined => {
+const some = <T extends string>(name: "only" | "kinds", allowed: readonly T[]): readonly T[] | undefined => {
   const given = values[name]?.split(",").filter(Boolean);
-  const unknown = given?.filter((one) => !allowed.includes(one)) ?? [];
+  const unknown = given?.filter((one) => !allowed.some((other) => other === one)) ?? [];
   if (unknown.length > 0) throw new Error(`--${name} takes some of ${allowed.join(",")}; got ${unknown.join(",")}`);
-  return given;
+  return given && allowed.filter((one) => given.includes(one));
 };
 const only = some("only", features);
 const kinds = some("kinds", kindNames);

@@ -1,6 +1,8 @@
 // Another client, which changes the same objects without the program: it interferes with Machines, and deletes leftovers.
 import { addToken } from "../../service/store/tokens.ts";
 import { fleetTag } from "../../api/fleetTags.ts";
+import { resources, type ResourceName } from "../../provider/registry.ts";
+import { operationsById } from "../../service/faults/faults.ts";
 import type { Kept } from "../support/modelStack.ts";
 import type { Simulation } from "../support/simulation.ts";
 import type { Interference } from "./faultPlans.ts";
@@ -10,18 +12,14 @@ const token = "mcs_other-client";
 /** Milliseconds within which a deleted Machine releases its volume. */
 const detachMs = 10_000;
 
-/** Objects that are deleted by the path of their name; for Machines and volumes the line lacks the App. */
-const paths: Readonly<Record<string, (holder: string, name: string, more: string) => string>> = {
-  App: (app) => `/v1/apps/${app}?force=true`,
-  SecretKey: (app, name) => `/v1/apps/${app}/secretkeys/${name}`,
-  AcmeCertificate: (app, host) => `/v1/apps/${app}/certificates/${host}/acme`,
-  CustomCertificate: (app, host) => `/v1/apps/${app}/certificates/${host}/custom`,
-  IpAssignment: (app, ip) => `/v1/apps/${app}/ip_assignments/${ip}`,
-  PostgresCluster: (cluster) => `/v1/postgres/${cluster}`,
-  PostgresDatabase: (cluster, name) => `/v1/postgres/${cluster}/databases/${name}`,
-  PostgresUser: (cluster, name) => `/v1/postgres/${cluster}/users/${name}`,
-  PostgresExtension: (cluster, database, name) => `/v1/postgres/${cluster}/databases/${database}/extensions/${name}`,
-};
+/** The path that deletes an object, from the operation that its type names; undefined if it has none. */
+function pathOf(type: ResourceName, id: string): string | undefined {
+  const { list, id: format } = resources[type] ?? {};
+  if (!list?.deletedBy || !format) return undefined;
+  const parts = Object.values(format.parse(id));
+  const path = operationsById.get(list.deletedBy)?.path.replaceAll(/\{\w+\}/g, () => parts.shift() ?? "");
+  return type === "App" || type === "Machine" ? `${path}?force=true` : path;
+}
 
 /** How often a program is killed until its Machine has failed: one more than the default number of restarts. */
 const killsUntilFailed = 11;
@@ -62,7 +60,8 @@ export class OtherClient {
     const name = `${fleet}-ams-${9 + this.#strangers.length}`;
     const body = { name, region: "ams", config: { image: "registry.example.com/theirs:1" } };
     const made = await this.#ask("POST", `/v1/apps/${app}/machines`, body);
-    if (made.statusCode === 200) this.#strangers.push({ line: `Machine ${made.json<{ id: string }>().id}`, app });
+    if (made.statusCode === 200)
+      this.#strangers.push({ line: `Machine ${app}/${made.json<{ id: string }>().id}`, app });
   }
 
   /** The lines of the Machines that it has created for itself, as long as their App exists. */
@@ -106,11 +105,6 @@ export class OtherClient {
   /** Deletes Machines and volumes, or everything if `isWhole`; returns the deleted lines. */
   async clear(lines: readonly string[], isWhole: boolean): Promise<string[]> {
     const { context } = this.#simulation.service.service;
-    const appOf = (table: string, id: string): string =>
-      context.store.get<{ name: string }>(
-        `SELECT a.name FROM ${table} x JOIN apps a ON a.id = x.app WHERE x.id = ?`,
-        id,
-      )?.name ?? "";
     const membersOf = (app: string, fleet: string): string[] =>
       context.store
         .all<{ id: string }>(
@@ -124,20 +118,13 @@ export class OtherClient {
     for (const line of [...lines].sort((a, b) => Number(isMachine(b)) - Number(isMachine(a)))) {
       // A volume is released a moment after its Machine is gone.
       if (!isMachine(line) && deleted.some(isMachine)) await this.#simulation.wait(detachMs);
-      const [type = "", id = ""] = line.split(" ");
-      const [holder = "", name = "", more = ""] = id.split("/");
-      for (const member of type === "Fleet" ? membersOf(holder, name) : [])
-        await this.#ask("DELETE", `/v1/apps/${holder}/machines/${member}?force=true`);
+      const [type, id] = line.split(" ") as [ResourceName, string];
+      const [app = "", fleet = ""] = id.split("/");
+      for (const member of type === "Fleet" ? membersOf(app, fleet) : [])
+        await this.#ask("DELETE", `/v1/apps/${app}/machines/${member}?force=true`);
       if (type === "Fleet") deleted.push(line);
-      const path =
-        type === "Machine"
-          ? `/v1/apps/${appOf("machines", id)}/machines/${id}?force=true`
-          : type === "Volume"
-            ? `/v1/apps/${appOf("volumes", id)}/volumes/${id}`
-            : isWhole
-              ? paths[type]?.(holder, name, more)
-              : undefined;
-      if (path === undefined) continue;
+      const path = isWhole || type === "Machine" || type === "Volume" ? pathOf(type, id) : undefined;
+      if (type === "Fleet" || path === undefined) continue;
       await this.#ask("DELETE", path);
       this.#strangers = this.#strangers.filter((stranger) => stranger.line !== line);
       deleted.push(line);

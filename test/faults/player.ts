@@ -2,7 +2,8 @@
 // invariants.ts and ledger.ts have the invariants.
 import { MachinesError, messageOf } from "../../provider/client/errors.ts";
 import { bareId } from "../../api/names.ts";
-import { resources } from "../../provider/registry.ts";
+import { isParent } from "../../provider/core/resource.ts";
+import type { ResourceName } from "../../provider/registry.ts";
 import {
   changes,
   CheckFailed,
@@ -18,10 +19,11 @@ import {
   type Step,
 } from "../support/modelEngine.ts";
 import { emptyStack, stateDelete, taint, unprotect, type Declared, type Kept } from "../support/modelStack.ts";
-import { withSimulation, type ProviderProcess, type Simulation } from "../support/simulation.ts";
+import { resourceOf, withSimulation, type ProviderProcess, type Simulation } from "../support/simulation.ts";
 import { isTrouble, liesOf, noTrouble, type Interference, type Trouble } from "./faultPlans.ts";
 import { inState, isClaimed, linesOf, onService } from "./inventory.ts";
 import { Broken, isRefusal, judgeAudit, judgeMade, judgeReport, judgeStep } from "./invariants.ts";
+import { isKind, kindNames } from "./kinds.ts";
 import { isGuarded, isProtected, judgeValues, Ledger } from "./ledger.ts";
 import { OtherClient } from "./others.ts";
 import { canary, programOf, versions } from "./programs.ts";
@@ -64,30 +66,8 @@ const settling = 10_000;
 /** Milliseconds after which an unrenewed lease has expired. */
 const longestLease = 60_000;
 
-/** Kinds that write values by name, and leave no trace when interrupted: an up writes the same again. */
-const writtenByName: readonly string[] = ["Secret", "AppSecrets", "PostgresAttachment"];
-
-/** Kinds that are not imported: reads of some return too little, others guard their data until the next up. */
-const notImported: readonly string[] = [
-  "AppSecrets",
-  "SecretKey",
-  "CustomCertificate",
-  "MachineMetadata",
-  "PostgresCluster",
-  "PostgresAttachment",
-];
-
-/** Kinds that the next up recreates when the state has forgotten them. */
-const recreatedByUp: readonly string[] = ["Secret", "AppSecrets", "PostgresAttachment", "MachineMetadata", "Volume"];
-
-/** Kinds of which a second one can be created while the first one exists. */
-const forcible: readonly string[] = [
-  ...["Secret", "AppSecrets", "PostgresAttachment", "MachineMetadata", "Volume", "Machine", "App", "PostgresCluster"],
-  ...["DeployToken", "Ciphertext", "Signature", "VolumeSnapshot", "MachineCommand", "PostgresBackup"],
-];
-
 /** Kinds that contain others: creating or deleting them alone affects resources that were not checked. */
-const holders: readonly string[] = ["App", "PostgresCluster"];
+const isHolder = (type: ResourceName): boolean => isParent(resourceOf(type));
 
 /** A resource whose creation fails, after all others are done. */
 const failing = "failing";
@@ -126,7 +106,7 @@ class Run {
   /** Whether the state matches the program, according to the last run. */
   #isSteady = false;
   /** Types whose last step has an unknown result. */
-  readonly #unsure = new Set<string>();
+  readonly #unsure = new Set<ResourceName>();
   /** Steps that may or may not have been applied. */
   readonly #cutOff: Pick<Step, "verb" | "type">[] = [];
   /** Steps of the current run that failed. */
@@ -266,7 +246,7 @@ class Run {
     // Deleting a resource that another one claims is rare, and has lost the most data.
     const gone = (claimed.length > 0 ? claimed : removed).map(({ name }) => name);
     const isTargeted = target === true || (claimed.length > 0 && pick % 3 === 0);
-    const declared = this.#program.filter(({ type }) => !holders.includes(type)).map(({ name }) => name);
+    const declared = this.#program.filter(({ type }) => !isHolder(type)).map(({ name }) => name);
     const targeted =
       isTargeted && forced === undefined ? chosen(gone.length > 0 && pick % 4 < 3 ? gone : declared) : undefined;
     return {
@@ -284,7 +264,7 @@ class Run {
     const { aliases = [] } = declared;
     if (this.#stack.resources.some((kept) => kept.mark === "leaving" && aliases.includes(kept.name))) return false;
     if (declared.deleteBeforeReplace) return true;
-    if (!forcible.includes(type)) return false;
+    if (!isKind(type, "forcible")) return false;
     if (type === "App" || type === "PostgresCluster" || type === "Machine") {
       const { mounts = [] } = (inputs["config"] ?? {}) as { mounts?: readonly unknown[] };
       return declared.inputs["name"] === undefined && mounts.length === 0;
@@ -323,7 +303,7 @@ class Run {
     for (const isAlone of [false, true]) {
       if (!report || !failures(report).some(({ error }) => messageOf(error).includes("pulumi up --target"))) break;
       const held = this.#stack.resources.filter(
-        (kept) => kept.mark !== "replacing" && isGuarded(kept) && !(isAlone && holders.includes(kept.type)),
+        (kept) => kept.mark !== "replacing" && isGuarded(kept) && !(isAlone && isHolder(kept.type)),
       );
       const isAsked = ({ name, aliases: olds = [] }: Declared) =>
         held.some((kept) => kept.name === name || olds.includes(kept.name));
@@ -381,7 +361,7 @@ class Run {
   #forget(pick: number): void {
     const able = this.#stack.resources.filter(
       ({ name, type, mark }) =>
-        recreatedByUp.includes(type) &&
+        isKind(type, "recreated") &&
         mark !== "replacing" &&
         !this.#stack.resources.some(({ needs }) => needs.includes(name)),
     );
@@ -397,8 +377,8 @@ class Run {
       ({ type, mark, failed }) =>
         mark === undefined &&
         failed.length === 0 &&
-        resources[type]?.noImport === undefined &&
-        !notImported.includes(type) &&
+        resourceOf(type).noImport === undefined &&
+        isKind(type, "importable") &&
         // An import claims all metadata of a Machine.
         (type !== "Machine" || !stack.resources.some((kept) => kept.type === "MachineMetadata")),
     );
@@ -489,7 +469,7 @@ class Run {
     this.#cutOff.push(...steps);
     // Its children may be gone with it.
     for (const { type } of steps)
-      for (const kind of Object.keys(resources))
+      for (const kind of kindNames)
         if (kind === type || type === "App" || (type.startsWith("Postgres") && kind.startsWith("Postgres")))
           this.#unsure.add(kind);
   }
@@ -652,15 +632,24 @@ class Run {
    * Whether an object is a known leftover: a warning named it, or a create of its type was begun with an unknown result.
    */
   #isSuspect(what: string): boolean {
-    const [type = "", id = ""] = what.split(" ");
-    if (writtenByName.includes(type))
-      return this.#cutOff.some(({ verb, type: other }) => verb !== "delete" && writtenByName.includes(other));
+    const [type, id] = what.split(" ") as [ResourceName, string];
+    if (type === "MachineMetadata") {
+      // A leftover Machine has its metadata; a step that was cut off may have written some.
+      const machine = `Machine ${id.slice(0, id.lastIndexOf("/"))}`;
+      return !inState(this.#stack).includes(machine) || this.#mayHaveWritten(["MachineMetadata", "Machine"]);
+    }
+    if (isKind(type, "written")) return this.#mayHaveWritten(kindNames.filter((one) => isKind(one, "written")));
     return (
       this.#reported.some((text) => text.includes(bareId(id))) ||
       [...this.#declared.values()].some(
         ({ name, type: other }) => other === type && this.#simulation.isOpen(`${type}-${name}`),
       )
     );
+  }
+
+  /** Whether a step that was cut off may have written to an object of these types. */
+  #mayHaveWritten(types: readonly ResourceName[]): boolean {
+    return this.#cutOff.some(({ verb, type }) => verb !== "delete" && types.includes(type));
   }
 
   /** Another client interferes with a Machine. */

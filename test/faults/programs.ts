@@ -5,6 +5,7 @@ import type { Values } from "../../provider/core/resource.ts";
 import type { ResourceName } from "../../provider/registry.ts";
 import { makeCertificate } from "../support/certificates.ts";
 import type { Declared, Reference } from "../support/modelStack.ts";
+import { isKind, kindNames, kinds } from "./kinds.ts";
 import { onceIn } from "./ways.ts";
 
 /** The number of versions of a program. */
@@ -12,7 +13,7 @@ export const versions = 4;
 
 /** One resource through all versions of a program. */
 export interface Slot {
-  readonly kind: string;
+  readonly kind: ResourceName;
   /** Selects a parent if there are several, and a subtype. */
   readonly pick: number;
   /** The variant of each version; null if the resource is not in the program. */
@@ -65,7 +66,11 @@ const output = (name: string, get: string): Reference => ({ $of: name, get });
 const firstApp = "app";
 
 /** The parent of a kind that a slot has picked, if it is in this version. */
-function parentOf({ slot, index, others, names }: Here, kind: string, fits: (parent: Slot) => boolean = () => true) {
+function parentOf(
+  { slot, index, others, names }: Here,
+  kind: ResourceName,
+  fits: (parent: Slot) => boolean = () => true,
+) {
   const all = [...names.keys()].slice(0, index).filter((other) => other.kind === kind && fits(other));
   const parent = all[slot.pick % Math.max(1, all.length)];
   const name = parent && names.get(parent);
@@ -190,7 +195,7 @@ function adoptedSecrets({ slot, version, names }: Here): Record<string, string> 
 }
 
 /** The inputs of each kind, or undefined if it lacks a parent in this version. */
-const kinds: Readonly<Record<ResourceName, (here: Here) => Inputs>> = {
+const inputsOf: Readonly<Record<ResourceName, (here: Here) => Inputs>> = {
   App: ({ variant, index }) => [{}, { forceDestroy: true }, { name: `named-${index}` }, {}][variant % 4],
   Machine: machineInputs,
   Fleet: ({ variant, version, index }) => ({
@@ -347,28 +352,10 @@ const kinds: Readonly<Record<ResourceName, (here: Here) => Inputs>> = {
     ),
 };
 
-/** All types that programs use. */
-export const kindNames: readonly string[] = Object.keys(kinds);
-
-/** The parents that a kind requires; if several are possible, a fitting one is added before it. */
-const needed: Readonly<Record<string, string>> = {
-  Ciphertext: "SecretKey",
-  Signature: "SecretKey",
-  MachineMetadata: "Machine",
-  MachineCommand: "Machine",
-  VolumeSnapshot: "Volume",
-  CertificateValidation: "AcmeCertificate",
-  PostgresDatabase: "PostgresCluster",
-  PostgresUser: "PostgresCluster",
-  PostgresExtension: "PostgresDatabase",
-  PostgresBackup: "PostgresCluster",
-  PostgresAttachment: "PostgresCluster",
-};
-
 const steady: readonly (number | null)[] = Array.from({ length: versions }, () => 0);
 
 /** The parent added before a slot that needs it; sometimes a cluster gets another plan in one of its versions. */
-function parentFor(slot: Slot, kind: string): Slot {
+function parentFor(slot: Slot, kind: ResourceName): Slot {
   if (kind !== "PostgresCluster") return { kind, pick: keyPick(slot), life: steady };
   const life = slot.pick % 3 === 0 ? steady.map((variant, version) => (version === 0 ? variant : 3)) : steady;
   return { kind, pick: slot.pick % 2, life };
@@ -378,7 +365,7 @@ function parentFor(slot: Slot, kind: string): Slot {
 function completed(slots: readonly Slot[]): Slot[] {
   const all: Slot[] = [];
   const add = (slot: Slot): void => {
-    const parent = needed[slot.kind];
+    const parent = kinds[slot.kind].needs;
     const fits = (other: Slot) => other.kind === parent && (parent !== "SecretKey" || other.pick % 2 === keyPick(slot));
     if (parent !== undefined && !all.some(fits)) add(parentFor(slot, parent));
     all.push(slot);
@@ -389,12 +376,6 @@ function completed(slots: readonly Slot[]): Slot[] {
 
 const keyPick = ({ kind }: Slot): number => (kind === "Signature" ? 1 : 0);
 
-/** Kinds of which two can exist under one name in the service, or that have no name. */
-const renamedBare: readonly string[] = [
-  ...["Secret", "AppSecrets", "PostgresAttachment", "MachineMetadata", "Volume", "DeployToken", "Ciphertext"],
-  ...["Signature", "VolumeSnapshot", "MachineCommand", "PostgresBackup"],
-];
-
 /** Names of the resource of a slot, the last one first, and how many of the previous ones are aliases of it. */
 function namesOf({ kind, renames = [] }: Slot, index: number, version: number) {
   const names = [`${kind.toLowerCase()}${index}`];
@@ -402,18 +383,17 @@ function namesOf({ kind, renames = [] }: Slot, index: number, version: number) {
   for (const renaming of renames.slice(0, version + 1)) {
     if (renaming === null) continue;
     names.unshift(`${kind.toLowerCase()}${index}_${names.length}`);
-    aliases = renaming === "alias" || !renamedBare.includes(kind) ? aliases + 1 : 0;
+    aliases = renaming === "alias" || !isKind(kind, "renamed") ? aliases + 1 : 0;
   }
   return { name: names[0] ?? "", aliases: names.slice(1, 1 + aliases) };
 }
 
 /** Inputs that name a parent. */
 const parents = ["app", "machine", "volume", "key", "cluster", "database"];
-const staying: readonly string[] = ["Volume", "Secret"];
 
 function optionsOf({ kind, option, isGuarded }: Slot, mayLose: boolean, isStrict: boolean): Partial<Declared> {
   if (option === "protect") return { protect: !mayLose };
-  if (option === "retain" && staying.includes(kind)) return { retainOnDelete: !mayLose };
+  if (option === "retain" && isKind(kind, "retained")) return { retainOnDelete: !mayLose };
   // A resource replaced together with its parent is not checked: the engine follows the options given here.
   if (option === "strict" && isGuarded === undefined) return { replaceOnChanges: parents };
   // These cannot be deleted while they contain something or are mounted. Strict dependencies are deleted first as well.
@@ -452,7 +432,7 @@ export function programOf({ slots, apps = [] }: Design, version: number, isAllow
     const renamed = so.filter((one) => one % 4 === 3).length;
     const gaps = past.length - so.length;
     const here = { slot, index, version, variant, grown, renamed, gaps, mayLose, others, names };
-    const inputs = kinds[slot.kind as ResourceName]?.(here);
+    const inputs = inputsOf[slot.kind](here);
     if (inputs === undefined) continue;
     others.set(name, slot);
     const options = { ...optionsOf(slot, isAllowed, isStrict), ...(aliases.length > 0 ? { aliases } : {}) };
@@ -461,21 +441,8 @@ export function programOf({ slots, apps = [] }: Design, version: number, isAllow
   return program;
 }
 
-const weights: Readonly<Record<string, number>> = {
-  Machine: 10,
-  Volume: 6,
-  PostgresCluster: 2,
-  PostgresDatabase: 2,
-  PostgresAttachment: 2,
-  MachineMetadata: 2,
-  App: 2,
-  Secret: 3,
-  AppSecrets: 3,
-  IpAssignment: 4,
-};
-
-const oneOf = (kindsDrawn: readonly string[]): fc.Arbitrary<string> =>
-  fc.oneof(...kindsDrawn.map((name) => ({ arbitrary: fc.constant(name), weight: weights[name] ?? 1 })));
+const oneOf = (drawn: readonly ResourceName[]): fc.Arbitrary<ResourceName> =>
+  fc.oneof(...drawn.map((name) => ({ arbitrary: fc.constant(name), weight: kinds[name].weight })));
 
 const life = fc.array(fc.oneof({ arbitrary: fc.nat(13), weight: 6 }, { arbitrary: fc.constant(null), weight: 1 }), {
   minLength: versions,
@@ -491,10 +458,10 @@ const renames = inVersions(
   ),
 );
 
-const slotOf = (kindsDrawn: readonly string[]): fc.Arbitrary<Slot> =>
+const slotOf = (drawn: readonly ResourceName[]): fc.Arbitrary<Slot> =>
   fc
     .record({
-      kind: oneOf(kindsDrawn),
+      kind: oneOf(drawn),
       pick: fc.nat(11),
       life,
       isGuarded: onceIn(3, fc.constant(true as const)),
@@ -508,10 +475,10 @@ function withoutUndefined<T extends object>(values: T): { [K in keyof T]: Exclud
 }
 
 /** Programs of these kinds of resources. */
-export const designArbitrary = (kindsDrawn: readonly string[] = kindNames): fc.Arbitrary<Design> =>
+export const designArbitrary = (drawn: readonly ResourceName[] = kindNames): fc.Arbitrary<Design> =>
   fc
     .record({
-      slots: fc.array(slotOf(kindsDrawn), { minLength: 1, maxLength: 8, size: "max" }),
+      slots: fc.array(slotOf(drawn), { minLength: 1, maxLength: 8, size: "max" }),
       apps: onceIn(3, inVersions(fc.constantFrom(false, false, true))),
     })
     .map(withoutUndefined);

@@ -1,6 +1,7 @@
 // Random runs of the campaign: a program through its versions, in phases of up, refresh, import and destroy with faults.
 // player.ts plays them.
 import fc from "fast-check";
+import type { ResourceName } from "../../provider/registry.ts";
 import { noTrouble, troubleArbitrary, type Trouble } from "./faultPlans.ts";
 import { designArbitrary, type Design, type Slot } from "./programs.ts";
 import { features, limitedWay, wayArbitrary, type Way } from "./ways.ts";
@@ -39,7 +40,7 @@ const phase: fc.Arbitrary<Phase> = fc.oneof(
 /** Random runs with only these parts and kinds of resources. */
 export const scenarioArbitrary = (
   only: readonly string[] = features,
-  kinds?: readonly string[],
+  kinds?: readonly ResourceName[],
 ): fc.Arbitrary<Scenario> =>
   fc
     .record({

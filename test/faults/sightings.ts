@@ -1,4 +1,5 @@
 // Which rare states a run reached.
+import type { ResourceName } from "../../provider/registry.ts";
 import type { Asked, Report } from "../support/modelEngine.ts";
 import type { Declared, Kept, Stack } from "../support/modelStack.ts";
 import { isClaimed } from "./inventory.ts";
@@ -69,7 +70,7 @@ export class Sightings {
     }
   }
 
-  #hasIn(type: string, holder: string): boolean {
+  #hasIn(type: ResourceName, holder: string): boolean {
     return this.#before.some((kept) => kept.type === type && kept.needs.includes(holder));
   }
 }

@@ -1,4 +1,5 @@
 // Whole runs in the model of the engine, in simulated time: what test/e2e tests with the real CLI in `npm run test:all`.
+import type { ResourceName } from "../../provider/registry.ts";
 import { describe, expect, test } from "vitest";
 import { send } from "../support/around.ts";
 import { changes, failures, refresh, up, type Host, type Report } from "../support/modelEngine.ts";
@@ -108,7 +109,7 @@ test("F08: after a kill with a lease, the next up says until when it waits, and 
 describe("ten Machines of one App", () => {
   const program = (tag: string, { simulated: how = "", region = "ams" } = {}): Declared[] => [
     app,
-    ...Array.from({ length: 10 }, (_, i) => ({
+    ...Array.from({ length: 10 }, (_, i): Declared => ({
       type: "Machine",
       name: `web${i}`,
       inputs: {
@@ -164,7 +165,7 @@ describe("ten Machines of one App", () => {
 
 describe("F41: children deleted with a parent that is replaced under its name", () => {
   const inDb = { cluster: { $of: "db", get: "id" } };
-  const one = (type: string, name: string, inputs: Declared["inputs"]): Declared => ({ type, name, inputs });
+  const one = (type: ResourceName, name: string, inputs: Declared["inputs"]): Declared => ({ type, name, inputs });
   const program = (network: string): Declared[] => [
     one("App", "app", { name: "shop", network, forceDestroy: true }),
     one("Secret", "key", { ...inApp, name: "KEY", value: "v" }),
@@ -185,7 +186,7 @@ describe("F41: children deleted with a parent that is replaced under its name", 
       const before = there(simulation);
       for (const kind of ["Secret shop/A", "Secret shop/DATABASE_URL", "Secret shop/KEY"])
         expect(before).toContain(kind);
-      expect(before.join()).toMatch(/PostgresAttachment .*PostgresExtension \w+\/orders\/vector/);
+      expect(before.join()).toMatch(/PostgresAttachment .*PostgresExtension \w+\/extension\/orders\/vector/);
       const { report = [] } = await ran(simulation, (host) => up(stack, program("two"), host, { replace: ["orders"] }));
       expect(failures(report)).toEqual([]);
       expect(stepsOf(report)).toEqual(expect.arrayContaining(["create app", "create orders"]));

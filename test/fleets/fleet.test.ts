@@ -68,6 +68,7 @@ lifecycle("Fleet", {
     { set: { deleteVolumes: true }, expect: "no request" },
     { set: { promoted: true }, expect: "no request" },
     { set: { regions: undefined, count: 3, spreadOver: ["ams", "fra"] }, expect: "update" },
+    { set: { count: 4 }, expect: "update", diffOnly: true },
     { set: { spreadOver: ["ams"] }, expect: "update" },
     { set: { name: "api" }, expect: "replace" },
     { set: { app: await anotherApp(service) }, expect: "replace" },

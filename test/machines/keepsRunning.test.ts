@@ -29,7 +29,7 @@ class Program {
   up(machines: Readonly<Record<string, Values>>): Promise<Ran> {
     const program: Declared[] = [
       { type: "App", name: "shop", inputs: { name: "shop" } },
-      ...Object.entries(machines).map(([name, inputs]) => ({
+      ...Object.entries(machines).map(([name, inputs]): Declared => ({
         type: "Machine",
         name,
         inputs: { app: { $of: "shop", get: "id" }, name, ...inputs },

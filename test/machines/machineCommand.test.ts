@@ -51,13 +51,16 @@ lifecycle("MachineCommand", {
       { set: { timeout: "61s" }, expect: "refused" },
       { set: { container: "main" }, expect: "update" },
       { set: { delete: ["true"] }, expect: "no request" },
+      { set: { update: ["true"] }, expect: "update", diffOnly: true },
+      { set: { app }, expect: "replace", diffOnly: true },
       { set: { machine: second }, expect: "replace" },
       { set: { app, machine }, expect: "replace" },
     ];
   },
   steady: { create: kept, update: kept, triggers: kept, stdin: kept, timeout: kept, container: kept },
   importRefused: /a MachineCommand cannot be imported or looked up: .*nothing to read/,
-  survives: true,
+  survives: "changed",
+  sent: ["create", "stdin", "container"],
 });
 
 describe.each(bindings)("MachineCommand, $name binding", ({ start }) => {

@@ -41,6 +41,7 @@ lifecycle("MachineMetadata", {
       { set: { values: { fly_process_group: "1" } }, expect: "refused" },
       { set: { values: { role: "" } }, expect: "refused" },
       { set: { adopt: true }, expect: "no request" },
+      { set: { app }, expect: "replace", diffOnly: true },
       { set: { machine: second }, expect: "replace" },
       { set: { app, machine }, expect: "replace" },
     ];
@@ -52,7 +53,7 @@ lifecycle("MachineMetadata", {
     },
     { interfere: (service, state) => set(service, state, "role", ""), shows: { values: { more: "x" } } },
   ],
-  survives: true,
+  survives: "changed",
 });
 
 describe("MachineMetadata", () => {

@@ -9,7 +9,7 @@ const another = once((service) => makeCluster(service, "another"));
 
 lifecycle("PostgresBackup", {
   // Deleting the resource keeps the backup.
-  survives: true,
+  survives: "untouched",
   writeOnly: ["triggers"],
   given: async (service) => ({ cluster: await makeCluster(service, "main") }),
   changes: async (service) => [

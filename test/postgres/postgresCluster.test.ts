@@ -23,6 +23,7 @@ const bySource = {
 lifecycle("PostgresCluster", {
   // The service does not report the cluster's source or its pool mode.
   writeOnly: ["poolMode", "restore", "fork"],
+  sent: ["poolMode"],
   given: () => Promise.resolve({ region: "fra", plan: "Basic", __context: { name: "main", owner: "cluster" } }),
   changes: async (service) => {
     const { cluster, backupId } = await sourceOf(service);

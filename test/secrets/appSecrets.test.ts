@@ -11,8 +11,9 @@ const set = (service: TestService, app: unknown, values: Record<string, string |
 
 lifecycle("AppSecrets", {
   writeOnly: ["values"],
+  sent: ["values", "valuesWo"],
   // Its App is still there.
-  survives: true,
+  survives: "changed",
   given: async (service) => {
     await makeApp(service, "other-secrets");
     return { app: await makeApp(service, "life-secrets"), values: { A: "one", B: "" } };

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { bind, type Bound } from "../support/binding.ts";
 import { makeApp, send } from "../support/around.ts";
-import { lifecycle, type Life } from "../support/lifecycle.ts";
+import type { Life } from "../support/life.ts";
+import { lifecycle } from "../support/lifecycle.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
 const text = (plain: string): string => Buffer.from(plain).toString("base64");
@@ -10,7 +11,8 @@ const draw = (service: TestService, app: unknown, name: string, type: string) =>
 
 const life = (type: string, appName: string): Life => ({
   // It exists only in the state.
-  survives: true,
+  survives: "untouched",
+  sent: ["plaintext", "associatedData"],
   importRefused: /cannot be imported or looked up: .*leave the import out/,
   given: async (service) => {
     for (const app of [appName, `${appName}-2`])

@@ -10,6 +10,7 @@ const bytes = (length: number, fill = 7): string => Buffer.alloc(length, fill).t
 
 lifecycle("SecretKey", {
   writeOnly: ["value"],
+  sent: ["value"],
   given: async (service) => {
     await makeApp(service, "other-key");
     return { app: await makeApp(service, "life-key"), name: "SIGN", type: "hs256", value: bytes(32) };

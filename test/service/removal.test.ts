@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test, vi } from "vitest";
 import { createService, type Service } from "../../service/index.ts";
-import { unitsAtOnce } from "../../service/lifecycle/removal.ts";
+import { partsOfApp, partsOfCluster, unitsAtOnce } from "../../service/lifecycle/removal.ts";
 import { callerWith, withApp } from "./client.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "machines-removal-"));
@@ -118,6 +118,19 @@ test("F46 an App with very many parts is hidden at once and removed in pieces", 
   // A piece may exceed its size by the rows of its last Machine.
   expect(Math.max(...removed)).toBeLessThan(unitsAtOnce + 300);
   expect(service.context.store.all("SELECT machines FROM region_use WHERE machines <> 0")).toEqual([]);
+});
+
+test.each([
+  ["apps", partsOfApp],
+  ["clusters", partsOfCluster],
+])("F46 every table that refers to %s is emptied in pieces", async (owner, parts) => {
+  const { store } = (await withApp()).service.context;
+  const referring = store.all<{ name: string }>(
+    `SELECT DISTINCT t.name FROM pragma_table_list t JOIN pragma_foreign_key_list(t.name) f
+     WHERE t.schema = 'main' AND f."table" = ? ORDER BY t.name`,
+    owner,
+  );
+  expect(parts.map(({ table }) => table).sort()).toEqual(referring.map(({ name }) => name));
 });
 
 test("F46 an interrupted removal resumes after a restart", async () => {

@@ -5,6 +5,7 @@ import { CONTEXT, contextOf, type Values } from "../../provider/core/resource.ts
 import { parseDuration } from "../../api/schema.ts";
 import { run } from "../../provider/dynamic/run.ts";
 import { drive, urnOf } from "./driver.ts";
+import { withMutant } from "./mutants.ts";
 import { startPlugin, unfinishedIn } from "./plugin.ts";
 import { revealed, toStruct, type Properties } from "./properties.ts";
 import type { TestService } from "./startService.ts";
@@ -71,7 +72,7 @@ export function bind(
   const missing = (): never => {
     throw new Error("the binding lacks a method");
   };
-  return {
+  return withMutant(type, {
     async check(olds, news) {
       const { inputs, failures } = (await check?.(json(olds), json(news))) ?? missing();
       return { inputs: json(inputs as Values), failures: (failures ?? []).map(({ reason }) => reason) };
@@ -100,7 +101,7 @@ export function bind(
       run.begin();
       return Promise.resolve();
     },
-  };
+  });
 }
 
 /** The key under which this driver of the plugin keeps the engine's data about a resource beside its values. */

@@ -1,53 +1,21 @@
 // The suite that every resource type passes: its whole life, in each binding, with the real service.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { CONTEXT, kindOf, type Values } from "../../provider/core/resource.ts";
+import { bareId } from "../../api/names.ts";
+import { newPass } from "../../provider/core/listing.ts";
+import { leavesIn } from "../../provider/core/redaction.ts";
+import { CONTEXT, isParent, kindOf, type Values } from "../../provider/core/resource.ts";
 import { canonical, same, withoutUndefined } from "../../provider/core/values.ts";
 import { withoutWriteOnly, writeOnlyIn } from "../../provider/core/writeOnly.ts";
-import { resources } from "../../provider/registry.ts";
-import { bindings, type Bound } from "./binding.ts";
+import type { ResourceName } from "../../provider/registry.ts";
+import { linesOf, onService } from "../faults/inventory.ts";
+import type { Bound } from "./binding.ts";
+import { breakOnPurpose, roundsOf } from "./mutantRounds.ts";
+import type { Life } from "./life.ts";
+import { jumpingClient } from "./jumpingClient.ts";
 import { brokenPromises, revealed, Unknown, type Properties } from "./properties.ts";
+import { resourceOf } from "./simulation.ts";
 import { operationsById } from "../../service/faults/faults.ts";
 import { isWrite, startService, type TestService } from "./startService.ts";
-
-/** One change of inputs and its expected result. */
-export interface Change {
-  /** The new inputs; undefined removes an input from the program. */
-  readonly set: Values;
-  readonly expect: "same" | "update" | "replace" | "delete-replace" | "refused" | "no request";
-  /** Only the diff is tested: the suite lacks what the change requires. */
-  readonly diffOnly?: boolean;
-  /** Properties that the state must have afterwards. */
-  readonly then?: Values;
-}
-
-/** A change by others to the object outside the program. */
-export interface Interference {
-  /** Makes the change; `state` is the object's. */
-  readonly interfere: (service: TestService, state: Values) => Promise<unknown>;
-  /** The refreshed properties; undefined for one that is gone. */
-  readonly shows: Values;
-}
-
-/** The parameters of the suite for a type. */
-export interface Life {
-  /** Creates the objects that the resource requires and returns its first inputs. */
-  readonly given: (service: TestService) => Promise<Values>;
-  readonly changes: (service: TestService) => Promise<readonly Change[]>;
-  /** One for every input that can be changed outside. An update repairs each. */
-  readonly drift?: readonly Interference[];
-  /** Inputs that cannot be changed outside, or whose change is accepted, with the reason. */
-  readonly steady?: Readonly<Record<string, string>>;
-  /** How many objects one creation of it creates in the service; 1 when left out. */
-  readonly creates?: number;
-  /** Its id contains everything, so nothing can be gone after a deletion. */
-  readonly survives?: boolean;
-  /** The refusal of an import, if the type cannot be imported. */
-  readonly importRefused?: RegExp;
-  /** The error after a lost answer to its creation, if a read cannot show whether it was applied. */
-  readonly ambiguous?: RegExp;
-  /** Inputs that no read returns (R7), absent from an import. */
-  readonly writeOnly?: readonly string[];
-}
 
 const visible = (values: Values): Values =>
   Object.fromEntries(Object.entries(values).filter(([name]) => !name.startsWith("__")));
@@ -60,23 +28,24 @@ const unknownIn = (preview: Properties): string[] =>
 
 /** Runs the suite for a type. */
 export function lifecycle(
-  type: string,
+  type: ResourceName,
   {
     given,
     changes,
     drift = [],
     steady = {},
     creates = 1,
-    survives = false,
+    survives,
     importRefused,
     ambiguous,
     writeOnly = [],
+    sent = [],
   }: Life,
 ): void {
-  const resource = resources[type];
-  if (!resource) throw new Error(`no resource type ${type}`);
+  const resource = resourceOf(type);
 
-  describe.each(bindings)(`life of a ${type}, $name binding`, ({ start }) => {
+  describe.each(roundsOf(type))(`life of a ${type}, $name binding`, ({ start, mutant }) => {
+    breakOnPurpose(mutant);
     let close: () => Promise<void>;
     let service: TestService;
     let bound: Bound;
@@ -89,7 +58,7 @@ export function lifecycle(
     let creation: string | undefined;
 
     beforeAll(async () => {
-      service = await startService();
+      service = await startService({ keepBodies: true });
       ({ bound, close } = await start(type, service));
       // The values that are not stored are remembered by the owner, which a program of the dynamic binding always sends.
       program = { ...(await given(service)), [CONTEXT]: { owner: `life of a ${type}` } };
@@ -118,10 +87,38 @@ export function lifecycle(
     /** Creates after a preview: values that the preview knew must match. */
     async function created(next: Values): Promise<void> {
       const planned = await previewed((preview) => preview.create(next));
+      const before = service.bodies.length;
       ({ id, state } = await bound.create(next));
+      expectSent(sent, before);
+      expectThere();
+      expect(await isListed(id)).not.toBe(false);
       if (!planned) return;
       expect(brokenPromises(revealed(planned.state), state)).toEqual([]);
       expect(["", id]).toContain(planned.id);
+    }
+
+    /** Inputs that only a request shows are in the requests since. */
+    function expectSent(names: readonly string[], since: number): void {
+      const bodies = JSON.stringify(service.bodies.slice(since));
+      for (const name of names.filter((one) => sent.includes(one)))
+        for (const leaf of leavesIn(program[name]))
+          expect(bodies, `${name} must be sent`).toContain(bareId(String(leaf)));
+    }
+
+    const lines = (): readonly string[] => linesOf({ type, name: "life", id, inputs, state, needs: [], failed: [] });
+
+    /** The service has every object that the state has. */
+    const expectThere = (): void => expect(onService(service.service)).toEqual(expect.arrayContaining([...lines()]));
+
+    /** Whether a new run finds the object in the list of its App or cluster; undefined if the type has no list. */
+    async function isListed(one: string): Promise<boolean | undefined> {
+      const { list, within, id: format } = resource;
+      const wanted = format.parse(one);
+      const objects = await list?.objects(newPass(jumpingClient(service).api), wanted[within.part] ?? "");
+      // Several addresses have one id, and each is listed.
+      return objects?.some(({ parts }) =>
+        format.parts.every((part) => wanted[part]?.split(",").includes(parts[part] ?? "")),
+      );
     }
 
     /** Likewise; and everything is known that the change does not affect. */
@@ -130,7 +127,7 @@ export function lifecycle(
       state = await bound.update(id, state, next);
       if (!planned) return;
       expect(brokenPromises(revealed(planned), state)).toEqual([]);
-      const movable = isSent ? Object.keys(resource?.dependsOn ?? {}) : [];
+      const movable = isSent ? Object.keys(resource.dependsOn ?? {}) : [];
       expect(unknownIn(planned).filter((name) => !movable.includes(name))).toEqual([]);
       expect(
         Object.keys(visible(state)).filter((name) => !Object.hasOwn(planned, name) && !movable.includes(name)),
@@ -146,9 +143,9 @@ export function lifecycle(
     });
 
     test("create returns inputs and outputs, a read the same, and a diff is empty", async () => {
-      const sent = service.requests.length;
+      const asked = service.requests.length;
       await created(inputs);
-      creation = service.requests.slice(sent).find(isWrite)?.operation;
+      creation = service.requests.slice(asked).find(isWrite)?.operation;
       expect(resource.id.render(resource.id.parse(id))).toBe(id);
       expect(visible(state)).toMatchObject(visible(inputs));
       const unknown = Object.keys(visible(state)).filter(
@@ -158,6 +155,11 @@ export function lifecycle(
       const found = await bound.read(id, state);
       expect(found?.state).toEqual(state);
       expect(found?.inputs).toEqual(inputs);
+      const next = await start(type, service, { requestTimeoutSeconds: "39" });
+      const unasked = service.requests.length;
+      await next.bound.read(id, state);
+      await next.close();
+      expect(service.requests.length, "a read asks the service").toBeGreaterThan(unasked);
       const before = service.requests.length;
       expect(await bound.diff(id, state, inputs)).toBe("same");
       expect(service.requests.length).toBe(before);
@@ -184,6 +186,7 @@ export function lifecycle(
         const written = effects(service);
         program = changed;
         inputs = next;
+        const bodies = service.bodies.length;
         if (kind === "update") await updated(next, change.expect !== "no request");
         else await replace(kind);
         if (change.expect === "no request") expect(effects(service)).toBe(written);
@@ -191,9 +194,13 @@ export function lifecycle(
           expect(effects(service), `a change of ${JSON.stringify(change.set)} must cause a request`).toBeGreaterThan(
             written,
           );
+        expectSent(Object.keys(change.set), bodies);
         expect(state).toMatchObject(withoutWriteOnly(resource, withoutUndefined(change.then ?? change.set)));
         const found = await bound.read(id, state);
         expect(found?.state, "the object exists after the change").toEqual(state);
+        expectThere();
+        // A part of another object is imported with the parts that others have set.
+        if (!importRefused && resource.partOf === undefined) expectImported(await bound.read(id, {}));
         expect(await bound.diff(id, state, inputs)).toBe("same");
       }
     });
@@ -220,7 +227,9 @@ export function lifecycle(
       // For the replacement the engine checks again, without old inputs.
       ({ inputs } = await checked({}, program));
       await created(inputs);
-      if (kind === "replace") await bound.delete(old.id, old.state);
+      if (kind === "delete-replace") return;
+      expect(await isListed(old.id)).not.toBe(false);
+      await bound.delete(old.id, old.state);
     }
 
     test("every input has been changed", async () => {
@@ -264,14 +273,16 @@ export function lifecycle(
         await expect(bound.read(id, {})).rejects.toThrow(importRefused);
       });
 
-    importTest("an import by id alone finds the same inputs", async () => {
-      const found = await bound.read(id, {});
+    /** An import by the id alone has the inputs. */
+    function expectImported(found: Awaited<ReturnType<Bound["read"]>>): void {
       for (const [name, field] of Object.entries(resource.inputFields)) {
         if (field.meta["passing"] === true || kindOf(field) === "behaviour") continue;
         if (writeOnly.flatMap(waysToGive).includes(name) || inputs[name] === undefined) continue;
         expect(canonical(field, found?.inputs[name]), name).toEqual(canonical(field, inputs[name]));
       }
-    });
+    }
+
+    importTest("an import by id alone finds the same inputs", async () => expectImported(await bound.read(id, {})));
 
     importTest(
       "an import has the inputs that a program would have: no defaults, behaviour inputs or transient values",
@@ -304,8 +315,15 @@ export function lifecycle(
 
     test("after a delete it is gone, and a second delete succeeds", async () => {
       await bound.nextRun();
+      const [before, there] = [effects(service), lines()];
       await bound.delete(id, state);
-      if (!survives) expect(await bound.read(id, state)).toBeUndefined();
+      const left = new Set(onService(service.service));
+      expect(there.filter((line) => left.has(line))).toEqual([]);
+      expect(effects(service) > before, "requests with an effect").toBe(survives !== "untouched");
+      if (!survives) {
+        expect(await bound.read(id, state)).toBeUndefined();
+        if (!isParent(resource)) expect(await isListed(id)).not.toBe(true);
+      }
       await bound.delete(id, state);
     });
 
@@ -317,9 +335,9 @@ export function lifecycle(
       service.fail({ operation: creation, when: "after", status: "reset" });
       const creating = bound.create(inputs);
       await (ambiguous === undefined ? creating : expect(creating).rejects.toThrow(ambiguous));
-      const sent = service.service.audit.after(since).filter(({ operation }) => operation === creation);
+      const repeated = service.service.audit.after(since).filter(({ operation }) => operation === creation);
       // A repeatable request results in one object, however often it is sent.
-      if (operationsById.get(creation)?.repeat === "once") expect(sent).toHaveLength(creates);
+      if (operationsById.get(creation)?.repeat === "once") expect(repeated).toHaveLength(creates);
       if (ambiguous !== undefined) return;
       ({ id, state } = await creating);
       expect((await bound.read(id, state))?.state).toEqual(state);

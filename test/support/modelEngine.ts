@@ -4,6 +4,7 @@
 import { isObject } from "../../api/schema.ts";
 import { CONTEXT, contextOf, type Values } from "../../provider/core/resource.ts";
 import { UNKNOWN } from "../../provider/core/values.ts";
+import type { ResourceName } from "../../provider/registry.ts";
 import type { Verbs } from "./binding.ts";
 import {
   dependentsOf,
@@ -27,7 +28,7 @@ export interface Made {
 /** One step of the engine. */
 export interface Step {
   readonly verb: Verb;
-  readonly type: string;
+  readonly type: ResourceName;
   readonly name: string;
   readonly error?: unknown;
   /** The previous object, if there was one. */
@@ -42,7 +43,7 @@ export interface Step {
 
 /** The environment of an engine. */
 export interface Host {
-  bound(type: string): Verbs;
+  bound(type: ResourceName): Verbs;
   /** The number of concurrent steps; 1 if omitted. */
   readonly parallel?: number;
   /** Wraps every step, for example to measure it. */
@@ -247,9 +248,9 @@ class Run {
     const left = this.#stack.resources.filter(({ name, mark }) => mark === "leaving" || !this.#seen.has(name));
     if (targets === undefined) return left;
     const allowed = new Set(targets);
+    const chosen = this.#previous.filter(({ name }) => targets.includes(name));
     try {
-      for (const target of this.#previous.filter(({ name }) => targets.includes(name)))
-        for (const { name } of dependentsOf(target, this.#previous)) allowed.add(name);
+      for (const target of chosen) for (const { name } of dependentsOf(target, this.#previous)) allowed.add(name);
       for (const target of this.#previous.filter(({ name }) => allowed.has(name)))
         for (const { name } of await this.#replacedWith(target.kept)) allowed.add(name);
       const doomed = left.filter(({ name }) => allowed.has(name));
@@ -257,7 +258,9 @@ class Run {
       if (beyond.length === 0) return doomed;
       throw new EngineRefused(`${beyond.map(({ name }) => name).join(", ")} would be deleted and is no target`);
     } catch (error) {
-      this.#fail({ verb: "delete", type: "", name: targets.join(", ") }, error);
+      const [first] = chosen;
+      if (!first) throw error;
+      this.#fail({ verb: "delete", type: first.kept.type, name: targets.join(", ") }, error);
       return [];
     }
   }

@@ -2,6 +2,7 @@
 import { isObject } from "../../api/schema.ts";
 import type { Values } from "../../provider/core/resource.ts";
 import { UNKNOWN } from "../../provider/core/values.ts";
+import type { ResourceName } from "../../provider/registry.ts";
 
 /** A reference in a program to the id or an output of an earlier resource. */
 export interface Reference {
@@ -22,7 +23,7 @@ interface Options {
 
 /** One resource of a program. Names are unique in it. */
 export interface Declared extends Options {
-  readonly type: string;
+  readonly type: ResourceName;
   readonly name: string;
   readonly inputs: Values;
   /** Names of resources it waits for beside those in its inputs: `dependsOn`. */
@@ -35,7 +36,7 @@ export interface Declared extends Options {
 
 /** One resource of a state. */
 export interface Kept {
-  readonly type: string;
+  readonly type: ResourceName;
   name: string;
   id: string;
   inputs: Values;
@@ -62,7 +63,7 @@ export type Verb = "check" | "same" | "create" | "update" | "delete" | "read" | 
 export interface Stack {
   resources: Kept[];
   /** Steps that began and did not end: after an interrupted run, their result is unknown. */
-  pending: { readonly verb: Verb; readonly type: string; readonly name: string }[];
+  pending: { readonly verb: Verb; readonly type: ResourceName; readonly name: string }[];
   /** Resources removed from the state whose objects were deliberately kept. */
   orphans: Kept[];
 }

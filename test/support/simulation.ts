@@ -26,6 +26,7 @@ import { resources } from "../../provider/registry.ts";
 import { operationsById } from "../../service/faults/faults.ts";
 import { seededRandom, type ServiceOptions } from "../../service/index.ts";
 import type { Verbs } from "./binding.ts";
+import { withMutant } from "./mutants.ts";
 import { SimulatedTime } from "./simulatedTime.ts";
 import { startService, type TestService } from "./startService.ts";
 
@@ -336,7 +337,7 @@ class Process implements ProviderProcess {
         return this.isDead ? await never : Promise.reject(error);
       }
     };
-    return {
+    return withMutant(type, {
       check: (olds, news) => alive(Promise.resolve(this.#check(resource, olds, news))),
       diff: async (id, state, inputs) => {
         const found = guardedDiff(this.#run, resource, id, json(state), json(inputs));
@@ -357,7 +358,7 @@ class Process implements ProviderProcess {
       },
       update: (id, state, inputs) => alive(update(resource, id, json(state), json(inputs), caller).then(json)),
       delete: (id, state) => alive(remove(resource, id, json(state), caller)),
-    };
+    });
   }
 
   #check(resource: Resource, olds: Values, news: Values): { inputs: Values; failures: string[] } {

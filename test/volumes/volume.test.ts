@@ -11,6 +11,7 @@ import { startService, type TestService } from "../support/startService.ts";
 lifecycle("Volume", {
   // Empty before the first mount.
   writeOnly: ["fstype", "snapshotId", "sourceVolumeId"],
+  sent: ["fstype", "snapshotId", "sourceVolumeId"],
   given: async (service) => ({ app: await makeApp(service, "vol-life"), region: "ams", __context: { name: "data" } }),
   changes: async (service) => [
     { set: { snapshotRetention: 10 }, expect: "update" },

@@ -24,12 +24,13 @@ async function make(service: TestService): Promise<Record<"sibling" | "stranger"
 
 lifecycle("VolumeSnapshot", {
   writeOnly: ["triggers"],
-  survives: true,
+  survives: "untouched",
   given: async (service) => {
     const app = await makeApp(service, "snap-life");
     return { app, volume: `${app}/${await makeVolume(service, app, "ams")}` };
   },
   changes: async (service) => [
+    { set: { app: "elsewhere" }, expect: "replace", diffOnly: true },
     { set: { triggers: { version: "1" } }, expect: "replace" },
     { set: { triggers: { version: "2" } }, expect: "replace" },
     { set: { triggers: undefined }, expect: "replace" },
