@@ -1,7 +1,7 @@
 // Finds the services to compare: that of the stack's configuration, and that of every explicit provider.
 import { configKeys, readConfig, type Config } from "../provider/client/config.ts";
 import type { Api } from "../provider/client/api.ts";
-import { clientFor } from "../provider/client/connect.ts";
+import { newClient } from "../provider/client/connect.ts";
 import { isSealed, openText, plainText, type StateProvider, type StackState } from "./stackState.ts";
 import { MachinesError, messageOf } from "../provider/client/errors.ts";
 
@@ -87,7 +87,7 @@ export function clientOf(
   env: Environment = process.env,
 ): Api {
   const provider = providers.find((provider) => provider.urn === urn);
-  return clientFor(
+  return newClient(
     readConfig((key) => (provider ? openText(provider.inputs[key]) : own.get(key)), env),
     warn,
   );

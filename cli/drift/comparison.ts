@@ -3,8 +3,8 @@ import { isObject, type Field } from "../../api/schema.ts";
 import { secretIn } from "../../policy/core/secretText.ts";
 import { parsePath } from "../../provider/plugin/propertyPath.ts";
 import { messageForUser } from "../../provider/client/errors.ts";
-import { diff, matches } from "../../provider/core/diff.ts";
-import { read, type Caller } from "../../provider/core/lifecycle.ts";
+import { diffInputs, matches } from "../../provider/core/diff.ts";
+import { read, type Caller } from "../../provider/core/verbs/index.ts";
 import { ownerOf } from "../../provider/core/owner.ts";
 import { hide, leavesIn, withheld, type SecretMarks, type Withheld } from "../../provider/core/redaction.ts";
 import { CONTEXT, contextOf, type Values } from "../../provider/core/resource.ts";
@@ -56,7 +56,7 @@ export async function checkResource(held: OpenResource, caller: Caller): Promise
     if (seen === undefined) return { resource: held, status: "missing", differences: [], reason: undefined };
     const { state: live } = seen;
     const ignored = ignoredPaths.map(parsePath);
-    const changes = diff(resource, live, inputs).changes.filter(
+    const changes = diffInputs(resource, live, inputs).changes.filter(
       ({ path }) => !ignored.some((pattern) => pattern.length <= path.length && matches(pattern, path)),
     );
     // A fleet says there which of its Machines differ, and also repeats what its inputs show.

@@ -6,7 +6,7 @@ import { MachinesError, messageForUser } from "../../provider/client/errors.ts";
 import { fewAtATime } from "../../provider/client/fewAtATime.ts";
 import { processJournal } from "../../provider/core/journal.ts";
 import { configuredOrganizationProblem } from "../../provider/core/organization.ts";
-import { Run } from "../../provider/core/run.ts";
+import { Run } from "../../provider/core/run/run.ts";
 import { resources } from "../../provider/registry.ts";
 import { comparedTypes } from "../orphans/compare.ts";
 import { grouped } from "../organization/grouped.ts";

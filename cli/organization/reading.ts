@@ -1,6 +1,6 @@
 // Reads an organization, and the project in this folder whose stack may hold some of it already.
 import { existsSync, readFileSync } from "node:fs";
-import { clientFor } from "../../provider/client/connect.ts";
+import { newClient } from "../../provider/client/connect.ts";
 import { readConfig, type Config } from "../../provider/client/config.ts";
 import { MachinesError } from "../../provider/client/errors.ts";
 import { configuredOrganizationProblem } from "../../provider/core/organization.ts";
@@ -58,7 +58,7 @@ export async function readOrganization(
     (key) => (key === "organization" ? org : undefined) ?? project.config.get(key),
     process.env,
   );
-  const api = clientFor(config, warn);
+  const api = newClient(config, warn);
   try {
     const problem = await configuredOrganizationProblem(api);
     if (problem !== undefined) throw new MachinesError("invalid-input", `--org ${config.organization}: ${problem}`);

@@ -2,7 +2,7 @@
 // --import, and deletes what --delete names.
 import { readFileSync, writeFileSync } from "node:fs";
 import { docsUrl } from "../../api/docsUrl.ts";
-import { clientFor } from "../../provider/client/connect.ts";
+import { newClient } from "../../provider/client/connect.ts";
 import { MachinesError, messageOf } from "../../provider/client/errors.ts";
 import { configuredOrganizationProblem } from "../../provider/core/organization.ts";
 import { didYouMean } from "../../api/didYouMean.ts";
@@ -117,7 +117,7 @@ export async function findOrphans(
       const known = knownAt(place, { state, places, besides, others, warn });
       try {
         requireSomething(known.own, wanted, whatIs(state, place));
-        const api = clientFor(place.config, warn);
+        const api = newClient(place.config, warn);
         clients.add(api);
         // Its Apps could be read nevertheless, and nothing would belong to it.
         const problem = await configuredOrganizationProblem(api);

@@ -22,7 +22,7 @@ import { readOtherStacks, stackText, type OtherStacks } from "./otherStacks.ts";
 import { doubtAbout, proofFacts, type ProofFacts } from "./proof.ts";
 import { agreed, requireInteractiveTerminal, typed, untilItEnds, type Asking } from "../terminal.ts";
 import { processJournal } from "../../provider/core/journal.ts";
-import { Run } from "../../provider/core/run.ts";
+import { Run } from "../../provider/core/run/run.ts";
 
 /** Options of the command. */
 export interface UndoOptions extends Asking {

@@ -166,7 +166,7 @@ function refuseWhileInUse(run: RunInfo, api: Api, appName: string): Promise<void
   const checkContents = async (): Promise<void | Pending> => {
     const contents = await heldBy(api, appName);
     if (contents.length === 0) return undefined;
-    if (run.deletionsIn(api, appName) > 1) until = api.clock.now() + othersBeginWithin;
+    if (run.deletions.in(api, appName) > 1) until = api.clock.now() + othersBeginWithin;
     const refusal = (): MachinesError =>
       new MachinesError(
         "refused",

@@ -139,8 +139,8 @@ interface ListedHostname {
 }
 
 /** The hostnames of an App. If the list does not include their certificates, each hostname is read. */
-export const listHostnames = ({ api, once }: Pass, appName: string): Promise<readonly ListedHostname[]> =>
-  once(`hostnames/${appName}`, async () => {
+export const listHostnames = ({ api, answers }: Pass, appName: string): Promise<readonly ListedHostname[]> =>
+  answers.get(`hostnames/${appName}`, async () => {
     const all = await everyCertificate(api, { appName });
     return Promise.all(
       all.map(async ({ hostname: host, createdAt, ...listed }) => {

@@ -7,7 +7,7 @@ import type { Config } from "./config.ts";
 import { MachinesError } from "./errors.ts";
 import type { ClientParts } from "./handler.ts";
 import { call, handlers } from "./request.ts";
-import { newSession, type Session } from "./session.ts";
+import { newConnection, newSession, type Connection, type Session } from "./session.ts";
 
 type Contract = typeof contract;
 type In<S> = S extends z.ZodType ? Camel<z.input<S>> : unknown;
@@ -37,7 +37,7 @@ export interface Api extends Methods {
   readonly config: Config;
   readonly clock: Clock;
   readonly deadline: Deadline;
-  /** Knowledge that this client has gathered about the service. */
+  /** What the run has learned about the service. */
   readonly session: Session;
   /** The same service with another deadline. */
   within(deadline: Deadline): Api;
@@ -45,9 +45,9 @@ export interface Api extends Methods {
   close(): Promise<void>;
 }
 
-/** Creates the client of one endpoint and token. */
-export function createApi(parts: ClientParts): Api {
-  const session = newSession(parts.clock);
+/** Creates the client of one run for an endpoint and token. */
+export function createApi(parts: ClientParts, connection: Connection = newConnection(parts.clock)): Api {
+  const session = newSession(connection);
   const handle = handlers(parts, session);
   const bind = (deadline: Deadline): Api => {
     const under = { deadline, countRequest: counter(deadline) };

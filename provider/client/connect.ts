@@ -1,12 +1,13 @@
-// One client per endpoint and token for the whole process, so that connections, rate limits and caches are shared.
+// One connection per endpoint and token for the whole process, so that sockets and rate limits are shared.
 import { exposureOf, type Config } from "./config.ts";
 import { createApi, type Api } from "./api.ts";
 import type { ClientParts } from "./handler.ts";
 import { systemClock } from "./clock.ts";
 import { startLocal, type LocalAccess } from "./localService.ts";
+import { newConnection, type Connection } from "./session.ts";
 import { httpTransport } from "./transport.ts";
 
-const clients = new Map<string, Api>();
+const connections = new Map<string, { readonly parts: ClientParts; readonly connection: Connection }>();
 const toldOfExposure = new Set<string>();
 
 /** Warns of a token that would be sent unencrypted over the network, once for each endpoint. */
@@ -17,21 +18,20 @@ export function warnOfExposure(config: Config, warn: (message: string) => void):
   warn(message);
 }
 
-/** The client for a configuration. Nothing is sent, and `local` is not started, before the first request. */
-export function clientFor(config: Config, warn: (message: string) => void): Api {
+/**
+ * A client for a configuration that has learned nothing yet. Nothing is sent, and `local` is not started, before the first
+ * request.
+ */
+export function newClient(config: Config, warn: (message: string) => void): Api {
   const key = JSON.stringify(config);
-  let client = clients.get(key);
-  if (!client) {
+  let known = connections.get(key);
+  if (!known) {
     warnOfExposure(config, warn);
-    client = createApi({
-      config,
-      connect: connector(config),
-      transport: httpTransport(),
-      clock: systemClock,
-    });
-    clients.set(key, client);
+    const parts = { config, connect: connector(config), transport: httpTransport(), clock: systemClock };
+    known = { parts, connection: newConnection(systemClock) };
+    connections.set(key, known);
   }
-  return client;
+  return createApi(known.parts, known.connection);
 }
 
 function connector({ endpoint, token }: Config): ClientParts["connect"] {

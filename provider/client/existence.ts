@@ -3,7 +3,6 @@ import { ApiError, isNotFound, MachinesError } from "./errors.ts";
 import type { Api } from "./api.ts";
 import type { Handler } from "./handler.ts";
 import type { Session } from "./session.ts";
-import { cached } from "./cached.ts";
 import { everyApp } from "./pages.ts";
 import { pollUntil } from "./poll.ts";
 
@@ -97,7 +96,7 @@ export async function confirmAnyPlace(api: Api, places: readonly Place[]): Promi
 export async function confirmPlaces(api: Api, places: readonly Place[]): Promise<void> {
   if (api.config.allowMissingApps) return;
   for (const place of places)
-    if (await cached(api, `place ${place.kind} ${place.name}`, () => mayBeThere(api, place))) return;
+    if (await api.session.answers.get(`place ${place.kind} ${place.name}`, () => mayBeThere(api, place))) return;
   const [first] = places;
   if (first) throw missing(api, first);
 }

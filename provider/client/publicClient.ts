@@ -3,7 +3,7 @@ import { formatDuration } from "../../api/schema.ts";
 import { readConfig, type Config } from "./config.ts";
 import { MachinesError } from "./errors.ts";
 import { byGroup, type Api, type Methods } from "./api.ts";
-import { clientFor } from "./connect.ts";
+import { newClient } from "./connect.ts";
 
 /**
  * Options of a client. Omitted options come from the environment, as for the provider (`MACHINES_ENDPOINT`,
@@ -64,7 +64,7 @@ export function createClient(options: ClientOptions = {}): Client {
   if (!isLocal && !given.get("token") && !env["MACHINES_TOKEN"])
     throw missing("access token", "give createClient a `token`, or set MACHINES_TOKEN");
   const config = configOf((key) => given.get(key));
-  return clientOf(clientFor(given.get("token") ? { ...config, tokenSource: "createClient" } : config, onWarning));
+  return clientOf(newClient(given.get("token") ? { ...config, tokenSource: "createClient" } : config, onWarning));
 }
 
 /** The configuration; its errors use the names of a script's options. */

@@ -6,7 +6,7 @@ import { firstIssue, isOtherOption, meantText, unknownName, validated } from "..
 import { inputChangeRefusal, mayLoseData } from "./dataLoss.ts";
 import type { Journal } from "./journal.ts";
 import { oncePerInput } from "./oncePerInput.ts";
-import type { Run } from "./run.ts";
+import type { Run } from "./run/run.ts";
 import {
   CONTEXT,
   contextOf,
@@ -36,12 +36,7 @@ export interface Surroundings {
   /** Random hexadecimal characters. */
   readonly randomHex: (characters: number) => string;
   /** Facts about the run: the state, and the interrupted creates. */
-  readonly run: Pick<
-    Run,
-    "inputsInState" | "inputsInProgram" | "isFirstReport" | "dataLossByParent" | "nameInState" | "otherUserOf"
-  > & {
-    readonly journal: Pick<Journal, "find">;
-  };
+  readonly run: Pick<Run, "program" | "guards" | "problems"> & { readonly journal: Pick<Journal, "find"> };
   /** The object's state, if the engine sent it: it has the service's choices for inputs that the program left out. */
   readonly state?: Values | undefined;
   /** The name that the engine proposes, if any: fitted to our rules, taken unchanged, or a ban on generated names. */
@@ -53,7 +48,7 @@ export interface Surroundings {
 }
 
 /** Checks new inputs against the resource's declaration and the old inputs (`{}` when there are none). */
-export function check(resource: Resource, olds: Values, news: Values, around: Surroundings): Checked {
+export function checkInputs(resource: Resource, olds: Values, news: Values, around: Surroundings): Checked {
   const problems: Problem[] = [];
   const warnings: Problem[] = [];
   const given = contextOf(news);
@@ -323,7 +318,7 @@ function known(value: unknown): unknown {
 function refusals(resource: Resource, olds: Values, inputs: Values, around: Surroundings): Problem[] {
   const refused = resource.refuse?.(known(olds) as Values, known(inputs) as Values);
   if (refused) return [refused];
-  const lost = around.run.dataLossByParent(resource, olds, inputs);
+  const lost = around.run.guards.dataLossByParent(resource, olds, inputs);
   if (lost) return [lost];
   if (resource.losesData === undefined || mayLoseData(resource, inputs)) return [];
   return resource.replaceOn
@@ -350,9 +345,9 @@ function alreadyUsed(
   { run }: Surroundings,
 ): Problem[] {
   return usedAlone(resource, inputs).flatMap((used) => {
-    const other = run.otherUserOf(used, owner);
+    const other = run.program.otherUserOf(used, owner);
     if (other === undefined) return [];
-    const before = hasInputs(olds) ? olds : run.inputsInState(owner);
+    const before = hasInputs(olds) ? olds : run.program.inputsInState(owner);
     const isInState = usedAlone(resource, before).some((one) => isSameObject(one, used));
     const names = [JSON.stringify(other.name), name === undefined ? "this one" : JSON.stringify(name)];
     const [first, second] = isInState && !other.isInState ? names.reverse() : names;
@@ -369,7 +364,7 @@ function alreadyUsed(
 function disagreements(resource: Resource, inputs: Values, { run }: Surroundings): Problem[] {
   return usedAlone(resource, inputs).flatMap((used) => {
     const { agreesOn, source } = used;
-    const theirs = source && run.inputsInProgram(source.owner)?.[agreesOn];
+    const theirs = source && run.program.of(source.owner)?.inputs?.[agreesOn];
     const mine = inputs[agreesOn];
     if ([mine, theirs].some((value) => value === undefined || value === UNKNOWN) || mine === theirs) return [];
     return [
@@ -403,13 +398,14 @@ function findings(
   }));
   const about = all.filter(({ path: [name], message }) => {
     // Without a property it is about the whole service, and every resource has it.
-    if (name === undefined) return around.run.isFirstReport(message);
+    if (name === undefined) return around.run.problems.isFirst(message);
     if (problems.some(({ path }) => path[0] === name)) return false;
     // A replacement is checked without the original, and the original itself still has the name.
-    const before = hasInputs(olds) ? olds : around.run.inputsInState(given.owner);
+    const before = hasInputs(olds) ? olds : around.run.program.inputsInState(given.owner);
     const field = resource.inputFields[name];
     const isChanged = field !== undefined && !same(field, before[name], inputs[name]);
-    const ownName = name === resource.autoname?.property && around.run.nameInState(given.owner) === inputs[name];
+    const ownName =
+      name === resource.autoname?.property && around.run.program.nameInState(given.owner) === inputs[name];
     return field !== undefined && !ownName && (!hasInputs(before) || isChanged);
   });
   return oncePerInput(about).flatMap(({ path, message, isWarning }) => {

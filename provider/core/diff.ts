@@ -23,7 +23,7 @@ export interface Diff {
 }
 
 /** Compares the old state (its owned inputs) with checked new inputs. */
-export function diff(resource: Resource, state: Values, news: Values): Diff {
+export function diffInputs(resource: Resource, state: Values, news: Values): Diff {
   const changes: Change[] = [];
   for (const [name, field] of Object.entries(resource.inputFields)) {
     if (kindOf(field) === "computed" && news[name] === undefined) continue;

@@ -52,7 +52,10 @@ export const createExactlyOnce = <Item, Created>(
   call: Pick<Call, "api" | "run" | "warn">,
   thing: CreateSpec<Item, Created>,
 ): Promise<Created> =>
-  thing.unique ? create(call, thing) : oneAtATimeIn(call, thing.place, () => createAmongOthers(call, thing));
+  thing.unique
+    ? create(call, thing)
+    : // In parallel, one would find the object of another.
+      call.run.creates.run(`${call.api.config.endpoint} ${thing.place}`, () => createAmongOthers(call, thing));
 
 /** Creates one of several objects that look alike. An object of one request is never adopted for another request. */
 async function createAmongOthers<Item, Created>(
@@ -160,11 +163,3 @@ const findCreated = <Item, Created>(
   until: number,
 ): Promise<Created | undefined> =>
   pollUntil(api, until, async () => pick((await list()).filter((item) => !before.includes(keyOf(item)))));
-
-/** Runs creates of one place one after the other. In parallel, one would find the object of another. */
-function oneAtATimeIn<T>({ api, run }: Pick<Call, "api" | "run">, place: string, work: () => Promise<T>): Promise<T> {
-  const key = `${api.config.endpoint} ${place}`;
-  const mine = (run.creating.get(key) ?? Promise.resolve()).then(work, work);
-  run.creating.set(key, mine);
-  return mine;
-}

@@ -1,6 +1,7 @@
 // How the objects of a type are listed, shown and deleted: orphans, promotion and the docs are derived from it.
 import type { OperationId } from "../../api/index.ts";
 import type { Api } from "../client/api.ts";
+import { Memo } from "../client/memo.ts";
 
 /** An object in the service's list. */
 export interface ListedObject {
@@ -21,22 +22,12 @@ export interface ListedObject {
 /** One pass over the service. */
 export interface Pass {
   readonly api: Api;
-  /** The answer to a request that several types need; it is sent once. */
-  readonly once: <T>(question: string, ask: () => Promise<T>) => Promise<T>;
+  /** Answers that several types need; each is requested once. */
+  readonly answers: Memo;
 }
 
 /** Begins a pass. */
-export function newPass(api: Api): Pass {
-  const answers = new Map<string, Promise<unknown>>();
-  return {
-    api,
-    once<T>(question: string, ask: () => Promise<T>) {
-      const answer = (answers.get(question) as Promise<T> | undefined) ?? ask();
-      answers.set(question, answer);
-      return answer;
-    },
-  };
-}
+export const newPass = (api: Api): Pass => ({ api, answers: new Memo() });
 
 /** How to list the objects of a type. */
 export interface Listing {

@@ -1,6 +1,5 @@
 // Checks at preview whether an organization exists; the service is asked once per run.
 import type { Api } from "../client/api.ts";
-import { cached } from "../client/cached.ts";
 import { ApiError, isNotFound } from "../client/errors.ts";
 import { didYouMean } from "../../api/didYouMean.ts";
 
@@ -9,7 +8,7 @@ export async function organizationProblem(api: Api, slug = api.config.organizati
   // The caller's own, which always exists (docs/interface.md#organizations-and-tokens).
   if (slug === "personal") return undefined;
   try {
-    await cached(api, `organization ${slug}`, () => api.apps.list({ orgSlug: slug, limit: 1 }));
+    await api.session.answers.get(`organization ${slug}`, () => api.apps.list({ orgSlug: slug, limit: 1 }));
     return undefined;
   } catch (error) {
     if (error instanceof ApiError && error.status === 403)
@@ -28,7 +27,7 @@ export async function configuredOrganizationProblem(api: Api): Promise<string | 
 
 /** The organizations of the token. */
 async function slugsOf(api: Api): Promise<readonly string[]> {
-  const { tokens } = await cached(api, "token", () => api.tokens.current({}));
+  const { tokens } = await api.session.answers.get("token", () => api.tokens.current({}));
   return [...new Set(tokens.flatMap(({ orgSlug }) => orgSlug ?? []))];
 }
 

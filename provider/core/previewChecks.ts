@@ -1,11 +1,10 @@
 // Asks the service at preview for facts that only it knows. Preview sends only requests that read.
 import type { Api } from "../client/api.ts";
-import { cached } from "../client/cached.ts";
 import { configKeys } from "../client/config.ts";
 import { ApiError, MachinesError, messageOf, NetworkError } from "../client/errors.ts";
 import { contextOf, type Finding, type PreviewCheck, type PreviewRun, type Resource, type Values } from "./resource.ts";
 import { configuredOrganizationProblem } from "./organization.ts";
-import type { Run } from "./run.ts";
+import type { Run } from "./run/run.ts";
 import { hasInputs, hasUnknown, same, valueAt } from "./values.ts";
 import { oncePerInput } from "./oncePerInput.ts";
 
@@ -15,7 +14,7 @@ const patience = 10_000;
 /** How the checks reach the service, and whom they warn if one request fails. */
 export interface Checker {
   readonly api: Api;
-  readonly run: Pick<Run, "journal" | "connection" | "isFirstReport"> & PreviewRun;
+  readonly run: Pick<Run, "journal" | "memo" | "problems"> & PreviewRun;
   readonly warn: (message: string) => void;
 }
 
@@ -37,12 +36,12 @@ export function checkConnection({ api, run }: Pick<Checker, "api" | "run">): Pro
   // The embedded service needs no token, and a preview without questions does not start it.
   const { endpoint, organization } = api.config;
   if (endpoint === "local" && organization === configKeys.organization.default) return Promise.resolve(undefined);
-  return (run.connection ??= connectionFinding(patient(api)));
+  return run.memo.get("connection", () => connectionFinding(patient(api)));
 }
 
 async function connectionFinding(api: Api): Promise<Finding | undefined> {
   try {
-    await cached(api, "regions", () => api.platform.regions({}));
+    await api.session.answers.get("regions", () => api.platform.regions({}));
     const message = await configuredOrganizationProblem(api);
     return message === undefined ? undefined : { path: [], message, code: "configuration", isWarning: false };
   } catch (error) {
@@ -100,7 +99,7 @@ export async function runPreviewCheck(
   } catch (error) {
     if (api.deadline.signal?.aborted) throw error;
     if (isRefused(error)) return { path: [about], message: messageOf(error), code: error.code, isWarning: false };
-    if (run.isFirstReport(error instanceof ApiError ? `answer ${error.status}` : "no answer"))
+    if (run.problems.isFirst(error instanceof ApiError ? `answer ${error.status}` : "no answer"))
       warn(`${resource.name} ${about}: the service did not answer this preview's question: ${messageOf(error)}`);
     return undefined;
   }
@@ -116,7 +115,7 @@ export async function runPreviewChecks(
 ): Promise<Finding[]> {
   const { autonamed, owner } = contextOf(inputs);
   const connection = await checkConnection(asker);
-  if (connection) return asker.run.isFirstReport(connection.message) ? [connection] : [];
+  if (connection) return asker.run.problems.isFirst(connection.message) ? [connection] : [];
   const open = resource.previewChecks.filter((question) => {
     const { needs, uses = [] } = question;
     const about = subjectOf(question);

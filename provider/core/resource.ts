@@ -1,12 +1,16 @@
 // The declaration of a resource type: one object, from which both bindings, the schema, the SDK and the tests are derived.
 import type { z } from "zod";
+import type { KeyedQueue } from "../../api/keyedQueue.ts";
 import { fieldOf, isObject, type Field } from "../../api/schema.ts";
 import type { Api } from "../client/api.ts";
 import type { ErrorCode } from "../client/errors.ts";
+import type { Memo } from "../client/memo.ts";
 import type { IdFormat } from "./ids.ts";
 import type { Journal } from "./journal.ts";
 import type { Listing } from "./listing.ts";
 import type { Withheld } from "./redaction.ts";
+import type { Deletions } from "./run/deletions.ts";
+import type { StateIds } from "./run/stateIds.ts";
 import { UNKNOWN } from "./values.ts";
 
 /** Property values in the engine's form: plain JSON, with {@link UNKNOWN} for unknown values. */
@@ -69,6 +73,8 @@ export interface Context {
    * states alone, because a destroy sends nothing else.
    */
   readonly inProtected?: boolean;
+  /** The owner of that cluster. In states alone. */
+  readonly inCluster?: string;
   /** Findings of the service at preview. Check judges them, because it knows which inputs are new. */
   readonly findings?: readonly unknown[];
   /**
@@ -116,12 +122,22 @@ export interface Note {
 
 /** What a check at preview may know of the run. */
 export interface PreviewRun {
+  readonly program: Pick<ProgramInfo, "isInState" | "inputsInState">;
+  readonly stateIds: Pick<StateIds, "all">;
+}
+
+/** What handlers may know of the program that a run has. */
+export interface ProgramInfo {
+  /** How many resources it has declared so far. */
+  readonly size: number;
   /** Whether an owner has an object in the state. */
   isInState(owner: string | undefined): boolean;
+  /** The id of an owner's object in the state, as far as the run knows. */
+  idInState(owner: string | undefined): string | undefined;
   /** The inputs of an owner's object in the state; empty if there is none. */
   inputsInState(owner: string | undefined): Values;
-  /** The ids that identify the state, as far as the run knows. */
-  readonly stateIds: readonly string[];
+  /** Whether the engine deletes an owner's object before it creates the replacement. */
+  isReplacedFirst(owner: string | undefined, id: string): boolean;
 }
 
 /** A check with the service, which preview runs when all required inputs are known; it only reads, and warns if it fails. */
@@ -160,30 +176,17 @@ export interface Finding extends Problem {
 
 /** The part of the engine's run that handlers may use. */
 export interface RunInfo {
+  readonly program: ProgramInfo;
+  readonly stateIds: StateIds;
   /** The started creates, on disk. */
   readonly journal: Journal;
   /** Keys of objects without a tag that this run created; see exactlyOnce.ts. */
   readonly createdKeys: Set<string>;
   /** Creates that run one after the other, by place; see exactlyOnce.ts. */
-  readonly creating: Map<string, Promise<unknown>>;
-  /** The number of deletions under way in an App or a cluster, including its own. */
-  deletionsIn(api: Pick<Api, "config">, place: string): number;
-  /** The id of the state. */
-  stateId(): string;
-  /** Whether this run has seen an id of the state. If not, `stateId` is a new one. */
-  readonly knowsState: boolean;
-  /** The ids that identify the state, as far as the run knows. The first is that of new objects. */
-  readonly stateIds: readonly string[];
-  /** Whether an id is that of the state, and not only of one in another backend that it was copied from. */
-  isStateId(id: string): boolean;
-  /** The id of an owner's object in the state, as far as the run knows. */
-  idInState(owner: string | undefined): string | undefined;
-  /** How many resources the program has declared so far. */
-  readonly declared: number;
-  /** Whether the engine deletes an owner's object before it creates the replacement. */
-  isReplacedFirst(owner: string | undefined, id: string): boolean;
+  readonly creates: KeyedQueue;
+  readonly deletions: Deletions;
   /** What the handlers of a family remember during the run, by a key of theirs. */
-  shared<T>(key: string, make: () => T): T;
+  readonly memo: Memo;
   /** The secrets that the run has met, so that no message quotes one that a program printed. */
   secrets(): readonly Withheld[];
 }

@@ -6,21 +6,9 @@ import { randomBytes } from "node:crypto";
 import type * as dynamic from "@pulumi/pulumi/dynamic";
 import type { Field } from "../../api/schema.ts";
 import { onBehalfOf } from "../client/asker.ts";
-import { clientFor, warnOfExposure } from "../client/connect.ts";
-import { check } from "../core/check.ts";
+import { warnOfExposure } from "../client/connect.ts";
 import { readConfig, type Config } from "../client/config.ts";
 import { messageForUser, withDocs } from "../client/errors.ts";
-import {
-  create,
-  guardedDiff,
-  mustRewriteState,
-  InitializationFailed,
-  read,
-  refuseToReplace,
-  remove,
-  update,
-  type Caller,
-} from "../core/lifecycle.ts";
 import {
   CONTEXT,
   contextOf,
@@ -29,14 +17,14 @@ import {
   type Resource,
   type Values,
 } from "../core/resource.ts";
-import { run, say } from "./run.ts";
+import { runs, say } from "./run.ts";
 import { dynamicOwnerOf } from "../core/owner.ts";
 import { checkConnection, runPreviewCheck as askService } from "../core/previewChecks.ts";
 import { hide, withheld, type Withheld } from "../core/redaction.ts";
-import { withStoredConfiguration } from "../core/storedConfiguration.ts";
 import { callFunction } from "../core/function.ts";
 import { functions, resources } from "../registry.ts";
 import { holdsSecret } from "../core/values.ts";
+import * as verbs from "../core/verbs/index.ts";
 
 /** Random hexadecimal characters, for generated names. */
 const randomHex = (characters: number): string =>
@@ -60,7 +48,7 @@ const secretsIn = (fields: Fields, known: readonly Values[]): Withheld[] =>
 const cleaner =
   (found: readonly Withheld[]): Clean =>
   (text) =>
-    hide([...found, ...run.writeOnlySecrets()], text);
+    hide([...found, ...runs.current.writeOnlySecrets()], text);
 
 /** The dynamic provider of a resource type. The host calls it once per process and type. */
 export function provider(type: string): dynamic.ResourceProvider {
@@ -72,28 +60,31 @@ export function provider(type: string): dynamic.ResourceProvider {
   /** Notes the secrets of a resource, which another one may use. */
   const note = (...known: readonly Values[]): Withheld[] => {
     const found = secretsIn(fields, known);
-    run.noteSecrets(found);
+    runs.current.noteSecrets(found);
     return found;
   };
-  const caller = async (cleaned: Clean): Promise<Caller> => {
-    const found = await config;
-    if (found instanceof Error) throw found;
-    const print = (message: string) => say(cleaned(message));
-    return { api: clientFor(found, print), run, progress: print, warn: print };
-  };
   /**
-   * Helpers for the given values; they report none of the secrets in them. Requests name the resource. The host does not pass on
+   * Does work for the given values; no message has the secrets in them. Requests name the resource. The host does not pass on
    * the URN that the engine sends, so it is known only if the program declares the resource in this run. Otherwise the type and
    * the id stand for it.
    */
-  const quietly = <T>(
-    id: string,
-    known: readonly Values[],
-    work: (caller: () => Promise<Caller>) => Promise<T>,
-  ): Promise<T> => {
+  const quietly = <T>(id: string, known: readonly Values[], work: (caller: verbs.Caller) => Promise<T>): Promise<T> => {
+    const run = runs.current;
     const cleaned = cleaner(note(...known));
-    const asker = run.urnInProgram(contextOf(known.at(-1) ?? {}).owner) ?? `${tokenOf(type)}::${id}`;
-    return onBehalfOf(asker, () => withoutNoise(cleaned, () => work(() => caller(cleaned))));
+    const print = (message: string) => say(cleaned(message));
+    const asker = run.program.of(contextOf(known.at(-1) ?? {}).owner)?.urn ?? `${tokenOf(type)}::${id}`;
+    return onBehalfOf(asker, () =>
+      withoutNoise(cleaned, async () => {
+        const found = await config;
+        return work({
+          get api() {
+            if (found instanceof Error) throw found;
+            return run.clientFor(found, print);
+          },
+          ...{ run, progress: print, warn: print, hasStoredConfiguration: true },
+        });
+      }),
+    );
   };
   return {
     configure: (request) => {
@@ -108,21 +99,15 @@ export function provider(type: string): dynamic.ResourceProvider {
       const found = await config;
       // The program's process has already shown the warning.
       if (!(found instanceof Error)) warnOfExposure(found, () => {});
-      run.declare(resource, olds, news);
       note(news);
-      const { inputs, problems } = check(resource, olds, news, {
-        randomHex,
-        run,
-        warn: say,
-      });
+      const { inputs, problems } = await verbs.check(resource, olds, news, { randomHex, run: runs.current, warn: say });
       const reasons = found instanceof Error ? [messageForUser(found), ...problems] : problems;
       // The engine prints the value of a named property, even of a secret: the path is part of the reason.
       return { inputs, failures: reasons.map((reason) => ({ property: "", reason })) };
     },
     diff: (id, olds: Values, news: Values) =>
       quietly(id, [olds, news], async (caller): Promise<dynamic.DiffResult> => {
-        const found = guardedDiff(run, resource, id, olds, news);
-        await refuseToReplace(run, resource, id, news, found, caller);
+        const found = await verbs.diff(resource, id, olds, news, caller);
         const { changes, replaces, deleteBeforeReplace } = found;
         // The engine would compare the inputs and find no change, although the resource was lost with its parent.
         if (replaces.length > 0) return { changes: true, replaces: [...replaces], deleteBeforeReplace };
@@ -130,15 +115,14 @@ export function provider(type: string): dynamic.ResourceProvider {
         // step that failed after the last change is still to be done, also after a refresh in between.
         // The plugin writes no reference to this provider, and without one the host can neither refresh nor delete.
         const isOfPlugin = olds["__provider"] === undefined;
-        const same = { changes: isOfPlugin || mustRewriteState(run, resource, olds, news) };
-        if (changes.length === 0) return same;
+        if (changes.length === 0) return { changes: isOfPlugin || found.mustRewrite };
         // The engine cannot see that something else than an input differs, such as a Machine of a fleet.
         const isInput = changes.some(({ path }) => resource.inputFields[String(path[0])] !== undefined);
         return { ...(isInput ? {} : { changes: true }), replaces: [], deleteBeforeReplace };
       }),
     create: (inputs: Values) =>
       quietly("", [inputs], async (caller) => {
-        const { id, state } = await withProvider(inputs, async () => create(resource, inputs, await caller()));
+        const { id, state } = await withProvider(inputs, () => verbs.create(resource, inputs, caller));
         note(state);
         return { id, outs: state };
       }),
@@ -150,24 +134,19 @@ export function provider(type: string): dynamic.ResourceProvider {
         )
           ? props
           : undefined;
-        const found = await withStoredConfiguration(run, `${resource.name} ${id}`, async () =>
-          read(resource, id, state, await caller()),
-        );
-        if (found) note(found.state);
-        if (found) return { id, props: found.state, inputs: found.inputs };
-        if (state) return {};
-        throw new Error(`there is no ${resource.name} ${JSON.stringify(id)}; its id has the form ${resource.id.form}`);
+        const found = await verbs.read(resource, id, state, caller);
+        if (!found && !state) throw verbs.notFound(resource, id);
+        if (!found) return {};
+        note(found.state);
+        return { id, props: found.state, inputs: found.inputs };
       }),
     update: (id, olds: Values, news: Values) =>
       quietly(id, [olds, news], async (caller) => {
-        const outs = await withProvider(news, async () => update(resource, id, olds, news, await caller()));
+        const outs = await withProvider(news, () => verbs.update(resource, id, olds, news, caller));
         note(outs);
         return { outs };
       }),
-    delete: (id, props: Values) =>
-      quietly(id, [props], (caller) =>
-        withStoredConfiguration(run, `${resource.name} ${id}`, async () => remove(resource, id, props, await caller())),
-      ),
+    delete: (id, props: Values) => quietly(id, [props], (caller) => verbs.remove(resource, id, props, caller)),
   };
 }
 
@@ -180,7 +159,8 @@ async function withProvider<T>(inputs: Values, work: () => Promise<T>): Promise<
     return await work();
   } catch (error) {
     const { __provider: reference } = inputs;
-    if (error instanceof InitializationFailed && reference !== undefined) error.properties["__provider"] = reference;
+    if (error instanceof verbs.InitializationFailed && reference !== undefined)
+      error.properties["__provider"] = reference;
     throw error;
   }
 }
@@ -236,7 +216,8 @@ export async function ask(
     // Check reports problems of the configuration, once per resource.
     return null;
   }
-  const asking = { api: clientFor(config, warn), run, warn };
+  const run = runs.current;
+  const asking = { api: run.clientFor(config, warn), run, warn };
   const problem = await onBehalfOf(tokenOf(type), () => askService(resource, question, nested(inputs), owner, asking));
   return problem ? finding(problem) : null;
 }
@@ -253,11 +234,12 @@ export async function askConnection(
     // Check reports problems of the configuration, once per resource.
     return null;
   }
-  const problem = await checkConnection({ api: clientFor(config, warn), run });
+  const run = runs.current;
+  const problem = await checkConnection({ api: run.clientFor(config, warn), run });
   if (!problem) return null;
   if (!problem.isWarning) return finding(problem);
   // Only the program's process can show a warning as one: check would print a plain message.
-  if (run.isFirstReport(problem.message)) warn(problem.message);
+  if (run.problems.isFirst(problem.message)) warn(problem.message);
   return null;
 }
 
@@ -303,7 +285,7 @@ export async function invoke(
   const cleaned = cleaner(secretsIn(called.inputFields, [args]));
   const print = (message: string): void => say(cleaned(message));
   const answer = await withoutNoise(cleaned, async () => {
-    const api = clientFor(readConfig(get, process.env), print);
+    const api = runs.current.clientFor(readConfig(get, process.env), print);
     const caller = { api, progress: print, preview: isPreview ? "unknown" : undefined } as const;
     return onBehalfOf(tokenOf(name), () => callFunction(called, args, caller));
   });
@@ -338,10 +320,10 @@ async function withoutNoise<T>(cleaned: Clean, work: () => Promise<T>): Promise<
     return await work();
   } catch (error) {
     if (!(error instanceof Error)) throw error;
-    if (error instanceof InitializationFailed) Object.assign(error, { reasons: error.reasons.map(cleaned) });
+    if (error instanceof verbs.InitializationFailed) Object.assign(error, { reasons: error.reasons.map(cleaned) });
     // Many operations may fail for one reason, so its check is shared.
     if (!printed.has(error))
-      error.message = error instanceof InitializationFailed ? error.message : messageForUser(error);
+      error.message = error instanceof verbs.InitializationFailed ? error.message : messageForUser(error);
     printed.add(error);
     error.message = cleaned(error.message);
     error.stack = "";

@@ -130,7 +130,7 @@ export const fleet = defineResource({
     const [interrupted] = journal.find(owner)?.op.split(":") ?? [];
     const ours = keyOf(call, { app, name }, owner);
     const key: FleetKey =
-      interrupted === undefined || call.run.knowsState
+      interrupted === undefined || call.run.stateIds.isKnown
         ? ours
         : { ...ours, stack: interrupted, stacks: [...ours.stacks, interrupted] };
     const all = await call.api.machines.list({ appName: app });
@@ -138,7 +138,7 @@ export const fleet = defineResource({
     const existing = sightOf(all, key).machines;
     const foreign = existing.find(({ config }) => {
       const { [ownerTag]: of, [stackTag]: stack = "" } = config?.metadata ?? {};
-      return owner === undefined || of !== owner || (stack !== interrupted && !call.run.isStateId(stack));
+      return owner === undefined || of !== owner || (stack !== interrupted && !call.run.stateIds.has(stack));
     });
     if (foreign)
       throw new MachinesError(

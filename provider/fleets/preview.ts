@@ -36,8 +36,8 @@ const machinesIn = (api: Api, app: string): Promise<readonly Machine[]> =>
 
 /** A fleet as a preview knows it: without the ids in its state. So those that are named like it count for it there. */
 function keyFor(app: string, name: string, machines: readonly Machine[], run: PreviewRun): FleetKey {
-  const [stack = ""] = run.stateIds;
-  const key = { app, name, owner: undefined, stack, stacks: run.stateIds, volumes: new Set<string>() };
+  const [stack = ""] = run.stateIds.all;
+  const key = { app, name, owner: undefined, stack, stacks: run.stateIds.all, volumes: new Set<string>() };
   const perhaps = unproven(machines, { name, machines: new Set() });
   return { ...key, machines: new Set(perhaps.map(({ id }) => id)) };
 }
@@ -59,7 +59,7 @@ async function situationOf(inputs: FleetInputs, api: Api, owner: string | undefi
   const minSecretsVersion = Array.isArray(version) ? (greatestOf(version) as number | undefined) : version;
   const template = { ...inputs, minSecretsVersion };
   const members = membersOf(machines, key, template, undefined);
-  const before = run.inputsInState(owner) as Partial<FleetInputs>;
+  const before = run.program.inputsInState(owner) as Partial<FleetInputs>;
   const wanted = wantedOf(inputs, gateOf({ ...before, rollout: "canary" }, template) !== "closed");
   const volumes = inputs.volume ? await volumesIn(api, app).catch(noneWithoutApp) : [];
   const waves = planAll({ wanted, members, fleet: name, used: machinesOf(volumes), taken });
@@ -79,7 +79,7 @@ export async function machinesProblem(
   run: PreviewRun,
 ): Promise<string | undefined> {
   const app = bareId(inputs.app);
-  if (run.isInState(owner)) return undefined;
+  if (run.program.isInState(owner)) return undefined;
   return unprovenProblem(app, inputs.name ?? "", await machinesIn(api, app));
 }
 
@@ -90,7 +90,7 @@ export async function volumesProblem(
   owner: string | undefined,
   run: PreviewRun,
 ): Promise<string | undefined> {
-  const found = run.isInState(owner) ? undefined : await situationOf(inputs, api, owner, run);
+  const found = run.program.isInState(owner) ? undefined : await situationOf(inputs, api, owner, run);
   if (found === undefined) return undefined;
   const { key, waves, volumes } = found;
   adoptVolumes(key, inputs.volume ?? {});

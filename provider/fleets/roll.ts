@@ -29,8 +29,8 @@ export function keyOf(
   const { machines = [], otherMachines = [], volumes = [] } = state;
   return {
     ...{ app: id.app, name: id.name, owner },
-    stack: call.run.stateId(),
-    stacks: call.run.stateIds,
+    stack: call.run.stateIds.own,
+    stacks: call.run.stateIds.all,
     machines: new Set([...machines.map((machine) => bareId(machine.id)), ...otherMachines.map(bareId)]),
     volumes: new Set(volumes.map(bareId)),
   };

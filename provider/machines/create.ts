@@ -47,7 +47,7 @@ export async function createOnce(
     if (found) return found;
   }
   const op = randomBytes(16).toString("hex");
-  const tags = { [opTag]: op, ...(owner === undefined ? {} : { [ownerTag]: owner, [stackTag]: run.stateId() }) };
+  const tags = { [opTag]: op, ...(owner === undefined ? {} : { [ownerTag]: owner, [stackTag]: run.stateIds.own }) };
   const tagged = { ...body, config: { ...body.config, metadata: { ...body.config.metadata, ...tags } } };
   if (owner !== undefined)
     await journal.write({
@@ -194,7 +194,7 @@ async function takeUp(
   const { run, warn } = call;
   const found = await theOneWith(call, interrupted.place, interrupted.op, interrupted.at ?? 0);
   // The id of a Machine in the state was delivered. Its entry may say otherwise after a power loss.
-  if (!found || run.idInState(interrupted.owner) === `${interrupted.place}/${found.id}`) {
+  if (!found || run.program.idInState(interrupted.owner) === `${interrupted.place}/${found.id}`) {
     run.journal.settle(interrupted.owner);
     return undefined;
   }

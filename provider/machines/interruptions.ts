@@ -64,8 +64,8 @@ export class Interruptions {
       });
     });
     admitted.catch(() => undefined);
-    for (let seen = -1; seen !== call.run.declared && clock.now() - since < gatheringAtMost;) {
-      seen = call.run.declared;
+    for (let seen = -1; seen !== call.run.program.size && clock.now() - since < gatheringAtMost;) {
+      seen = call.run.program.size;
       await clock.sleep(gathering, deadline.signal);
     }
     void this.#decide(call);
@@ -190,7 +190,7 @@ export class Interruptions {
 }
 
 const interruptionsOf = ({ api, run }: Pick<Call, "api" | "run">, appName: string): Interruptions =>
-  run.shared(`interruptions ${api.config.endpoint} ${appName}`, () => new Interruptions());
+  run.memo.get(`interruptions ${api.config.endpoint} ${appName}`, () => new Interruptions());
 
 /** The call with the time that it waited added to its deadline. */
 const after = <C extends Pick<Call, "api">>(call: C, waited: number): C =>

@@ -41,7 +41,7 @@ export async function keepsRunning(call: Call, key: MachineKey, started: Started
   const begun = api.clock.now();
   // A shorter time proves nothing for a longer one.
   const what = `${api.config.endpoint} ${key.appName} ${started.healthy} ${programOf(started)}`;
-  const proof = run.shared<Proof>(`keeps running ${what}`, () => ({ keptRunning: 0, watched: undefined }));
+  const proof = run.memo.get<Proof>(`keeps running ${what}`, () => ({ keptRunning: 0, watched: undefined }));
   const remaining = (): number => {
     const time = proof.keptRunning > 0 ? Math.min(shortLook(proof.keptRunning), started.healthy) : started.healthy;
     return begun + time - api.clock.now();

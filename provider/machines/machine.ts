@@ -5,7 +5,7 @@ import { withLease } from "../client/lease.ts";
 import { isDestroyed, isJustMade, getFresh, versionOf, type Machine, type MachineKey } from "../client/wait.ts";
 import { ApiError, isNotFound, MachinesError } from "../client/errors.ts";
 import { PartialStateError } from "../core/partialState.ts";
-import { diff, type Change } from "../core/diff.ts";
+import { diffInputs, type Change } from "../core/diff.ts";
 import { pathId } from "../core/ids.ts";
 import { defineResource, type Call, type Resource, type Values } from "../core/resource.ts";
 import { UNKNOWN } from "../core/values.ts";
@@ -115,7 +115,7 @@ export const machine: Resource = defineResource({
   warnings,
 
   create({ inputs: wanted, owner, ...call }) {
-    const before = call.run.idInState(owner);
+    const before = call.run.program.idInState(owner);
     const replaced = before === undefined ? undefined : keyOf(machineId.parse(before));
     return createReplacement(call, replaced, async () => {
       const { api } = call;
@@ -175,7 +175,7 @@ export const machine: Resource = defineResource({
         Object.entries(old).filter(([name]) => !Object.hasOwn(inputs.shape, name)),
       ) as typeof old;
     }
-    const { changes } = diff(machine, old, wanted);
+    const { changes } = diffInputs(machine, old, wanted);
     if (!unfinished && onlyOptionsChanged(changes, old, wanted)) {
       const { restart: _restart, reload: _reload, ...kept } = old;
       return kept;
@@ -211,7 +211,7 @@ export const machine: Resource = defineResource({
     const key = keyOf(id);
     const work = (within: Call) => destroy(within, key, { config: state.config, force: state.forceDestroy === true });
     const serves = state.config !== undefined && !isJob(state.config);
-    const isReplaced = call.run.isReplacedFirst(owner, machineId.render(id));
+    const isReplaced = call.run.program.isReplacedFirst(owner, machineId.render(id));
     const remove = serves && isReplaced ? deleteToReplace : deleteForGood;
     return remove(call, key, work);
   },

@@ -4,7 +4,7 @@ import any from "google-protobuf/google/protobuf/any_pb.js";
 import type { Struct } from "google-protobuf/google/protobuf/struct_pb.js";
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import status from "@pulumi/pulumi/proto/status_pb.js";
-import type { InitializationFailed } from "../core/lifecycle.ts";
+import type { InitializationFailed } from "../core/verbs/index.ts";
 import { messageForUser } from "../client/errors.ts";
 import { printable } from "../../api/printable.ts";
 

@@ -8,7 +8,7 @@ import providerGrpc from "@pulumi/pulumi/proto/provider_grpc_pb.js";
 import type * as rpc from "@pulumi/pulumi/proto/provider_pb.js";
 import { onBehalfOf } from "../client/asker.ts";
 import { processJournal } from "../core/journal.ts";
-import { Run } from "../core/run.ts";
+import { Runs } from "../core/run/run.ts";
 import { engineLog } from "./engine.ts";
 import { failureOf } from "./failure.ts";
 import { runtimeOf } from "./language.ts";
@@ -42,12 +42,12 @@ export async function serve(args: readonly string[], folder: string): Promise<vo
   let runtime: string | undefined;
   const tracing = startTracing(() => versionIn(schema()));
   const known = Promise.all([runtimeOf(process.cwd()).then((found) => (runtime = found)), tracing]);
-  const run = new Run(() => processJournal((message) => engine.warn("", message)));
+  const runs = new Runs(() => processJournal((message) => engine.warn("", message)));
   const wording: Wording = (request, message) => {
     const fields = fieldsOf(request);
-    return spelled(runtime, fields, withoutSecretsOf(request, fields, message, run.writeOnlySecrets()));
+    return spelled(runtime, fields, withoutSecretsOf(request, fields, message, runs.current.writeOnlySecrets()));
   };
-  const provider = createProvider({ engine, wording, schema, run });
+  const provider = createProvider({ engine, wording, schema, runs });
 
   const working = new Set<Promise<unknown>>();
   const server = new grpc.Server({ "grpc.max_receive_message_length": -1, "grpc.max_send_message_length": -1 });

@@ -63,7 +63,7 @@ export const platformDatabases: readonly string[] = [firstDatabase, "postgres", 
 export const platformUsers: readonly string[] = [firstUser, "postgres", "repmgr", "replication", "pgbouncer"];
 
 /** Names of a cluster's databases. */
-export const databaseNames = ({ api, once }: Pass, cluster: string): Promise<readonly string[]> =>
-  once(`databases/${cluster}`, async () =>
+export const databaseNames = ({ api, answers }: Pass, cluster: string): Promise<readonly string[]> =>
+  answers.get(`databases/${cluster}`, async () =>
     (await api.postgres.listDatabases({ postgresClusterId: cluster })).data.map(({ name }) => name),
   );

@@ -3,7 +3,6 @@ import type { z } from "zod";
 import type { Camel } from "../../api/case.ts";
 import { sizeOf, type machineConfig } from "../../api/machineConfig.ts";
 import type { Api } from "../client/api.ts";
-import { cached } from "../client/cached.ts";
 import { ApiError } from "../client/errors.ts";
 import { didYouMean } from "../../api/didYouMean.ts";
 import type { Warning } from "../core/resource.ts";
@@ -15,7 +14,7 @@ export async function regionProblem(
   wants: "Machines" | "Postgres" = "Machines",
 ): Promise<string | undefined> {
   if (region === undefined) return undefined;
-  const { regions } = await cached(api, "regions", () => api.platform.regions({}));
+  const { regions } = await api.session.answers.get("regions", () => api.platform.regions({}));
   const open = regions.filter(({ deprecated }) => deprecated !== true);
   const fit = open.filter(({ mpgAvailable }) => wants === "Machines" || mpgAvailable === true).map(({ code }) => code);
   if (fit.includes(region)) return undefined;
@@ -53,7 +52,9 @@ export async function roomWarning(
   };
   const [first = ""] = regions;
   try {
-    const answer = await cached(api, `room ${JSON.stringify(body)}`, () => api.platform.placements({ body }));
+    const answer = await api.session.answers.get(`room ${JSON.stringify(body)}`, () =>
+      api.platform.placements({ body }),
+    );
     const open = regions.filter((region) => answer.regions.some((placed) => placed.region === region));
     if (open.includes(first)) return undefined;
     return {

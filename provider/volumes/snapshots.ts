@@ -90,7 +90,7 @@ export function untilWritten(
 }
 
 /** The volumes of an App that are not being deleted. */
-export const liveVolumes = ({ api, once }: Pass, appName: string): Promise<readonly Volume[]> =>
-  once(`volumes/${appName}`, async () =>
+export const liveVolumes = ({ api, answers }: Pass, appName: string): Promise<readonly Volume[]> =>
+  answers.get(`volumes/${appName}`, async () =>
     (await api.volumes.list({ appName })).filter(({ state }) => !isLeaving(state)),
   );

@@ -11,7 +11,7 @@ import { withParsing } from "../../provider/client/parse.ts";
 import { withRateLimit } from "../../provider/client/rateLimiter.ts";
 import { withRetries } from "../../provider/client/retry.ts";
 import { send } from "../../provider/client/send.ts";
-import { newSession } from "../../provider/client/session.ts";
+import { newConnection, newSession } from "../../provider/client/session.ts";
 import { retryStaleReads } from "../../provider/client/staleReads.ts";
 import type { Answer, Outcome, Sent } from "../../provider/client/transport.ts";
 import { jumpingClock } from "../support/jumpingClient.ts";
@@ -100,7 +100,7 @@ describe("send", () => {
 describe("the rate limiter", () => {
   test("queues requests only after a 429, and refuses those that cannot be sent in time", async () => {
     const clock = jumpingClock();
-    const { rateLimiter } = newSession(clock);
+    const { rateLimiter } = newSession(newConnection(clock));
     const handle = withRateLimit(rateLimiter, clock, next<Outcome>(answer(200)));
     await handle(change);
     expect(clock.slept).toEqual([]);
@@ -118,7 +118,7 @@ describe("the rate limiter", () => {
 describe("the circuit breaker", () => {
   test("counts failures that indicate a problem of the service, and resets after a success", async () => {
     const clock = jumpingClock();
-    const { circuitBreaker } = newSession(clock);
+    const { circuitBreaker } = newSession(newConnection(clock));
     const failing = noteOutcomes(circuitBreaker, next<Outcome>(answer(503)));
     for (let i = 0; i < 10; i++) await failing(read);
     const deadline = { at: clock.now() + 1000, allowed: "1s" };
@@ -135,7 +135,7 @@ describe("retries", () => {
   const retrying = (...outcomes: readonly Outcome[]) => {
     const clock = jumpingClock();
     const inner = next(...outcomes);
-    return { inner, clock, handle: withRetries({ config, clock }, newSession(clock), inner) };
+    return { inner, clock, handle: withRetries({ config, clock }, newSession(newConnection(clock)), inner) };
   };
 
   test("a read is sent again after a failure, and a create is not", async () => {
@@ -157,7 +157,7 @@ describe("retries", () => {
 
   test("a 429 is retried for any request, at the time that the service names", async () => {
     const { handle, inner, clock } = retrying(answer(429, {}, { "retry-after": "7" }), answer(200));
-    const limits = newSession(clock);
+    const limits = newSession(newConnection(clock));
     const through = withRetries({ config, clock }, limits, withRateLimit(limits.rateLimiter, clock, inner));
     await through(create);
     expect(inner.requests).toHaveLength(2);
@@ -175,7 +175,7 @@ describe("retries", () => {
 
 describe("list cache and existence", () => {
   test("a change clears the cached lists of its App before and after it; a read does not", async () => {
-    const session = newSession(jumpingClock());
+    const session = newSession(newConnection(jumpingClock()));
     const list = { asked: 0, served: 0, list: Promise.resolve([]) };
     const fill = () => ["machines/shop", "machines/other"].forEach((name) => session.lists.set(name, list));
     fill();
@@ -193,7 +193,7 @@ describe("list cache and existence", () => {
   });
 
   test("a successful answer proves that its App exists; the deletion of the App does not", async () => {
-    const session = newSession(jumpingClock());
+    const session = newSession(newConnection(jumpingClock()));
     await noteSeen(session, next(answer(200)))(requestOf(contract.apps.delete));
     expect([...session.seen]).toEqual([]);
     await noteSeen(session, next(answer(200)))(read);
@@ -221,7 +221,7 @@ describe("stale reads", () => {
 
   test("a read older than a write is retried, for at most five seconds (F15)", async () => {
     const clock = jumpingClock();
-    const { staleReads } = newSession(clock);
+    const { staleReads } = newSession(newConnection(clock));
     await retryStaleReads(staleReads, clock, next<unknown>(machine(newer)))(change);
     const late = next<unknown>(machine(older), machine(older), machine(newer));
     expect(await retryStaleReads(staleReads, clock, late)(read)).toEqual(machine(newer));
@@ -233,7 +233,7 @@ describe("stale reads", () => {
 
   test("a version requested explicitly is never stale", async () => {
     const clock = jumpingClock();
-    const { staleReads } = newSession(clock);
+    const { staleReads } = newSession(newConnection(clock));
     staleReads.note("m1", newer);
     const named = { ...read, args: { ...key, version: older } };
     expect(await retryStaleReads(staleReads, clock, next<unknown>(machine(older)))(named)).toEqual(machine(older));

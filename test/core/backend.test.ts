@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { backendId, backendIn, stateIdIn } from "../../provider/core/backend.ts";
 import { emptyJournal, openJournal } from "../../provider/core/journal.ts";
-import { Run } from "../../provider/core/run.ts";
+import { Run } from "../../provider/core/run/run.ts";
 
 let folder = "";
 const at = (...names: string[]): string => join(folder, ...names);
@@ -68,28 +68,28 @@ describe("F59: the id of a state", () => {
   const run = (name: string, ...ids: readonly string[]): Run => {
     process.env["PULUMI_BACKEND_URL"] = url(name);
     const started = new Run(() => emptyJournal);
-    for (const stack of ids) started.noteState({ __context: { stack } });
+    for (const stack of ids) started.stateIds.note(stack);
     return started;
   };
 
   test("is kept in its backend, and a copy elsewhere gets one of its own, there and back", () => {
-    const first = run("a").stateId();
+    const first = run("a").stateIds.own;
     expect(backendIn(first)).toBe(given(url("a")));
-    expect(run("a", first).stateId()).toBe(first);
+    expect(run("a", first).stateIds.own).toBe(first);
     const copy = run("b", first);
-    const second = copy.stateId();
+    const second = copy.stateIds.own;
     expect(backendIn(second)).toBe(given(url("b")));
-    expect([copy.isStateId(first), copy.isStateId(second)]).toEqual([false, true]);
-    expect(run("b", first, second).stateId()).toBe(second);
+    expect([copy.stateIds.has(first), copy.stateIds.has(second)]).toEqual([false, true]);
+    expect(run("b", first, second).stateIds.own).toBe(second);
     const back = run("a", first, second);
-    expect(back.stateId()).toBe(first);
-    expect([back.isStateId(first), back.isStateId(second)]).toEqual([true, false]);
+    expect(back.stateIds.own).toBe(first);
+    expect([back.stateIds.has(first), back.stateIds.has(second)]).toEqual([true, false]);
   });
 
   test("of an older version stays known, and new objects get one with the backend", () => {
     const older = run("a", "0123456789ab");
-    expect(older.isStateId("0123456789ab")).toBe(true);
-    expect(backendIn(older.stateId())).toBe(given(url("a")));
+    expect(older.stateIds.has("0123456789ab")).toBe(true);
+    expect(backendIn(older.stateIds.own)).toBe(given(url("a")));
     expect(stateIdIn("0123456789ab", undefined)).toBe("0123456789ab");
   });
 });

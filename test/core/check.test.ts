@@ -2,10 +2,10 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { fieldOf } from "../../api/schema.ts";
-import { check, problemsOf } from "../../provider/core/check.ts";
-import { fieldsOf, type Values } from "../../provider/core/resource.ts";
+import { checkInputs, problemsOf } from "../../provider/core/check.ts";
+import { fieldsOf, type UsedAlone, type Values } from "../../provider/core/resource.ts";
 import { UNKNOWN } from "../../provider/core/values.ts";
-import { Run } from "../../provider/core/run.ts";
+import { Run } from "../../provider/core/run/run.ts";
 import { resources } from "../../provider/registry.ts";
 import { noIntents } from "../support/jumpingClient.ts";
 import { arbitraryOf } from "../support/arbitrary.ts";
@@ -16,18 +16,20 @@ const begun = { op: "1", endpoint: "http://localhost", place: "volumes of App a"
 const run = (type: string, news: Values, olds: Values = {}) => {
   const resource = resources[type];
   if (!resource) throw new Error(`no resource ${type}`);
-  return check(resource, olds, news, {
+  return checkInputs(resource, olds, news, {
     randomHex: random,
     run: {
       journal: { find: (owner = "") => (owner === "cut-off" ? { ...begun, owner } : undefined) },
-      nameInState: (owner) => (owner === "replaced" ? "fixed" : undefined),
-      inputsInState: (owner) => (owner === "moved" ? { name: "fixed", organization: "before" } : {}),
-      isFirstReport: () => true,
-      inputsInProgram: (owner) => (owner === "data" ? { region: "ams" } : undefined),
-      otherUserOf: ({ id, source }) =>
-        id === "a/vol_1" || source?.owner === "shared" ? { name: "first", isInState: false } : undefined,
-      dataLossByParent: () => undefined,
-    },
+      problems: { isFirst: () => true },
+      guards: { dataLossByParent: () => undefined },
+      program: {
+        nameInState: (owner: string) => (owner === "replaced" ? "fixed" : undefined),
+        inputsInState: (owner: string) => (owner === "moved" ? { name: "fixed", organization: "before" } : {}),
+        of: (owner: string) => (owner === "data" ? { inputs: { region: "ams" } } : undefined),
+        otherUserOf: ({ id, source }: UsedAlone) =>
+          id === "a/vol_1" || source?.owner === "shared" ? { name: "first", isInState: false } : undefined,
+      },
+    } as unknown as Run,
   });
 };
 const machine = (config: Values, rest: Values = {}) =>
@@ -162,7 +164,8 @@ describe("check", () => {
     ];
     const resource = { ...first, autoname: undefined, inputs, inputFields: fieldsOf(inputs), validate };
     const around = { randomHex: random, run: new Run(() => noIntents) };
-    const problemsWith = (news: Values) => check(resource, {}, { a: "x", b: "x", c: "x", ...news }, around).problems;
+    const problemsWith = (news: Values) =>
+      checkInputs(resource, {}, { a: "x", b: "x", c: "x", ...news }, around).problems;
     expect(problemsWith({})).toHaveLength(3);
     expect(problemsWith({ c: UNKNOWN })).toEqual(["a: is wrong", "a: does not fit b"]);
     expect(problemsWith({ b: UNKNOWN })).toEqual(["a: is wrong"]);
@@ -206,7 +209,12 @@ describe("check", () => {
     const warned = (config: Values): unknown => {
       const told: string[] = [];
       const around = { randomHex: random, run: new Run(() => noIntents), warn: (text: string) => void told.push(text) };
-      const { problems } = check(resource, {}, { app: "a", name: "m", config: { image: "x", ...config } }, around);
+      const { problems } = checkInputs(
+        resource,
+        {},
+        { app: "a", name: "m", config: { image: "x", ...config } },
+        around,
+      );
       return [problems, told];
     };
     const services = (more: Values) => ({ services: [{ protocol: "tcp", internalPort: 80, ...more }] });

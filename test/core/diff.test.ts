@@ -1,13 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { fieldOf } from "../../api/schema.ts";
-import { diff } from "../../provider/core/diff.ts";
-import { guardedDiff } from "../../provider/core/lifecycle.ts";
+import { diffInputs } from "../../provider/core/diff.ts";
+import { diff } from "../../provider/core/verbs/index.ts";
 import type { Resource, Values } from "../../provider/core/resource.ts";
 import { inSpellingOf, pathText, same, UNKNOWN } from "../../provider/core/values.ts";
-import { Run } from "../../provider/core/run.ts";
 import { resources } from "../../provider/registry.ts";
-import { noIntents } from "../support/jumpingClient.ts";
+import { jumpingClient } from "../support/jumpingClient.ts";
 import { arbitraryOf } from "../support/arbitrary.ts";
 
 const resource = (name: string): Resource => {
@@ -19,7 +18,7 @@ const machine = resource("Machine");
 const volume = resource("Volume");
 const app = resource("App");
 const paths = (state: Values, news: Values, of = machine): string[] =>
-  diff(of, state, news).changes.map(({ path }) => pathText(path));
+  diffInputs(of, state, news).changes.map(({ path }) => pathText(path));
 const base = { app: "a", name: "web", config: { image: "x" }, cordoned: false, forceDestroy: false };
 
 describe("diff", () => {
@@ -27,7 +26,7 @@ describe("diff", () => {
     const inputs = arbitraryOf(fieldOf(resource(name).inputs));
     fc.assert(
       fc.property(inputs, (values) => {
-        expect(diff(resource(name), values as Values, values as Values).changes).toEqual([]);
+        expect(diffInputs(resource(name), values as Values, values as Values).changes).toEqual([]);
       }),
     );
   });
@@ -36,7 +35,7 @@ describe("diff", () => {
     const inputs = arbitraryOf(fieldOf(resource(name).inputs));
     fc.assert(
       fc.property(inputs, inputs, (a, b) => {
-        const { changes } = diff(resource(name), a as Values, b as Values);
+        const { changes } = diffInputs(resource(name), a as Values, b as Values);
         for (const [key, field] of Object.entries(resource(name).inputFields)) {
           const [before, after] = [(a as Values)[key], (b as Values)[key]];
           if (field.meta["kind"] === "computed" && after === undefined) continue;
@@ -90,7 +89,7 @@ describe("diff", () => {
   test("omitted computed inputs make no difference; behaviour inputs cause an update", () => {
     expect(paths({ ...base, region: "ams", state: "stopped" }, base)).toEqual([]);
     expect(paths(base, { ...base, forceDestroy: true })).toEqual(["forceDestroy"]);
-    expect(diff(machine, base, { ...base, forceDestroy: true }).replaces).toEqual([]);
+    expect(diffInputs(machine, base, { ...base, forceDestroy: true }).replaces).toEqual([]);
   });
 
   test("a check without settings, and a spot without a price, are meaningful by their presence", () => {
@@ -110,7 +109,7 @@ describe("diff", () => {
 });
 
 describe("replacement (R4)", () => {
-  const replaces = (old: Values, next: Values, of = machine) => diff(of, old, next);
+  const replaces = (old: Values, next: Values, of = machine) => diffInputs(of, old, next);
 
   test("app, name, region and a mounted volume replace a Machine; nothing else does", () => {
     const mounted = { ...base, region: "ams", config: { image: "x", mounts: [{ volume: "a/vol_1", path: "/d" }] } };
@@ -149,38 +148,20 @@ describe("replacement (R4)", () => {
   });
 
   test("an App whose organization changes keeps its name, so the old one is deleted first", () => {
-    expect(diff(app, { name: "n", organization: "x" }, { name: "n", organization: "y" }).deleteBeforeReplace).toBe(
-      true,
-    );
+    expect(
+      diffInputs(app, { name: "n", organization: "x" }, { name: "n", organization: "y" }).deleteBeforeReplace,
+    ).toBe(true);
   });
 
-  test("a region that the service chose is not replaced without allowDataLoss (R9)", () => {
+  test("a region that the service chose is not replaced without allowDataLoss (R9)", async () => {
     const state = { app: "a", name: "data", region: "ams", sizeGb: 3, __context: { left: ["region"] } };
-    expect(() =>
-      guardedDiff(new Run(() => noIntents), volume, "app/vol_1", state, {
-        app: "a",
-        name: "data",
-        region: "fra",
-        sizeGb: 3,
-      }),
-    ).toThrow(/allowDataLoss/);
-    expect(
-      guardedDiff(new Run(() => noIntents), volume, "app/vol_1", state, {
-        app: "a",
-        name: "data",
-        region: "fra",
-        sizeGb: 3,
-        allowDataLoss: true,
-      }).replaces,
-    ).toEqual(["region"]);
-    expect(
-      guardedDiff(new Run(() => noIntents), volume, "app/vol_1", state, {
-        app: "a",
-        name: "data",
-        region: "ams",
-        sizeGb: 3,
-      }).replaces,
-    ).toEqual([]);
+    const { api, run } = jumpingClient({ url: "http://127.0.0.1:1", token: "none" });
+    const caller = { api, run, progress: () => undefined, warn: () => undefined };
+    const compared = (news: Values) =>
+      diff(volume, "app/vol_1", state, { app: "a", name: "data", sizeGb: 3, ...news }, caller);
+    await expect(compared({ region: "fra" })).rejects.toThrow(/allowDataLoss/);
+    expect((await compared({ region: "fra", allowDataLoss: true })).replaces).toEqual(["region"]);
+    expect((await compared({ region: "ams" })).replaces).toEqual([]);
   });
 });
 

@@ -5,8 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { openJournal } from "../../provider/core/journal.ts";
-import { check } from "../../provider/core/check.ts";
-import { create, read, remove, type Caller, type Found } from "../../provider/core/lifecycle.ts";
+import { checkInputs } from "../../provider/core/check.ts";
+import { create, read, remove, type Caller, type Found } from "../../provider/core/verbs/index.ts";
 import { CONTEXT, type Resource, type Values } from "../../provider/core/resource.ts";
 import { resources } from "../../provider/registry.ts";
 import { begin as beginVolume } from "../../provider/volumes/steps.ts";
@@ -150,8 +150,8 @@ describe.each(Object.entries(kinds))("an interrupted create of %s", (type, { giv
       },
     });
     // Another resource in the state identifies the state.
-    run.noteState({ [CONTEXT]: { stack: "0123456789ab" } });
-    const { inputs, problems } = check(
+    run.stateIds.note("0123456789ab");
+    const { inputs, problems } = checkInputs(
       resource,
       {},
       { ...written, ...since },

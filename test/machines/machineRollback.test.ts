@@ -1,6 +1,6 @@
 // Rolling back to the previous configuration when a new version fails.
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import type { InitializationFailed } from "../../provider/core/lifecycle.ts";
+import type { InitializationFailed } from "../../provider/core/verbs/index.ts";
 import type { Values } from "../../provider/core/resource.ts";
 import { makeApp, send } from "../support/around.ts";
 import { bindings, type Bound } from "../support/binding.ts";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { run } from "../../provider/dynamic/run.ts";
+import { runs } from "../../provider/dynamic/run.ts";
 import { bind, type Bound } from "../support/binding.ts";
 import { makeApp, makeCluster, once, send } from "../support/around.ts";
 import { lifecycle } from "../support/lifecycle.ts";
@@ -66,7 +66,7 @@ describe("PostgresAttachment", () => {
     expect(checked.failures).toEqual([]);
     const made = await attachment.create(checked.inputs);
     // A run does not delete what it adopts, so a new run begins.
-    run.begin();
+    runs.begin();
     return { inputs: checked.inputs, ...made };
   };
   const secretsOf = async (app: string) => {

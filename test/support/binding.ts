@@ -3,7 +3,7 @@ import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import { provider } from "../../provider/dynamic/index.ts";
 import { CONTEXT, contextOf, type Values } from "../../provider/core/resource.ts";
 import { parseDuration } from "../../api/schema.ts";
-import { run } from "../../provider/dynamic/run.ts";
+import { runs } from "../../provider/dynamic/run.ts";
 import { drive, urnOf } from "./driver.ts";
 import { withMutant } from "./mutants.ts";
 import { startPlugin, unfinishedIn } from "./plugin.ts";
@@ -98,7 +98,7 @@ export function bind(
     },
     delete: async (id, state) => remove?.(id, json(state)),
     nextRun() {
-      run.begin();
+      runs.begin();
       return Promise.resolve();
     },
   });
@@ -120,7 +120,9 @@ export async function bindPlugin(
 ): Promise<{ readonly bound: Bound; readonly close: () => Promise<void> }> {
   const plugin = await startPlugin();
   const args = toStruct({ endpoint: service.url, token: service.token, ...settings });
+  let hasCreated = false;
   const nextRun = async (): Promise<void> => {
+    hasCreated = false;
     await plugin.client.configure(new proto.ConfigureRequest().setArgs(args));
   };
   await nextRun();
@@ -150,6 +152,7 @@ export async function bindPlugin(
       return found.replaces.length === 0 ? "update" : found.deleteBeforeReplace ? "delete-replace" : "replace";
     },
     async create(inputs) {
+      hasCreated = true;
       const { known, resource, seconds } = driven(inputs);
       const { id, state } = await withState(known, resource.create(bare(inputs), { timeout: seconds("create") }));
       return { id, state: kept(state, known) };
@@ -168,7 +171,7 @@ export async function bindPlugin(
     async delete(id, state) {
       const { resource, seconds } = driven(state);
       // The engine never deletes an object that it has created in the same run.
-      await nextRun();
+      if (hasCreated) await nextRun();
       await resource.delete({ id, state: bare(state), timeout: seconds("delete") });
     },
     nextRun,

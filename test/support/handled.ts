@@ -1,8 +1,8 @@
 // The handlers of a type as core calls them, with their messages, which the binding delivers separately from the result.
-import { clientFor } from "../../provider/client/connect.ts";
-import { check } from "../../provider/core/check.ts";
+import { newClient } from "../../provider/client/connect.ts";
+import { checkInputs } from "../../provider/core/check.ts";
 import { readConfig } from "../../provider/client/config.ts";
-import { create, read, remove, update, type Caller, type Found } from "../../provider/core/lifecycle.ts";
+import { create, read, remove, update, type Caller, type Found } from "../../provider/core/verbs/index.ts";
 import type { Values } from "../../provider/core/resource.ts";
 import { resources } from "../../provider/registry.ts";
 import { jumpingClient } from "./jumpingClient.ts";
@@ -36,14 +36,14 @@ export function handled(
   const warn = (message: string) => void warnings.push(message);
   const jumping = jumpingClient({ url, token });
   const caller: Caller = {
-    api: jump ? jumping.api : clientFor(config, warn),
+    api: jump ? jumping.api : newClient(config, warn),
     run: jumping.run,
     warn,
     progress: (message) => void progress.push(message),
     timeoutSeconds,
   };
   const checked = (inputs: Values): Values => {
-    const { inputs: next, problems } = check(resource, {}, inputs, {
+    const { inputs: next, problems } = checkInputs(resource, {}, inputs, {
       randomHex: () => "0000000",
       run: jumping.run,
     });

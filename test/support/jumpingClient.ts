@@ -1,5 +1,5 @@
 // A client whose clock never waits and records how long it would have waited.
-import { Run } from "../../provider/core/run.ts";
+import { Run } from "../../provider/core/run/run.ts";
 import { createApi, type Api } from "../../provider/client/api.ts";
 import { systemClock, type Clock } from "../../provider/client/clock.ts";
 import type { Journal } from "../../provider/core/journal.ts";

@@ -179,7 +179,9 @@ export function lifecycle(
         const kind = await bound.diff(id, state, next);
         // The only request of a diff: whether the replaced object may be deleted.
         const asks = resource.refuseToReplace !== undefined && kind.endsWith("replace") ? 1 : 0;
-        expect(service.requests.length - before).toBeLessThanOrEqual(asks);
+        // The plugin also asks once in each run whether the service can be used.
+        const requests = service.requests.slice(before).filter(({ operation }) => operation !== "platform.regions");
+        expect(requests.length).toBeLessThanOrEqual(asks);
         expect(service.requests.slice(before).filter(isWrite)).toEqual([]);
         expect(kind, JSON.stringify(change.set)).toBe(change.expect === "no request" ? "update" : change.expect);
         if (change.diffOnly || kind === "same") continue;

@@ -1,7 +1,7 @@
 // Setup of every unit test file. Each test is a separate run of the engine, and what it started ends with it.
 import { afterEach, beforeEach } from "vitest";
-import { run } from "../../provider/dynamic/run.ts";
+import { runs } from "../../provider/dynamic/run.ts";
 import { endLeftovers } from "./leftovers.ts";
 
-beforeEach(() => run.begin());
+beforeEach(() => runs.begin());
 afterEach(endLeftovers);

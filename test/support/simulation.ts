@@ -8,19 +8,9 @@ import { createApi } from "../../provider/client/api.ts";
 import type { Clock } from "../../provider/client/clock.ts";
 import { openJournal, type Journal } from "../../provider/core/journal.ts";
 import { httpTransport, type Outcome, type Sent, type Transport } from "../../provider/client/transport.ts";
-import { check } from "../../provider/core/check.ts";
 import { readConfig } from "../../provider/client/config.ts";
-import {
-  create,
-  guardedDiff,
-  mustRewriteState,
-  read,
-  refuseToReplace,
-  remove,
-  update,
-  type Caller,
-} from "../../provider/core/lifecycle.ts";
-import { Run } from "../../provider/core/run.ts";
+import { check, create, diff, read, remove, update, type Caller } from "../../provider/core/verbs/index.ts";
+import { Run } from "../../provider/core/run/run.ts";
 import type { Resource, Values } from "../../provider/core/resource.ts";
 import { resources } from "../../provider/registry.ts";
 import { operationsById } from "../../service/faults/faults.ts";
@@ -337,18 +327,18 @@ class Process implements ProviderProcess {
         return this.isDead ? await never : Promise.reject(error);
       }
     };
+    const compared = (id: string, state: Values, inputs: Values) =>
+      alive(diff(resource, id, json(state), json(inputs), caller));
     return withMutant(type, {
-      check: (olds, news) => alive(Promise.resolve(this.#check(resource, olds, news))),
+      check: (olds, news) => alive(this.#check(resource, olds, news)),
       diff: async (id, state, inputs) => {
-        const found = guardedDiff(this.#run, resource, id, json(state), json(inputs));
-        await alive(refuseToReplace(this.#run, resource, id, json(inputs), found, () => Promise.resolve(caller)));
-        const { changes, replaces, deleteBeforeReplace } = found;
-        if (changes.length === 0) return mustRewriteState(this.#run, resource, state, inputs) ? "update" : "same";
+        const { changes, replaces, deleteBeforeReplace, mustRewrite } = await compared(id, state, inputs);
+        if (changes.length === 0) return mustRewrite ? "update" : "same";
         return replaces.length === 0 ? "update" : deleteBeforeReplace ? "delete-replace" : "replace";
       },
-      changed: (id, state, inputs) => {
-        const { changes, deleteBeforeReplace } = guardedDiff(this.#run, resource, id, json(state), json(inputs));
-        return Promise.resolve({ names: changes.map(({ path }) => String(path[0])), deleteBeforeReplace });
+      changed: async (id, state, inputs) => {
+        const { changes, deleteBeforeReplace } = await compared(id, state, inputs);
+        return { names: changes.map(({ path }) => String(path[0])), deleteBeforeReplace };
       },
       create: (inputs) => alive(create(resource, json(inputs), caller).then(json)),
       read: async (id, state) => {
@@ -361,9 +351,8 @@ class Process implements ProviderProcess {
     });
   }
 
-  #check(resource: Resource, olds: Values, news: Values): { inputs: Values; failures: string[] } {
-    this.#run.declare(resource, olds, news);
-    const { inputs, problems } = check(resource, json(olds), json(news), {
+  async #check(resource: Resource, olds: Values, news: Values): Promise<{ inputs: Values; failures: string[] }> {
+    const { inputs, problems } = await check(resource, json(olds), json(news), {
       randomHex: (count) => Array.from({ length: count }, () => Math.floor(this.#random() * 16).toString(16)).join(""),
       run: this.#run,
       warn: this.#caller.warn,

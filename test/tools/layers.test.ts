@@ -15,10 +15,10 @@ test.each([
 });
 
 test.each([
-  ["provider/client/api.ts", "../core/run.ts", '"core" is not below "client"'],
-  ["provider/core/run.ts", "../machines/create.ts", '"machines" is not below "core"'],
+  ["provider/client/api.ts", "../core/journal.ts", '"core" is not below "client"'],
+  ["provider/core/journal.ts", "../machines/create.ts", '"machines" is not below "core"'],
   ["provider/machines/create.ts", "../registry.ts", '"registry" is not below "machines"'],
-  ["provider/core/run.ts", "../../policy/index.ts", '"policy" is not below "provider"'],
+  ["provider/core/journal.ts", "../../policy/index.ts", '"policy" is not below "provider"'],
   ["service/rules/apps.ts", "../../provider/client/api.ts", '"provider" is not below "service"'],
   ["api/apps.ts", "../test/support/stack.ts", '"test" is not below "api"'],
 ])("%s may not import %s", (file, target, problem) => {

@@ -8,9 +8,9 @@ import { filesBeside } from "../../../cli/conversion/localFiles.ts";
 import { convert, sentenceOf, type Conversion } from "../../../cli/conversion/conversion.ts";
 import { languages } from "../../../cli/organization/languages.ts";
 import { declarationsIn, type Declaration, type Expression } from "../../../cli/organization/program.ts";
-import { check } from "../../../provider/core/check.ts";
+import { checkInputs } from "../../../provider/core/check.ts";
 import { pathText } from "../../../provider/core/values.ts";
-import { Run } from "../../../provider/core/run.ts";
+import { Run } from "../../../provider/core/run/run.ts";
 import { resources } from "../../../provider/registry.ts";
 import { noIntents } from "../../support/jumpingClient.ts";
 
@@ -89,7 +89,7 @@ describe.each(files)("%s", (name) => {
       const resource = resources[type];
       if (!resource) throw new Error(type);
       const news = Object.fromEntries(inputs.map(([property, value]) => [property, valueOf(value, conversion)]));
-      expect(check(resource, {}, news, { randomHex: () => "0123456", run }).problems).toEqual([]);
+      expect(checkInputs(resource, {}, news, { randomHex: () => "0123456", run }).problems).toEqual([]);
     }
   });
 

@@ -12,8 +12,8 @@ import { assignIp } from "../../../api/ipAssignments.ts";
 import { createPostgresCluster } from "../../../api/postgres.ts";
 import { createVolume } from "../../../api/volumes.ts";
 import { define, fieldOf, isObject, type Field } from "../../../api/schema.ts";
-import { check } from "../../../provider/core/check.ts";
-import { Run } from "../../../provider/core/run.ts";
+import { checkInputs } from "../../../provider/core/check.ts";
+import { Run } from "../../../provider/core/run/run.ts";
 import { UNKNOWN } from "../../../provider/core/values.ts";
 import { resources } from "../../../provider/registry.ts";
 import { tsc } from "../../../tools/lib/paths.mjs";
@@ -111,7 +111,7 @@ function problemsOf(declared: readonly Declared[]): readonly string[] {
   return declared.flatMap(({ type, name, properties }) => {
     const resource = resources[type];
     if (resource === undefined) return [`there is no ${type}`];
-    const { problems } = check(resource, {}, sent(properties) as Record<string, unknown>, {
+    const { problems } = checkInputs(resource, {}, sent(properties) as Record<string, unknown>, {
       ...{ randomHex: () => "0123456", run },
     });
     return problems.map((problem) => `${type} ${name}: ${JSON.stringify(problem)}`);

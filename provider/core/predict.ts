@@ -1,18 +1,18 @@
 // Predicts the results of create and update as far as they are known before they run. Pure; no I/O.
-import { diff, isSent, matches } from "./diff.ts";
+import { diffInputs, isSent, matches } from "./diff.ts";
 import { CONTEXT, contextOf, kindOf, type Resource, type Values } from "./resource.ts";
 import { UNKNOWN, withoutUndefined } from "./values.ts";
 import { withoutWriteOnly } from "./writeOnly.ts";
 
 /** The predicted state, with {@link UNKNOWN} where only the run decides. */
-export interface Previewed {
+export interface Predicted {
   /** Known if all of it is given. */
   readonly id: string | undefined;
   readonly state: Values;
 }
 
 /** Predicts the result of a create. */
-export function previewCreate(resource: Resource, inputs: Values): Previewed {
+export function predictCreate(resource: Resource, inputs: Values): Predicted {
   const state: Values = {};
   for (const name of [...Object.keys(resource.inputFields), ...Object.keys(resource.outputFields)])
     state[name] = inputs[name] ?? (isOptionalInput(resource, name) ? undefined : UNKNOWN);
@@ -30,8 +30,8 @@ const isOptionalInput = (resource: Resource, name: string): boolean => {
 };
 
 /** Predicts the result of an update. Outputs that the changed inputs cannot affect are known. */
-export function previewUpdate(resource: Resource, old: Values, inputs: Values): Values {
-  const sent = diff(resource, old, inputs).changes.filter((change) => isSent(resource, change));
+export function predictUpdate(resource: Resource, old: Values, inputs: Values): Values {
+  const sent = diffInputs(resource, old, inputs).changes.filter((change) => isSent(resource, change));
   const unfinished = contextOf(old).unfinished === true;
   const moves = (name: string): boolean => {
     const by = resource.dependsOn[name];

@@ -1,0 +1,183 @@
+// The engine's requests about resources, translated for core, and its answers for the engine.
+import proto from "@pulumi/pulumi/proto/provider_pb.js";
+import { matches } from "../core/diff.ts";
+import { ownerOf } from "../core/owner.ts";
+import { withheld } from "../core/redaction.ts";
+import { CONTEXT, contextOf, type Resource, type Values } from "../core/resource.ts";
+import { formerOwnersIn } from "../core/run/program.ts";
+import * as verbs from "../core/verbs/index.ts";
+import { diffResponse, encoded, encodedInputs, failure, fieldsIn, marksOver } from "./answers.ts";
+import type { Connection } from "./connection.ts";
+import { initializationFailed } from "./failure.ts";
+import { cameToBeSecret, decode, isSecretAt, mergedMarks, type Decoded, type Marks } from "./marshal.ts";
+import { parsePath } from "./propertyPath.ts";
+import type { Host, Provider } from "./provider.ts";
+import { withoutSecrets, type Telling } from "./redaction.ts";
+import { about, proposalOf, seeded, stateIn } from "./requests.ts";
+import type { Subject } from "./spelling.ts";
+
+/** The verbs of resources. */
+export function verbsOf(
+  { engine, wording, runs }: Host,
+  connection: Connection,
+): Pick<Provider, "check" | "diff" | "create" | "read" | "update" | "delete"> {
+  /**
+   * Values in core's form, with the engine's facts about the resource in their context. `pulumi do` gives everything of a
+   * type the same URN, so then the context has no owner.
+   */
+  const owned = (values: Values, urn: string, name: string): Values => ({
+    ...values,
+    [CONTEXT]: { ...contextOf(values), ...(connection.hasState ? { owner: ownerOf(urn) } : {}), name },
+  });
+  /** A state in core's form: an alias may have renamed the resource since it was written. */
+  const ownedState = (state: Values, urn: string, name: string): Values => {
+    const formerOwners = connection.hasState ? formerOwnersIn(state, ownerOf(urn)) : [];
+    if (formerOwners.length === 0) return owned(state, urn, name);
+    return owned({ ...state, [CONTEXT]: { ...contextOf(state), formerOwners } }, urn, name);
+  };
+  /** Notes the secrets of a resource, which another one may use. */
+  const noteSecrets = (resource: Resource, ...all: readonly Decoded[]): void => {
+    for (const { values, marks } of all) runs.current.noteSecrets(withheld(fieldsIn(resource), values, marks));
+  };
+  /** Does work whose failure may leave an object with a state. */
+  const partlyFailing = async <T>(
+    resource: Resource,
+    marks: Marks | undefined,
+    request: Telling & Subject,
+    work: () => Promise<T>,
+  ): Promise<T> => {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof verbs.InitializationFailed)) throw error;
+      const state = encoded(resource, error.properties, marks);
+      const worded = (text: string) => wording(request, withoutSecrets([state], fieldsIn(resource), text));
+      throw initializationFailed(error, state, connection.isRefreshedFirst(resource), worded);
+    }
+  };
+
+  return {
+    async check(request) {
+      const { resource, urn, name } = about(request);
+      const [olds, news] = [decode(request.getOlds()), decode(request.getNews())];
+      connection.isDeclaring = true;
+      noteSecrets(resource, olds, news);
+      const { inputs, problems } = await verbs.check(
+        resource,
+        owned(olds.values, urn, name),
+        owned(news.values, urn, name),
+        {
+          randomHex: seeded(request.getRandomseed_asU8(), urn),
+          run: runs.current,
+          state: stateIn(request),
+          proposal: proposalOf(request),
+          isSecret: (path) => isSecretAt(news.marks, path),
+          warn: (message) => engine.warn(urn, wording(request, message)),
+          caller: connection.isConfigured ? connection.caller(request) : undefined,
+        },
+      );
+      const response = new proto.CheckResponse();
+      response.setInputs(encodedInputs(resource, inputs, marksOver(olds, news)));
+      response.setFailuresList(problems.map((problem) => failure(wording(request, problem))));
+      return response;
+    },
+
+    async diff(request) {
+      const { resource, urn, name } = about(request);
+      await connection.requireService();
+      const [olds, news] = [decode(request.getOlds()), decode(request.getNews())];
+      const state = ownedState(olds.values, urn, name);
+      const wanted = owned(news.values, urn, name);
+      const found = await verbs.diff(resource, request.getId(), state, wanted, connection.caller(request));
+      const ignored = request.getIgnorechangesList().map(parsePath);
+      const changes = found.changes.filter(
+        ({ path }) => !ignored.some((pattern) => pattern.length <= path.length && matches(pattern, path)),
+      );
+      // Otherwise the engine would keep values in plain text that the state has in plain text, after an import for
+      // instance.
+      const sealed = cameToBeSecret(olds.marks, news.marks, olds.values)
+        .filter((path) => !changes.some((change) => matches(change.path, path)))
+        .map((path) => ({ path, kind: "update", replaces: false }) as const);
+      const response = diffResponse([...changes, ...sealed], found.deleteBeforeReplace);
+      if (found.mustRewrite) response.setChanges(proto.DiffResponse.DiffChanges.DIFF_SOME);
+      return response;
+    },
+
+    async create(request) {
+      const { resource, urn, name } = about(request);
+      const { values, marks } = decode(request.getProperties());
+      noteSecrets(resource, { values, marks });
+      const inputs = owned(values, urn, name);
+      const response = new proto.CreateResponse();
+      if (request.getPreview()) {
+        const { id = "", state } = await verbs.previewCreate(resource, inputs, connection.caller(request));
+        response.setId(id);
+        response.setProperties(encodedInputs(resource, state, marks));
+        return response;
+      }
+      const created = await partlyFailing(resource, marks, request, () =>
+        verbs.create(resource, inputs, connection.caller(request, request.getTimeout())),
+      );
+      noteSecrets(resource, { values: created.state, marks });
+      response.setId(created.id);
+      response.setProperties(encoded(resource, created.state, marks));
+      response.setRefreshBeforeUpdate(connection.isRefreshedFirst(resource));
+      return response;
+    },
+
+    async read(request) {
+      const { resource, urn, name } = about(request);
+      const [properties, given] = [decode(request.getProperties()), decode(request.getInputs())];
+      noteSecrets(resource, properties, given);
+      // A refresh passes the state; an import and a get pass only the id.
+      const known = Object.keys(properties.values).some((key) => properties.values[key] !== undefined);
+      const state = known ? ownedState(properties.values, urn, name) : undefined;
+      const id = request.getId();
+      const found = await verbs.read(resource, id, state, connection.caller(request, request.getTimeout()));
+      const response = new proto.ReadResponse();
+      if (!found && !state) throw verbs.notFound(resource, id);
+      if (!found) return response;
+      const marks = mergedMarks(properties.marks, given.marks);
+      noteSecrets(resource, { values: found.state, marks });
+      // A refresh adds no owner to a state without one: it would show as a change of a resource that a program only
+      // reads.
+      const encodedState = contextOf(properties.values).owner === undefined ? encodedInputs : encoded;
+      response.setId(found.id);
+      response.setProperties(encodedState(resource, found.state, marks));
+      response.setInputs(encodedInputs(resource, found.inputs, marks));
+      // A resource that a program only reads has no state id, and is read in every run anyway.
+      const isOwn = contextOf(properties.values).stack !== undefined;
+      response.setRefreshBeforeUpdate(connection.isRefreshedFirst(resource) && isOwn);
+      return response;
+    },
+
+    async update(request) {
+      const { resource, urn, name } = about(request);
+      const [olds, news] = [decode(request.getOlds()), decode(request.getNews())];
+      noteSecrets(resource, olds, news);
+      const [old, inputs] = [ownedState(olds.values, urn, name), owned(news.values, urn, name)];
+      const marks = marksOver(olds, news);
+      const response = new proto.UpdateResponse();
+      if (request.getPreview()) {
+        const state = await verbs.previewUpdate(resource, old, inputs, connection.caller(request));
+        response.setProperties(encodedInputs(resource, state, marks));
+        return response;
+      }
+      // A partial change leaves earlier values in place, and their secrets stay secret.
+      const state = await partlyFailing(resource, mergedMarks(marks, olds.marks), request, () =>
+        verbs.update(resource, request.getId(), old, inputs, connection.caller(request, request.getTimeout())),
+      );
+      noteSecrets(resource, { values: state, marks });
+      response.setProperties(encoded(resource, state, marks));
+      response.setRefreshBeforeUpdate(connection.isRefreshedFirst(resource));
+      return response;
+    },
+
+    async delete(request) {
+      const { resource, urn, name } = about(request);
+      const state = ownedState(decode(request.getProperties()).values, urn, name);
+      await verbs.remove(resource, request.getId(), state, connection.caller(request, request.getTimeout()));
+      return undefined;
+    },
+  };
+}
