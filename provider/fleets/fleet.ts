@@ -23,7 +23,7 @@ import {
   templateIn,
   type FleetKey,
 } from "./members.ts";
-import { regionsOf, totalOf } from "./planner.ts";
+import { regionsOf, totalOf } from "./placement.ts";
 import { machinesProblem, previewRollout, volumesProblem } from "./preview.ts";
 import { keyOf, knowVolumes, roll, servingIds, toLive } from "./roll.ts";
 import { destroyAll } from "./rollout.ts";

@@ -4,7 +4,8 @@ import { MachinesError, messageOf, type ErrorCode } from "../client/errors.ts";
 import type { Machine } from "../client/wait.ts";
 import { equal } from "../core/values.ts";
 import { membersOf, type Found, type Rollout } from "./members.ts";
-import { regionsOf, totalOf, type Step } from "./planner.ts";
+import { regionsOf, totalOf } from "./placement.ts";
+import type { Step } from "./planner.ts";
 
 /** A step in words. */
 export function describe(step: Step): string {

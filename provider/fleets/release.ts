@@ -5,7 +5,7 @@ import { isDestroyed, versionOf, waitForMachine, type Machine, type MachineKey }
 import { createOnce, discard } from "../machines/create.ts";
 import { sameVersion, toService } from "../machines/settings.ts";
 import { fleetMachines, keyOf, ownConfig, releaseConfig, type Rollout } from "./members.ts";
-import { regionsOf } from "./planner.ts";
+import { regionsOf } from "./placement.ts";
 
 /**
  * Runs the release command in a Machine of its own, which destroys itself. That of an interrupted run is waited for if it still

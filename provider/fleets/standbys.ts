@@ -6,7 +6,8 @@ import { differingFields, sameVersion, toService, type Config } from "../machine
 import { versionOf, type Machine } from "../client/wait.ts";
 import type { FleetInputs, Template } from "./inputs.ts";
 import { configOf, isLost, keyOf, ownConfig, regionOf, standbysOf, type FleetKey, type Rollout } from "./members.ts";
-import { regionsOf, standbyName } from "./planner.ts";
+import { regionsOf } from "./placement.ts";
+import { standbyName } from "./planner.ts";
 import { bringTo } from "./steps.ts";
 
 /** What has to be done with one standby. */
