@@ -2,7 +2,7 @@
 // An object that the list lacks is confirmed by a GET before it counts as deleted (F14).
 import { orUndefined } from "./existence.ts";
 import type { Api, AnswerOf } from "./api.ts";
-import { versionOf, type Machine } from "./wait.ts";
+import { versionOf, type Machine } from "./machine.ts";
 
 /** A volume as programs see it. */
 export type Volume = AnswerOf<"volumes", "get">;

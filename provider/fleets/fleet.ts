@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { MachinesError } from "../client/errors.ts";
 import { findVolume } from "../client/listCache.ts";
-import type { Machine } from "../client/wait.ts";
+import type { Machine } from "../client/machine.ts";
 import { pathId } from "../core/ids.ts";
 import { defineResource } from "../core/resource.ts";
 import { ownerTag, stackTag } from "../machines/create.ts";

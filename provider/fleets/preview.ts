@@ -1,7 +1,7 @@
 // What an update of a fleet will do, for the user of a preview.
 import type { Api } from "../client/api.ts";
 import { isNotFound } from "../client/errors.ts";
-import type { Machine } from "../client/wait.ts";
+import type { Machine } from "../client/machine.ts";
 import { bareId } from "../../api/names.ts";
 import type { Note, PreviewRun } from "../core/resource.ts";
 import { greatestOf } from "../core/values.ts";

@@ -1,7 +1,8 @@
 // The release command of a fleet, which runs in a Machine of its own before a new configuration reaches the first member.
 import { MachinesError, messageOf } from "../client/errors.ts";
 import { hasCrashed, latestExit, notReached } from "../client/events.ts";
-import { isDestroyed, versionOf, waitForMachine, type Machine, type MachineKey } from "../client/wait.ts";
+import { isDestroyed, versionOf, type Machine, type MachineKey } from "../client/machine.ts";
+import { waitForMachine } from "../client/wait.ts";
 import { createOnce, discard } from "../machines/create.ts";
 import { sameVersion, toService } from "../machines/settings.ts";
 import { fleetMachines, keyOf, ownConfig, releaseConfig, type Rollout } from "./members.ts";

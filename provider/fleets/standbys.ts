@@ -3,7 +3,7 @@
 import { waitForTarget } from "../machines/power.ts";
 import { createOnce, discard } from "../machines/create.ts";
 import { differingFields, sameVersion, toService, type Config } from "../machines/settings.ts";
-import { versionOf, type Machine } from "../client/wait.ts";
+import { versionOf, type Machine } from "../client/machine.ts";
 import type { FleetInputs, Template } from "./inputs.ts";
 import { configOf, isLost, keyOf, ownConfig, regionOf, standbysOf, type FleetKey, type Rollout } from "./members.ts";
 import { regionsOf } from "./placement.ts";

@@ -3,7 +3,7 @@ import type { z } from "zod";
 import type { Change } from "../core/diff.ts";
 import { isAmbiguous } from "../client/errors.ts";
 import type { Lease } from "../client/lease.ts";
-import type { MachineKey } from "../client/wait.ts";
+import type { MachineKey } from "../client/machine.ts";
 import type { Call } from "../core/resource.ts";
 import { equal } from "../core/values.ts";
 import type { reload, restart } from "./inputs.ts";
