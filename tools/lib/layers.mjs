@@ -27,7 +27,7 @@ export const layers = {
     ["context"],
     ["lifecycle"],
     ["rules", "proxy"],
-    ["faults", "validation"],
+    ["faults", "hosts", "validation"],
     ["openapi"],
     ["http"],
     ["console"],
