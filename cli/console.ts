@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { readEndpoint } from "../provider/client/config.ts";
 import { MachinesError, messageOf } from "../provider/client/errors.ts";
 import { installedService, runService, startLocal } from "../provider/client/localService.ts";
-import type { Streams } from "./orphans/orphans.ts";
+import type { Streams } from "./terminal.ts";
 import { stackEndpoint } from "./pulumi.ts";
 
 /** Options of the command. */

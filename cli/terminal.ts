@@ -1,6 +1,12 @@
-// Interaction with the user for commands that change something.
+// The output of commands, and the interaction with the user for those that change something.
 import { createInterface } from "node:readline/promises";
 import { MachinesError } from "../provider/client/errors.ts";
+
+/** The streams that a command writes to. */
+export interface Streams {
+  readonly out: (text: string) => void;
+  readonly err: (text: string) => void;
+}
 
 /** Options of such a command. */
 export interface Asking {

@@ -16,3 +16,4 @@ export { policyPack } from "./pack.ts";
 export { machinesPolicies } from "./policies/index.ts";
 export { prices, type Prices } from "../api/prices.ts";
 export * from "./resources.ts";
+export * from "./validators.ts";

@@ -1,7 +1,7 @@
 // Assembles the service. A test runs it inside its own process; the command (main.ts) makes it listen.
 import { chmodSync, mkdirSync } from "node:fs";
 import { resolve } from "node:path";
-import type { FastifyBaseLogger, FastifyInstance, FastifyRequest } from "fastify";
+import type { FastifyInstance, FastifyRequest } from "fastify";
 import { addRoutes, createServer, type LogStream, type Seen } from "./http/app.ts";
 import { senderOf } from "./http/authenticate.ts";
 import { Audit, consoleKept } from "./http/audit.ts";
@@ -11,17 +11,15 @@ import { addSessionRoutes } from "./console/sessionRoutes.ts";
 import { Sessions, type ConsoleMode } from "./console/sessions.ts";
 import { addCodeRoutes } from "./console/codeRoutes.ts";
 import { Faults } from "./faults/faults.ts";
+import { hostsOf, type HostParts } from "./hosts.ts";
 import { createIds, systemRandom, type RandomBytes } from "./ids.ts";
 import { MovableClock, systemClock, type Clock } from "./time/clock.ts";
-import { appSubject } from "./lifecycle/appSubject.ts";
 import { followClock, followSince } from "./lifecycle/clockJump.ts";
-import { issued, recoverCertificates, refused } from "./lifecycle/certificates.ts";
-import * as clusterContents from "./lifecycle/clusterContents.ts";
+import { recoverCertificates } from "./lifecycle/certificates.ts";
 import * as clusters from "./lifecycle/clusters.ts";
 import { delayProfiles, type DelayProfile, type Delays } from "./time/delays.ts";
 import { timerHandlers } from "./lifecycle/timerHandlers.ts";
 import { Timers } from "./time/timers.ts";
-import { checked, exited, findMachine, resolved, runtimeEvent, subjectOf, unprepared } from "./lifecycle/machines.ts";
 import * as volumes from "./lifecycle/volumes.ts";
 import { Waits } from "./time/waits.ts";
 import { Metrics } from "./http/metrics.ts";
@@ -33,17 +31,16 @@ import { addMetaRoutes } from "./http/metaRoutes.ts";
 import { proxyLimits, type ProxyLimits } from "./proxy/limits.ts";
 import { Proxy } from "./proxy/proxy.ts";
 import { RateLimits, type RateLimitProfile } from "./http/rateLimits.ts";
-import { simulatedIssuer, type IssuerFactory, type IssuerHost } from "./runtime/certificateIssuer.ts";
+import { simulatedIssuer, type IssuerFactory } from "./runtime/certificateIssuer.ts";
 import { LocalAuthority } from "./runtime/localAuthority.ts";
 import { localIssuer } from "./runtime/localIssuer.ts";
 import { createResolver } from "./runtime/resolver.ts";
-import type { EngineFactory, EngineHost } from "./runtime/postgresEngine.ts";
+import type { EngineFactory } from "./runtime/postgresEngine.ts";
 import { SimulatedPostgres } from "./runtime/simulatedPostgres.ts";
 import { capacityOf, nearest, regions, type Capacity, type Region } from "./runtime/regions.ts";
-import type { Runtime, RuntimeFactory, RuntimeHost } from "./runtime/runtime.ts";
+import type { Runtime, RuntimeFactory } from "./runtime/runtime.ts";
 import { SimulatedRuntime } from "./runtime/simulated.ts";
 import { requireWhole, Store, StoreError, storeFile } from "./store/database.ts";
-import { dataIdOf } from "./store/dataId.ts";
 import { lastWritten } from "./store/lastWritten.ts";
 import { lockData } from "./store/lock.ts";
 import { Mark } from "./store/mark.ts";
@@ -154,21 +151,13 @@ export function createService(options: ServiceOptions = {}): Service {
     const waits = new Waits(clock, mostHeld(limits), () => store.unsettled);
     const mark = folder === undefined ? undefined : new Mark(store, storeFile(folder));
     const authority = new LocalAuthority(folder);
-    const context = createContext(
-      store,
-      folder,
-      authority,
-      clock,
-      random,
-      delays,
-      options,
-      app.log,
-      waits,
-      mark,
-      () => proxy,
-      () => changes,
-      () => audit,
-    );
+    const context = createContext({
+      ...{ options, store, folder, authority, clock, random, waits, mark, log: app.log },
+      delays: typeof delays === "string" ? delayProfiles[delays] : delays,
+      proxy: () => proxy,
+      changes: () => changes,
+      audit: () => audit,
+    });
     const { reach } = context.runtime;
     const proxy: Proxy | undefined = reach && new Proxy(context, reach, authority, folder, proxyLimits(options.proxy));
     const token = firstToken(store, folder, context.ids, clock.now());
@@ -283,21 +272,17 @@ const sealedAnything = `SELECT 1 FROM secrets UNION ALL SELECT 1 FROM secret_key
   UNION ALL SELECT 1 FROM hostnames WHERE custom_key IS NOT NULL OR issued_key IS NOT NULL
   UNION ALL SELECT 1 FROM secret_sets LIMIT 1`;
 
-function createContext(
-  store: Store,
-  folder: string | undefined,
-  authority: LocalAuthority,
-  clock: MovableClock,
-  random: RandomBytes,
-  delays: DelayProfile | Delays,
-  options: ServiceOptions,
-  log: FastifyBaseLogger,
-  waits: Waits,
-  mark: Mark | undefined,
-  proxy: () => Proxy | undefined,
-  changes: () => Changes | undefined,
-  audit: () => Audit,
-): Context {
+/** The parts that a context is made from. The functions return parts that need the context themselves. */
+interface Parts extends Omit<HostParts, "timers" | "resolver" | "context"> {
+  readonly options: ServiceOptions;
+  readonly waits: Waits;
+  readonly mark: Mark | undefined;
+  readonly changes: () => Changes | undefined;
+  readonly audit: () => Audit;
+}
+
+function createContext(parts: Parts): Context {
+  const { options, store, folder, authority, clock, random, delays, log, waits, mark, proxy, changes, audit } = parts;
   const lastEvent = store.get<{ id: string | null }>("SELECT max(id) AS id FROM events")?.id ?? undefined;
   const lastVersion =
     store.get<{ id: string | null }>("SELECT max(version) AS id FROM machine_versions")?.id ?? undefined;
@@ -311,113 +296,22 @@ function createContext(
     region.code,
     { ...region, capacity: capacityOf(options.capacity?.[region.code] ?? region.capacity) },
   ]);
-  let dataId: string | undefined;
-  const host: RuntimeHost = {
-    clock,
-    delays: typeof delays === "string" ? delayProfiles[delays] : delays,
-    timers,
-    events: {
-      prepared: (machine) => report(() => runtimeEvent(context, machine, "prepared")),
-      unprepared: (machine, reason) => report(() => unprepared(context, machine, reason)),
-      started: (machine) => report(() => runtimeEvent(context, machine, "started")),
-      suspended: (machine) => report(() => runtimeEvent(context, machine, "suspended")),
-      destroyed: (machine) => report(() => runtimeEvent(context, machine, "destroyed")),
-      resolved: (machine, digest) => report(() => resolved(context, machine, digest)),
-      exited: (machine, exit) => report(() => exited(context, machine, exit)),
-      checked: (machine, status, results) => report(() => checked(context, machine, status, results)),
-      written: (id, bytes) => report(() => volumes.written(context, id, bytes)),
-      discarded: (id) => report(() => volumes.discarded(context, id)),
-    },
-    subject: (id) => {
-      const machine = findMachine(context, id);
-      return machine?.destroyed_at === null ? subjectOf(context, machine) : undefined;
-    },
-    ids: () => store.all<{ id: string }>("SELECT id FROM machines WHERE destroyed_at IS NULL").map(({ id }) => id),
-    app: (id) => appSubject(context, id),
-    // A network belongs to an organization (lifecycle/appSubject.ts).
-    databases: (network) => clusters.addressesOf(context, network.split("/", 1)[0] ?? ""),
-    volume: (id) => volumes.volumeSubject(context, id),
-    unsettledVolumes: () => volumes.unsettledVolumes(context),
-    reachable: (machine) => proxy()?.changed(new Set([machine])),
-    unreachable: (endpoints) => {
-      for (const endpoint of endpoints) proxy()?.forget(endpoint);
-    },
-    drained: (machine) => proxy()?.drained(machine),
-    settled: async () => {
-      await store.unsettled;
-    },
-    get dataId() {
-      return (dataId ??= dataIdOf(folder, random));
-    },
-    log,
-  };
-  // A runtime reports during a change (the simulated one does, with its timers) or at any other time.
-  const report = (change: () => void): void => {
-    if (store.isInPart) return change();
-    const logLost = (error: unknown): void => log.error({ err: error }, "the report of a runtime is lost");
-    try {
-      store.write(change).catch(logLost);
-    } catch (error) {
-      logLost(error);
-    }
-  };
-  const engineHost: EngineHost = {
-    delays: host.delays,
-    timers,
-    events: {
-      initializing: (id) => report(() => clusters.initializing(context, id)),
-      ready: (id, endpoints) => report(() => clusters.ready(context, id, endpoints)),
-      moved: (id, endpoints) => report(() => clusters.moved(context, id, endpoints)),
-      failed: (id, reason) => report(() => clusters.failed(context, id, reason)),
-      destroyed: (id) => report(() => clusters.destroyed(context, id)),
-      copied: (id, contents) => report(() => clusterContents.copied(context, id, contents)),
-      applied: (change) => report(() => clusterContents.applied(context, change)),
-      refused: (change) => report(() => clusterContents.refused(context, change)),
-      measured: (id, bytes) => report(() => clusters.measured(context, id, bytes)),
-      backedUp: (backup, bytes) => report(() => clusters.finishBackup(context, backup, bytes)),
-      backupFailed: (backup) => report(() => clusters.finishBackup(context, backup, undefined)),
-    },
-    log,
-    cluster: (id) => {
-      const row = clusters.findCluster(context, id);
-      return row && clusters.clusterOf(row);
-    },
-    ids: () => clusters.liveClusters(context),
-    backups: (id) => clusters.backupsOf(context, id),
-    contents: (id) => clusterContents.contentsOf(context, id),
-    password: (id, user) => clusterContents.passwordOf(context, id, user),
-    secret: (name) => context.vault.digest(name, ""),
-    keep: (id, change) => clusterContents.keepChange(context, id, change),
-    next: (id) => clusterContents.nextChange(context, id),
-    certificate: (names, until) => authority.issue(names, until),
-    settled: () => host.settled(),
-  };
-  const runtime = (options.runtime ?? simulated)(host);
   const resolver = options.dns === undefined ? undefined : createResolver(options.dns);
-  const issuerHost: IssuerHost = {
-    clock,
-    log,
-    folder,
-    resolver,
-    events: {
-      issued: (subject, certificate) => report(() => issued(context, subject, certificate)),
-      refused: (subject, problem) => report(() => refused(context, subject, problem)),
-    },
-    settled: () => host.settled(),
-  };
-  const usualIssuer = runtime.reach ? localIssuer(authority, issuerHost) : simulatedIssuer(issuerHost);
+  const hosts = hostsOf({ ...parts, timers, resolver, context: () => context });
+  const runtime = (options.runtime ?? simulated)(hosts.runtime);
+  const usualIssuer = runtime.reach ? localIssuer(authority, hosts.issuer) : simulatedIssuer(hosts.issuer);
   const context: Context = {
     store,
     clock,
     random,
     ids: createIds(random, [lastEvent, lastVersion].sort().at(-1)),
-    delays: host.delays,
+    delays,
     timers,
     waits,
     turns: new FairTurns(),
     runtime,
     get dataId() {
-      return host.dataId;
+      return hosts.runtime.dataId;
     },
     get loopbackBlock() {
       return proxy()?.block;
@@ -425,8 +319,8 @@ function createContext(
     get proxyPorts() {
       return proxy()?.ports;
     },
-    postgres: (options.postgres ?? simulatedPostgres)(engineHost),
-    issuer: options.issuer?.(issuerHost) ?? usualIssuer,
+    postgres: (options.postgres ?? simulatedPostgres)(hosts.engine),
+    issuer: options.issuer?.(hosts.issuer) ?? usualIssuer,
     resolver,
     vault: openVault(folder, random, store.get(sealedAnything) !== undefined),
     regions: new Map(withCapacity),

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { oneLine } from "../../api/printable.ts";
 import { MachinesError, messageOf } from "../../provider/client/errors.ts";
 import { quoted } from "../orphans/importFile.ts";
-import type { Streams } from "../orphans/orphans.ts";
+import type { Streams } from "../terminal.ts";
 import { writeFiles, type ToWrite } from "../organization/files.ts";
 import { choiceOf, enterFolder, languageFor, languageOf, projectName } from "../organization/folder.ts";
 import { languages } from "../organization/languages.ts";

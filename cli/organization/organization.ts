@@ -4,7 +4,7 @@ import { oneLine } from "../../api/printable.ts";
 import type { Config } from "../../provider/client/config.ts";
 import { MachinesError, messageOf } from "../../provider/client/errors.ts";
 import { importFile, quoted } from "../orphans/importFile.ts";
-import type { Streams } from "../orphans/orphans.ts";
+import type { Streams } from "../terminal.ts";
 import type { Discovery, Found } from "./discovery.ts";
 import { choiceOf, enterFolder, languageFor, projectName } from "./folder.ts";
 import { writeFiles, type ToWrite } from "./files.ts";

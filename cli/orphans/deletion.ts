@@ -10,16 +10,24 @@ import { orUndefined } from "../../provider/client/existence.ts";
 import { resources } from "../../provider/registry.ts";
 import type { StackState, StateResource } from "../stackState.ts";
 import { keysOf } from "../stateIds.ts";
-import { agreed, typed, untilItEnds } from "../terminal.ts";
+import { agreed, typed, untilItEnds, type Streams } from "../terminal.ts";
 import type { Now, Orphan } from "./compare.ts";
 import { guarded } from "./guarded.ts";
 import { isDeletable } from "./listing.ts";
-import type { Options, Streams } from "./orphans.ts";
 import { stackText } from "./otherStacks.ts";
 import { orphanTable, type PlaceReport } from "./report.ts";
 
 /** Looks at one orphan again. */
 type Look = (finding: PlaceReport, orphan: Orphan) => Promise<Now>;
+
+/** Options by which the user agrees to deletions before a question. */
+export interface Consent {
+  /** Ids of those to delete although nothing proves that they are this stack's. `yes` does not cover them. */
+  readonly confirm?: readonly string[];
+  /** Whether objects with data are deleted without asking for their ids. */
+  readonly allowDataLoss?: true;
+  readonly yes?: true;
+}
 
 /** What a comparison found. */
 export interface Comparison {
@@ -44,7 +52,7 @@ interface Target {
 export async function deleteOrphans(
   ids: readonly string[],
   comparison: Comparison,
-  options: Options,
+  options: Consent,
   { out, err }: Streams,
 ): Promise<0 | 1> {
   const targets: Target[] = [];
@@ -154,7 +162,7 @@ const doubtText = ({ remark, createdBy }: Orphan): string =>
   `nothing proves that this stack owns it${createdBy === "perhaps" && remark !== undefined ? ` (${remark.replace(/\.$/, "")})` : ""}`;
 
 /** What `--yes` does not agree to. */
-const notCovered = (targets: readonly Target[], { allowDataLoss, confirm = [] }: Options): string[] =>
+const notCovered = (targets: readonly Target[], { allowDataLoss, confirm = [] }: Consent): string[] =>
   targets.flatMap((target) => {
     const { orphan } = target;
     const { id } = orphan;
@@ -169,7 +177,7 @@ const notCovered = (targets: readonly Target[], { allowDataLoss, confirm = [] }:
   });
 
 /** Asks for the id of each object that has data or whose owner is not proved, and once for all others. */
-async function isAgreed(targets: readonly Target[], options: Options): Promise<boolean> {
+async function isAgreed(targets: readonly Target[], options: Consent): Promise<boolean> {
   const asking = options.yes ? { yes: true as const } : {};
   const { allowDataLoss, confirm = [] } = options;
   const toType = options.yes

@@ -13,14 +13,14 @@ import { chosenImports, importFile, Names, quoted } from "./importFile.ts";
 import { targetsOf, type Target } from "../targets.ts";
 import { exportStack, stackConfig } from "../pulumi.ts";
 import type { Api } from "../../provider/client/api.ts";
-import { requireInteractiveTerminal } from "../terminal.ts";
-import { deleteOrphans } from "./deletion.ts";
+import { requireInteractiveTerminal, type Streams } from "../terminal.ts";
+import { deleteOrphans, type Consent } from "./deletion.ts";
 import { noOtherStacks, readOtherStacks, type OtherStacks } from "./otherStacks.ts";
 import { jsonOf, textOf, type PlaceReport } from "./report.ts";
 import { readState, type StateResource, type StackState } from "../stackState.ts";
 
 /** Options of the command. */
-export interface Options {
+export interface Options extends Consent {
   readonly stack?: string;
   /** File of an export, `-` for standard input. */
   readonly state?: string;
@@ -36,18 +36,7 @@ export interface Options {
   readonly include?: readonly string[];
   /** Ids of the orphans to delete. */
   readonly delete?: readonly string[];
-  /** Ids of those to delete although nothing proves that they are this stack's. `yes` does not cover them. */
-  readonly confirm?: readonly string[];
-  /** Whether objects with data are deleted without asking for their ids. */
-  readonly allowDataLoss?: true;
-  readonly yes?: true;
   readonly json?: true;
-}
-
-/** The streams that the command writes to. */
-export interface Streams {
-  readonly out: (text: string) => void;
-  readonly err: (text: string) => void;
 }
 
 /** The timeout in milliseconds for one endpoint. */

@@ -4,7 +4,6 @@ import { rmSync, writeFileSync } from "node:fs";
 import { orUndefined } from "../../provider/client/existence.ts";
 import type { Api } from "../../provider/client/api.ts";
 import { MachinesError, messageOf } from "../../provider/client/errors.ts";
-import type { Streams } from "./orphans.ts";
 import { clientOf } from "../targets.ts";
 import { exportStack, pulumi, stackConfig } from "../pulumi.ts";
 import {
@@ -20,7 +19,7 @@ import { deploymentIn, heldIn, idsOfState, listIn, readState, type StackState } 
 import { heldKeys } from "../stateIds.ts";
 import { readOtherStacks, stackText, type OtherStacks } from "./otherStacks.ts";
 import { doubtAbout, proofFacts, type ProofFacts } from "./proof.ts";
-import { agreed, requireInteractiveTerminal, typed, untilItEnds, type Asking } from "../terminal.ts";
+import { agreed, requireInteractiveTerminal, typed, untilItEnds, type Asking, type Streams } from "../terminal.ts";
 import { processJournal } from "../../provider/core/journal.ts";
 import { Run } from "../../provider/core/run/run.ts";
 

@@ -8,10 +8,9 @@ import { bareId } from "../../api/names.ts";
 import { configKeys } from "../../provider/client/config.ts";
 import { MachinesError, messageOf } from "../../provider/client/errors.ts";
 import { quoted } from "../orphans/importFile.ts";
-import type { Streams } from "../orphans/orphans.ts";
 import { exportStack, listStacks, pulumi } from "../pulumi.ts";
 import { readState, type StateResource } from "../stackState.ts";
-import { untilItEnds } from "../terminal.ts";
+import { untilItEnds, type Streams } from "../terminal.ts";
 import { costsOf, stepsOf, type PreviewStep } from "./plan.ts";
 import {
   configOf,

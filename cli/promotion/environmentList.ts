@@ -1,6 +1,6 @@
 // `pulumi-machines environment list`: shows the environments of a project.
 import { bareId } from "../../api/names.ts";
-import type { Streams } from "../orphans/orphans.ts";
+import type { Streams } from "../terminal.ts";
 import { fewAtATime } from "../../provider/client/fewAtATime.ts";
 import { exportStack, listStacks } from "../pulumi.ts";
 import { readState } from "../stackState.ts";

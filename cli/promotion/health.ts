@@ -3,7 +3,7 @@ import type { Api } from "../../provider/client/api.ts";
 import { isNotFound, messageOf } from "../../provider/client/errors.ts";
 import { isObject } from "../../api/schema.ts";
 import { quotable } from "../../api/printable.ts";
-import { versionOf as versionIn } from "../../provider/client/wait.ts";
+import { versionOf as versionIn } from "../../provider/client/machine.ts";
 import { failureOf } from "../../provider/machines/failure.ts";
 import { clientOf } from "../targets.ts";
 import { exportStack, stackConfig } from "../pulumi.ts";

@@ -2,7 +2,7 @@
 import { MachinesError, messageOf } from "../../provider/client/errors.ts";
 import { docsUrl } from "../../api/docsUrl.ts";
 import { bareId } from "../../api/names.ts";
-import type { Streams } from "../orphans/orphans.ts";
+import type { Streams } from "../terminal.ts";
 import { SetupError } from "../pulumi.ts";
 import { tableOf, type Cell } from "../style.ts";
 import { ago } from "../time.ts";

@@ -1,5 +1,5 @@
 // Fleets as policies see them: as the Machines that they consist of.
-import { regionsOf, totalOf } from "../../provider/fleets/planner.ts";
+import { regionsOf, totalOf } from "../../provider/fleets/placement.ts";
 import type { FleetInputs, MachineInputs } from "../resources.ts";
 
 type Placed = Pick<FleetInputs, "regions" | "count" | "spreadOver">;

@@ -2,7 +2,7 @@ import type { ResourceValidationPolicy } from "@pulumi/policy";
 import { z } from "zod";
 import { guestOf } from "../core/machine.ts";
 import { defineSettings } from "../core/settings.ts";
-import { validateMachine } from "../resources.ts";
+import { validateMachine } from "../validators.ts";
 
 const settings = defineSettings({
   sizes: z

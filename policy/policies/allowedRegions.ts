@@ -8,7 +8,7 @@ import {
   validateMachine,
   validatePostgresCluster,
   validateVolume,
-} from "../resources.ts";
+} from "../validators.ts";
 
 const settings = defineSettings({
   regions: z

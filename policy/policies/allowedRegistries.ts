@@ -3,7 +3,7 @@ import { z } from "zod";
 import { eachImage } from "../core/machine.ts";
 import { defineSettings } from "../core/settings.ts";
 import { isLike } from "../core/wildcard.ts";
-import { validateMachine } from "../resources.ts";
+import { validateMachine } from "../validators.ts";
 
 const settings = defineSettings({
   registries: z

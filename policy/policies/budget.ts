@@ -11,7 +11,7 @@ import {
   validateMachine,
   validatePostgresCluster,
   validateVolume,
-} from "../resources.ts";
+} from "../validators.ts";
 
 const price = z.number().min(0);
 const table = z.strictObject({

@@ -2,7 +2,7 @@ import { X509Certificate } from "node:crypto";
 import type { ResourceValidationPolicy } from "@pulumi/policy";
 import { z } from "zod";
 import { defineSettings } from "../core/settings.ts";
-import { validateCustomCertificate } from "../resources.ts";
+import { validateCustomCertificate } from "../validators.ts";
 
 const settings = defineSettings({
   days: z.number().min(0).default(14).describe("Days a certificate has to be good for yet."),

@@ -2,7 +2,7 @@ import type { ResourceValidationPolicy } from "@pulumi/policy";
 import { z } from "zod";
 import { docsUrl } from "../../api/docsUrl.ts";
 import { defineSettings } from "../core/settings.ts";
-import { validatePostgresCluster } from "../resources.ts";
+import { validatePostgresCluster } from "../validators.ts";
 
 const plans = ["basic", "starter", "launch", "scale", "performance"] as const;
 

@@ -1,6 +1,6 @@
 import type { ResourceValidationPolicy } from "@pulumi/policy";
 import { defineSettings } from "../core/settings.ts";
-import { validatePostgresCluster } from "../resources.ts";
+import { validatePostgresCluster } from "../validators.ts";
 
 const settings = defineSettings({});
 

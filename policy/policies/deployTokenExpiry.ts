@@ -2,7 +2,7 @@ import type { ResourceValidationPolicy } from "@pulumi/policy";
 import { z } from "zod";
 import { parseDuration } from "../../api/schema.ts";
 import { defineSettings } from "../core/settings.ts";
-import { validateDeployToken } from "../resources.ts";
+import { validateDeployToken } from "../validators.ts";
 
 const settings = defineSettings({
   maxHours: z.number().positive().default(2160).describe("Hours a token may be good for at most."),

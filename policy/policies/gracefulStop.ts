@@ -3,7 +3,8 @@ import { z } from "zod";
 import { parseDuration } from "../../api/schema.ts";
 import { serves } from "../core/machine.ts";
 import { defineSettings } from "../core/settings.ts";
-import { validateMachine, type MachineStopConfig } from "../resources.ts";
+import type { MachineStopConfig } from "../resources.ts";
+import { validateMachine } from "../validators.ts";
 
 const settings = defineSettings({
   minSeconds: z

@@ -1,7 +1,7 @@
 import type { ResourceValidationPolicy } from "@pulumi/policy";
 import { defineSettings } from "../core/settings.ts";
 import { ifKnown } from "../core/unknown.ts";
-import { validateMachine } from "../resources.ts";
+import { validateMachine } from "../validators.ts";
 
 const settings = defineSettings({});
 

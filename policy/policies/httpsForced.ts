@@ -1,7 +1,8 @@
 import type { ResourceValidationPolicy } from "@pulumi/policy";
 import { defineSettings } from "../core/settings.ts";
 import { ifKnown } from "../core/unknown.ts";
-import { remediateMachine, validateMachine, type MachineServicePort } from "../resources.ts";
+import type { MachineServicePort } from "../resources.ts";
+import { remediateMachine, validateMachine } from "../validators.ts";
 
 const settings = defineSettings({});
 

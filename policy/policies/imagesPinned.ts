@@ -1,7 +1,7 @@
 import type { ResourceValidationPolicy } from "@pulumi/policy";
 import { eachImage } from "../core/machine.ts";
 import { defineSettings } from "../core/settings.ts";
-import { validateMachine } from "../resources.ts";
+import { validateMachine } from "../validators.ts";
 
 const settings = defineSettings({});
 

@@ -1,7 +1,7 @@
 import type { ResourceValidationPolicy } from "@pulumi/policy";
 import { z } from "zod";
 import { defineSettings } from "../core/settings.ts";
-import { validateMachine } from "../resources.ts";
+import { validateMachine } from "../validators.ts";
 
 const settings = defineSettings({
   ports: z.array(z.int().min(1).max(65535)).default([80, 443]).describe("Ports that may be public."),

@@ -1,6 +1,6 @@
 import type { ResourceValidationPolicy } from "@pulumi/policy";
 import { defineSettings } from "../core/settings.ts";
-import { validateApp, validatePostgresDatabase, validateSecretKey, validateVolume } from "../resources.ts";
+import { validateApp, validatePostgresDatabase, validateSecretKey, validateVolume } from "../validators.ts";
 
 const settings = defineSettings({});
 

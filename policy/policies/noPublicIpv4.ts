@@ -1,7 +1,7 @@
 import type { ResourceValidationPolicy } from "@pulumi/policy";
 import { z } from "zod";
 import { defineSettings } from "../core/settings.ts";
-import { validateIpAssignment } from "../resources.ts";
+import { validateIpAssignment } from "../validators.ts";
 
 const settings = defineSettings({
   allow: z

@@ -2,7 +2,7 @@ import type { ResourceValidationPolicy } from "@pulumi/policy";
 import { z } from "zod";
 import { secretIn } from "../core/secretText.ts";
 import { defineSettings } from "../core/settings.ts";
-import { validateMachine } from "../resources.ts";
+import { validateMachine } from "../validators.ts";
 
 const settings = defineSettings({
   allow: z.array(z.string().min(1)).default([]).describe("Names of variables that may hold anything."),

@@ -1,7 +1,7 @@
 import type { ResourceValidationPolicy } from "@pulumi/policy";
 import { defineSettings } from "../core/settings.ts";
 import type { CheckArgs } from "../core/validate.ts";
-import { validateApp, validatePostgresCluster, validateVolume } from "../resources.ts";
+import { validateApp, validatePostgresCluster, validateVolume } from "../validators.ts";
 
 const settings = defineSettings({});
 

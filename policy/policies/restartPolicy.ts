@@ -1,7 +1,8 @@
 import type { ResourceValidationPolicy } from "@pulumi/policy";
 import { isJob, serves } from "../core/machine.ts";
 import { defineSettings } from "../core/settings.ts";
-import { remediateMachine, validateMachine, type MachineInputs, type MachineRestart } from "../resources.ts";
+import type { MachineInputs, MachineRestart } from "../resources.ts";
+import { remediateMachine, validateMachine } from "../validators.ts";
 
 const settings = defineSettings({});
 

@@ -1,6 +1,6 @@
 import type { ResourceValidationPolicy } from "@pulumi/policy";
 import { defineSettings } from "../core/settings.ts";
-import { validateFleet } from "../resources.ts";
+import { validateFleet } from "../validators.ts";
 
 const settings = defineSettings({});
 

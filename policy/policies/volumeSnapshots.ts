@@ -1,7 +1,7 @@
 import type { ResourceValidationPolicy } from "@pulumi/policy";
 import { z } from "zod";
 import { defineSettings } from "../core/settings.ts";
-import { remediateVolume, validateVolume } from "../resources.ts";
+import { remediateVolume, validateVolume } from "../validators.ts";
 
 const settings = defineSettings({
   minDays: z.int().min(1).max(60).default(7).describe("Days a snapshot has to be kept at least, up to 60."),

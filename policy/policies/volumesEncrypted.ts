@@ -1,7 +1,7 @@
 import type { ResourceValidationPolicy } from "@pulumi/policy";
 import { docsUrl } from "../../api/docsUrl.ts";
 import { defineSettings } from "../core/settings.ts";
-import { validateMachine, validateVolume } from "../resources.ts";
+import { validateMachine, validateVolume } from "../validators.ts";
 
 const settings = defineSettings({});
 

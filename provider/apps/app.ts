@@ -7,7 +7,7 @@ import type { AnswerOf, Api } from "../client/api.ts";
 import { Pending, poll } from "../client/poll.ts";
 import { createExactlyOnce } from "../core/exactlyOnce.ts";
 import { ApiError, isNotFound, MachinesError } from "../client/errors.ts";
-import { isDestroyed } from "../client/wait.ts";
+import { isDestroyed } from "../client/machine.ts";
 import { PartialStateError } from "../core/partialState.ts";
 import { pathId } from "../core/ids.ts";
 import { behaviour, computed, defineResource, type RunInfo } from "../core/resource.ts";

@@ -1,7 +1,7 @@
 // What a Machine's events say about its program (docs/interface.md#events): whether it ended, how, and what it wrote last.
 import { quotable } from "../../api/printable.ts";
 import { MachinesError } from "./errors.ts";
-import type { Machine, MachineKey } from "./wait.ts";
+import type { Machine, MachineKey } from "./machine.ts";
 
 type Event = NonNullable<Machine["events"]>[number];
 

@@ -1,8 +1,6 @@
 // R8: a deletion is confirmed. A 404 alone may come from a wrong endpoint, a wrong organization or a stale list.
 import { ApiError, isNotFound, MachinesError } from "./errors.ts";
 import type { Api } from "./api.ts";
-import type { Handler } from "./handler.ts";
-import type { Session } from "./session.ts";
 import { everyApp } from "./pages.ts";
 import { pollUntil } from "./poll.ts";
 
@@ -112,13 +110,3 @@ async function mayBeThere(api: Api, place: Place): Promise<boolean> {
 
 const readPlace = (api: Api, { kind, name }: Place): Promise<unknown> =>
   kind === "app" ? api.apps.get({ appName: name }) : api.postgres.get({ postgresClusterId: name });
-
-/** Records the App or cluster of each answer. The deletion of an App or a cluster proves nothing about it. */
-export const noteSeen =
-  <T>({ seen }: Session, next: Handler<T>): Handler<T> =>
-  async (request) => {
-    const answer = await next(request);
-    const place = request.args["appName"] ?? request.args["postgresClusterId"];
-    if (typeof place === "string" && !/^(apps|postgres)\.delete$/.test(request.operation.id)) seen.add(place);
-    return answer;
-  };

@@ -13,7 +13,8 @@ export { pages } from "./pages.ts";
 export { ApiError, isNotFound, MachinesError, NetworkError, type ErrorCode } from "./errors.ts";
 export type { AnswerOf } from "./api.ts";
 export type { Lease } from "./lease.ts";
-export type { Machine, Reached, WaitState } from "./wait.ts";
+export type { Machine } from "./machine.ts";
+export type { Reached, WaitState } from "./wait.ts";
 export type { Volume } from "./listCache.ts";
 
 /** One Machine: `machine` also accepts the `id` of a resource (`app/machine`). */

@@ -4,7 +4,7 @@ import { ApiError, isAmbiguous, isNotFound, MachinesError, messageOf } from "./e
 import type { Api } from "./api.ts";
 import { inSpan } from "../../api/tracing.ts";
 import { Pending, poll } from "./poll.ts";
-import type { MachineKey } from "./wait.ts";
+import type { MachineKey } from "./machine.ts";
 
 /** Seconds that a lease lasts if it is not renewed. A killed provider delays the next run by this time. */
 const defaultTtl = 13;

@@ -2,9 +2,7 @@
 // An object that the list lacks is confirmed by a GET before it counts as deleted (F14).
 import { orUndefined } from "./existence.ts";
 import type { Api, AnswerOf } from "./api.ts";
-import { isRead, type Handler } from "./handler.ts";
-import type { Session } from "./session.ts";
-import { versionOf, type Machine } from "./wait.ts";
+import { versionOf, type Machine } from "./machine.ts";
 
 /** A volume as programs see it. */
 export type Volume = AnswerOf<"volumes", "get">;
@@ -75,16 +73,3 @@ export const listSnapshots = (
   volumeId: string,
 ): Promise<Readonly<AnswerOf<"volumes", "listSnapshots">>> =>
   listed(api, `snapshots/${volumeId}/${appName}`, () => api.volumes.listSnapshots({ appName, volumeId }));
-
-/** Forgets the lists of an App when something in it changes. */
-export const forgetLists =
-  <T>({ lists }: Session, next: Handler<T>): Handler<T> =>
-  async (request) => {
-    const forget = (): void => {
-      for (const key of lists.keys()) if (key.endsWith(`/${String(request.args["appName"])}`)) lists.delete(key);
-    };
-    if (isRead(request)) return next(request);
-    forget();
-    // A list that was requested in the meantime may be older than the change.
-    return next(request).finally(forget);
-  };

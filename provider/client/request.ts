@@ -7,15 +7,14 @@ import { firstIssue } from "../../api/validated.ts";
 import { noteOutcomes } from "./circuitBreaker.ts";
 import type { Deadline } from "./clock.ts";
 import { MachinesError } from "./errors.ts";
-import { noteSeen } from "./existence.ts";
 import type { ClientParts, Handler } from "./handler.ts";
 import { askerHeader } from "./asker.ts";
-import { forgetLists } from "./listCache.ts";
 import { withParsing } from "./parse.ts";
 import { withRateLimit } from "./rateLimiter.ts";
 import { withRetries } from "./retry.ts";
 import { send } from "./send.ts";
 import type { Session } from "./session.ts";
+import { forgetLists, noteSeen } from "./sessionUpdates.ts";
 import { retryStaleReads } from "./staleReads.ts";
 
 /** The chain of handlers, from the outermost to the innermost. Each handler calls its last argument, the next handler. */

@@ -2,28 +2,14 @@
 import { ApiError, isNotFound, MachinesError, NetworkError } from "./errors.ts";
 import { quotable } from "../../api/printable.ts";
 import { inSpan } from "../../api/tracing.ts";
-import type { Api, AnswerOf } from "./api.ts";
+import type { Api } from "./api.ts";
 import { growingPause } from "./clock.ts";
 import { exitSince, lastEvent, notReached } from "./events.ts";
+import { versionOf, type Machine, type MachineKey } from "./machine.ts";
 import { consistencyWindow, Pending, poll, retryWhile } from "./poll.ts";
-
-/** A Machine in the form of programs. */
-export type Machine = AnswerOf<"machines", "get">;
-/** The version of a Machine's configuration, under either of its names (docs/interface.md#versions). */
-export const versionOf = (machine: Machine): string | undefined => machine.version ?? machine.instanceId;
 
 /** States that a wait accepts. */
 export type WaitState = "started" | "stopped" | "suspended" | "destroyed" | "failed" | "settled";
-
-/** Whether the service shows a Machine that it has destroyed, or is destroying. */
-export const isDestroyed = ({ state }: Pick<Machine, "state">): boolean =>
-  state === "destroyed" || state === "destroying";
-
-/** One Machine. */
-export interface MachineKey {
-  readonly appName: string;
-  readonly machineId: string;
-}
 
 const longestHold = 60;
 

@@ -4,7 +4,7 @@ import { equal } from "../core/values.ts";
 import type { Config } from "../machines/settings.ts";
 import type { FleetInputs } from "./inputs.ts";
 import { differencesOf, lacksMemoryLimit, templateIn, type Found } from "./members.ts";
-import { regionsOf } from "./planner.ts";
+import { regionsOf } from "./placement.ts";
 import type { StandbyStep } from "./standbys.ts";
 
 /** The beginning of an entry of `drift` that is about the number of Machines in a region. */

@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { MachinesError } from "../client/errors.ts";
 import { findVolume } from "../client/listCache.ts";
-import type { Machine } from "../client/wait.ts";
+import type { Machine } from "../client/machine.ts";
 import { pathId } from "../core/ids.ts";
 import { defineResource } from "../core/resource.ts";
 import { ownerTag, stackTag } from "../machines/create.ts";
@@ -23,7 +23,7 @@ import {
   templateIn,
   type FleetKey,
 } from "./members.ts";
-import { regionsOf, totalOf } from "./planner.ts";
+import { regionsOf, totalOf } from "./placement.ts";
 import { machinesProblem, previewRollout, volumesProblem } from "./preview.ts";
 import { keyOf, knowVolumes, roll, servingIds, toLive } from "./roll.ts";
 import { destroyAll } from "./rollout.ts";

@@ -4,7 +4,8 @@ import { appName, regionCode } from "../../api/names.ts";
 import { duration, named, optional, parseDuration, required } from "../../api/schema.ts";
 import { behaviour, computed } from "../core/resource.ts";
 import { config, type Config } from "../machines/settings.ts";
-import { regionsOf, totalOf, type Wanted } from "./planner.ts";
+import { regionsOf, totalOf } from "./placement.ts";
+import type { Wanted } from "./planner.ts";
 
 /** A number of Machines, or a share of them. */
 const share = () => z.string().regex(/^\d+%?$/, 'must be a whole number such as "1", or a percentage such as "25%"');

@@ -4,7 +4,7 @@ import type { Api } from "../client/api.ts";
 import { MachinesError } from "../client/errors.ts";
 import { orUndefined } from "../client/existence.ts";
 import { hasCrashed } from "../client/events.ts";
-import { isDestroyed, versionOf, type Machine, type MachineKey } from "../client/wait.ts";
+import { isDestroyed, versionOf, type Machine, type MachineKey } from "../client/machine.ts";
 import { fleetTag, phaseTag } from "../../api/fleetTags.ts";
 import { ownerTag, stackTag } from "../machines/create.ts";
 import { failureOf } from "../machines/failure.ts";

@@ -1,10 +1,11 @@
 // What a rollout says: how many Machines run the new and how many the old configuration, what is being done, and what failed.
 import type { Clock } from "../client/clock.ts";
 import { MachinesError, messageOf, type ErrorCode } from "../client/errors.ts";
-import type { Machine } from "../client/wait.ts";
+import type { Machine } from "../client/machine.ts";
 import { equal } from "../core/values.ts";
 import { membersOf, type Found, type Rollout } from "./members.ts";
-import { regionsOf, totalOf, type Step } from "./planner.ts";
+import { regionsOf, totalOf } from "./placement.ts";
+import type { Step } from "./planner.ts";
 
 /** A step in words. */
 export function describe(step: Step): string {

@@ -1,5 +1,6 @@
 // Plans a rollout: which steps may begin now, from what is wanted, what the service shows, and what is under way. Pure. The
 // rollout (rollout.ts) begins these steps, looks again, and plans again, so an interrupted rollout is resumed by planning it.
+import { totalOf } from "./placement.ts";
 
 /** How a fleet changes from one template to the next. */
 export type StrategyType = "rolling" | "canary" | "bluegreen" | "immediate";
@@ -111,25 +112,6 @@ export interface Plan {
 
 /** How often a rollout brings one member up at most (R16). */
 export const mostAttempts = 3;
-
-/** How a fleet says how many Machines it has in which region. */
-export interface Placement {
-  readonly regions?: Readonly<Record<string, number>> | undefined;
-  readonly count?: number | undefined;
-  readonly spreadOver?: readonly string[] | undefined;
-}
-
-/** The wanted number of Machines by region. */
-export function regionsOf({ regions, count = 0, spreadOver = [] }: Placement): Readonly<Record<string, number>> {
-  if (regions) return regions;
-  const distinct = [...new Set(spreadOver)];
-  const each = Math.floor(count / Math.max(1, distinct.length));
-  return Object.fromEntries(distinct.map((region, i) => [region, each + (i < count % distinct.length ? 1 : 0)]));
-}
-
-/** The members that the wanted counts add up to. */
-export const totalOf = (regions: Readonly<Record<string, number>>): number =>
-  Object.values(regions).reduce((sum, count) => sum + count, 0);
 
 /** How many members are ready at least at every moment, if as many were ready before. */
 export const promised = ({ regions, maxUnavailable }: Pick<Wanted, "regions" | "maxUnavailable">): number =>

@@ -1,7 +1,7 @@
 // What an update of a fleet will do, for the user of a preview.
 import type { Api } from "../client/api.ts";
 import { isNotFound } from "../client/errors.ts";
-import type { Machine } from "../client/wait.ts";
+import type { Machine } from "../client/machine.ts";
 import { bareId } from "../../api/names.ts";
 import type { Note, PreviewRun } from "../core/resource.ts";
 import { greatestOf } from "../core/values.ts";
@@ -11,7 +11,8 @@ import { wantedOf, type FleetInputs } from "./inputs.ts";
 import { fleetOf } from "../machines/live.ts";
 import { membersOf, sightOf, unproven, unprovenProblem, type FleetKey, type Found } from "./members.ts";
 import { describe } from "./messages.ts";
-import { planAll, promised, totalOf, type Step } from "./planner.ts";
+import { totalOf } from "./placement.ts";
+import { planAll, promised, type Step } from "./planner.ts";
 import { describeStandby, planStandbys } from "./standbys.ts";
 import { adoptVolumes, foreignFor, foundByName, machinesOf, volumesIn } from "./volumes.ts";
 

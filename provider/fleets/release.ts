@@ -1,11 +1,12 @@
 // The release command of a fleet, which runs in a Machine of its own before a new configuration reaches the first member.
 import { MachinesError, messageOf } from "../client/errors.ts";
 import { hasCrashed, latestExit, notReached } from "../client/events.ts";
-import { isDestroyed, versionOf, waitForMachine, type Machine, type MachineKey } from "../client/wait.ts";
+import { isDestroyed, versionOf, type Machine, type MachineKey } from "../client/machine.ts";
+import { waitForMachine } from "../client/wait.ts";
 import { createOnce, discard } from "../machines/create.ts";
 import { sameVersion, toService } from "../machines/settings.ts";
 import { fleetMachines, keyOf, ownConfig, releaseConfig, type Rollout } from "./members.ts";
-import { regionsOf } from "./planner.ts";
+import { regionsOf } from "./placement.ts";
 
 /**
  * Runs the release command in a Machine of its own, which destroys itself. That of an interrupted run is waited for if it still

@@ -1,7 +1,7 @@
 // Brings a fleet to its template: the rollout, the way back if it fails, and the state afterwards.
 import { bareId } from "../../api/names.ts";
 import type { Api } from "../client/api.ts";
-import type { Machine } from "../client/wait.ts";
+import type { Machine } from "../client/machine.ts";
 import { PartialStateError } from "../core/partialState.ts";
 import type { Call } from "../core/resource.ts";
 import type { Config } from "../machines/settings.ts";

@@ -3,7 +3,7 @@
 import { MachinesError } from "../client/errors.ts";
 import { fewAtATime } from "../client/fewAtATime.ts";
 import { lastEvent } from "../client/events.ts";
-import type { Machine } from "../client/wait.ts";
+import type { Machine } from "../client/machine.ts";
 import type { Call } from "../core/resource.ts";
 import { discard } from "../machines/create.ts";
 import { wantedOf, type FleetInputs } from "./inputs.ts";

@@ -3,10 +3,11 @@
 import { waitForTarget } from "../machines/power.ts";
 import { createOnce, discard } from "../machines/create.ts";
 import { differingFields, sameVersion, toService, type Config } from "../machines/settings.ts";
-import { versionOf, type Machine } from "../client/wait.ts";
+import { versionOf, type Machine } from "../client/machine.ts";
 import type { FleetInputs, Template } from "./inputs.ts";
 import { configOf, isLost, keyOf, ownConfig, regionOf, standbysOf, type FleetKey, type Rollout } from "./members.ts";
-import { regionsOf, standbyName } from "./planner.ts";
+import { regionsOf } from "./placement.ts";
+import { standbyName } from "./planner.ts";
 import { bringTo } from "./steps.ts";
 
 /** What has to be done with one standby. */

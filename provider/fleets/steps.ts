@@ -2,7 +2,8 @@
 import { isNotFound, MachinesError } from "../client/errors.ts";
 import { withLease, type Lease } from "../client/lease.ts";
 import { exitSince, lastEvent, notReached } from "../client/events.ts";
-import { getFresh, versionOf, type Machine } from "../client/wait.ts";
+import { versionOf, type Machine } from "../client/machine.ts";
+import { getFresh } from "../client/wait.ts";
 import { PartialStateError } from "../core/partialState.ts";
 import { createOnce } from "../machines/create.ts";
 import { keepMemory } from "../machines/memory.ts";

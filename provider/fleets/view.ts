@@ -1,6 +1,6 @@
 // What a rollout knows of the Machines of its fleet: a list that is at most a second old, and the results of steps since then.
 // A list after every step would take longer than the steps of a large fleet.
-import { type Machine } from "../client/wait.ts";
+import type { Machine } from "../client/machine.ts";
 import type { Call } from "../core/resource.ts";
 import { lookAt, type FleetKey } from "./members.ts";
 

@@ -8,7 +8,7 @@ import { MachinesError } from "../client/errors.ts";
 import { orUndefined } from "../client/existence.ts";
 import type { Volume } from "../client/listCache.ts";
 import { retryWhilePreconditionFails } from "../client/poll.ts";
-import { isDestroyed, type Machine } from "../client/wait.ts";
+import { isDestroyed, type Machine } from "../client/machine.ts";
 import { isLeaving } from "../apps/app.ts";
 import type { Call } from "../core/resource.ts";
 import { begin, bringToSize } from "../volumes/steps.ts";

@@ -1,6 +1,6 @@
 // Decides which updates of an App's Machines may begin, so that a run takes down only a share of them at a time. Pure.
 import type { MaxUnavailable } from "../client/config.ts";
-import type { Machine } from "../client/wait.ts";
+import type { Machine } from "../client/machine.ts";
 import { failureOf } from "./failure.ts";
 
 /** What an interruption of a Machine would cost: it serves (`up`), it should and does not (`failing`), or it rests. */

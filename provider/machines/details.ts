@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { machine, machineEvent } from "../../api/machines.ts";
 import { named, optional, required } from "../../api/schema.ts";
-import { versionOf, type Machine } from "../client/wait.ts";
+import { versionOf, type Machine } from "../client/machine.ts";
 import { config, fromService } from "./settings.ts";
 import { camelObject } from "../shared/fields.ts";
 

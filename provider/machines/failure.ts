@@ -1,6 +1,6 @@
 // Whether a Machine has failed: its program ended, and nobody asked for it.
 import { exitSince, latestExit, type Exit } from "../client/events.ts";
-import type { Machine } from "../client/wait.ts";
+import type { Machine } from "../client/machine.ts";
 import { isJob } from "./power.ts";
 import type { Config } from "./settings.ts";
 

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { appName, machineName, regionCode } from "../../api/names.ts";
 import { duration, named, optional, required } from "../../api/schema.ts";
 import { signalName, stopSignal } from "../../api/signals.ts";
-import { versionOf, type Machine } from "../client/wait.ts";
+import { versionOf, type Machine } from "../client/machine.ts";
 import { behaviour, computed } from "../core/resource.ts";
 import { failureOf } from "./failure.ts";
 import { config, fromService, type Config } from "./settings.ts";

@@ -2,7 +2,7 @@
 import type { Api } from "../client/api.ts";
 import { everyTenSeconds } from "../client/clock.ts";
 import { MachinesError } from "../client/errors.ts";
-import { isDestroyed, type Machine, type MachineKey } from "../client/wait.ts";
+import { isDestroyed, type Machine, type MachineKey } from "../client/machine.ts";
 import { PartialStateError } from "../core/partialState.ts";
 import type { Call } from "../core/resource.ts";
 import { RolledBackError } from "./rollback.ts";

@@ -2,7 +2,8 @@
 // ends and is started again. Equal Machines of a run do not wait one after the other: what one has proved counts for the others.
 import { MachinesError } from "../client/errors.ts";
 import { eventsAfter, exitSince, notReached } from "../client/events.ts";
-import { getFresh, type Machine, type MachineKey } from "../client/wait.ts";
+import type { Machine, MachineKey } from "../client/machine.ts";
+import { getFresh } from "../client/wait.ts";
 import type { Call } from "../core/resource.ts";
 import type { Config } from "./settings.ts";
 

@@ -1,5 +1,5 @@
 // The Machines of an App, as lists of several types need them.
-import { isDestroyed, type Machine } from "../client/wait.ts";
+import { isDestroyed, type Machine } from "../client/machine.ts";
 import type { Pass } from "../core/listing.ts";
 import { fleetTag } from "../../api/fleetTags.ts";
 

@@ -2,7 +2,8 @@
 import { isObject } from "../../api/schema.ts";
 import { findMachine } from "../client/listCache.ts";
 import { withLease } from "../client/lease.ts";
-import { isDestroyed, isJustMade, getFresh, versionOf, type Machine, type MachineKey } from "../client/wait.ts";
+import { isDestroyed, versionOf, type Machine, type MachineKey } from "../client/machine.ts";
+import { isJustMade, getFresh } from "../client/wait.ts";
 import { ApiError, isNotFound, MachinesError } from "../client/errors.ts";
 import { PartialStateError } from "../core/partialState.ts";
 import { diffInputs, type Change } from "../core/diff.ts";

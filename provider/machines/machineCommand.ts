@@ -5,7 +5,7 @@ import { z } from "zod";
 import { appName } from "../../api/names.ts";
 import { duration, optional, parseDuration, required } from "../../api/schema.ts";
 import { findMachine } from "../client/listCache.ts";
-import { isDestroyed, type MachineKey } from "../client/wait.ts";
+import { isDestroyed, type MachineKey } from "../client/machine.ts";
 import { ApiError, isAmbiguous, MachinesError } from "../client/errors.ts";
 import { pathId } from "../core/ids.ts";
 import { behaviour, defineResource, type Call, type Problem } from "../core/resource.ts";

@@ -4,7 +4,7 @@ import { appName } from "../../api/names.ts";
 import { required } from "../../api/schema.ts";
 import { Pending, poll } from "../client/poll.ts";
 import { findMachine } from "../client/listCache.ts";
-import { versionOf, type Machine, type MachineKey } from "../client/wait.ts";
+import { versionOf, type Machine, type MachineKey } from "../client/machine.ts";
 import { ApiError, MachinesError } from "../client/errors.ts";
 import { pathId } from "../core/ids.ts";
 import { behaviour, defineResource, type Call, type GivingUp, type Problem } from "../core/resource.ts";

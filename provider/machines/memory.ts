@@ -2,7 +2,7 @@
 // without one.
 import { sizeOf, type MachineConfig } from "../../api/machineConfig.ts";
 import type { Api } from "../client/api.ts";
-import type { Machine, MachineKey } from "../client/wait.ts";
+import type { Machine, MachineKey } from "../client/machine.ts";
 import { ApiError } from "../client/errors.ts";
 import type { Problem } from "../core/resource.ts";
 

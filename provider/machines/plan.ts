@@ -1,6 +1,6 @@
 // Plans an update of a Machine before anything is sent. update.ts applies the steps in the order in which `Plan` lists them.
 import type { Api } from "../client/api.ts";
-import { versionOf, type Machine } from "../client/wait.ts";
+import { versionOf, type Machine } from "../client/machine.ts";
 import { failureOf } from "./failure.ts";
 import type { Power } from "./power.ts";
 import { actionsFor, type Action, type TriggerInputs } from "./restart.ts";

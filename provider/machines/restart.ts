@@ -2,9 +2,11 @@
 import type { z } from "zod";
 import type { Change } from "../core/diff.ts";
 import { isAmbiguous } from "../client/errors.ts";
+import type { Lease } from "../client/lease.ts";
+import type { MachineKey } from "../client/machine.ts";
+import type { Call } from "../core/resource.ts";
 import { equal } from "../core/values.ts";
 import type { reload, restart } from "./inputs.ts";
-import type { Attempt } from "./rollback.ts";
 
 /** The inputs whose triggers restart or signal a running Machine. */
 export interface TriggerInputs {
@@ -37,7 +39,12 @@ export interface Done {
 
 /** Restarts or signals a running Machine. */
 export async function restartOrReload(
-  { call, key, lease, wanted }: Pick<Attempt, "call" | "key" | "lease"> & { readonly wanted: TriggerInputs },
+  {
+    call,
+    key,
+    lease,
+    wanted,
+  }: { readonly call: Call; readonly key: MachineKey; readonly lease: Lease; readonly wanted: TriggerInputs },
   actions: readonly Action[],
   done: Done,
 ): Promise<void> {

@@ -3,7 +3,7 @@ import { formatDuration } from "../../api/schema.ts";
 import type { Api } from "../client/api.ts";
 import { retryUnlessApplied } from "../core/retryUnlessApplied.ts";
 import { isLost, withLease, type Lease } from "../client/lease.ts";
-import { versionOf, type Machine, type MachineKey } from "../client/wait.ts";
+import { versionOf, type Machine, type MachineKey } from "../client/machine.ts";
 import { MachinesError, messageOf } from "../client/errors.ts";
 import type { Call } from "../core/resource.ts";
 import { keepMemory } from "./memory.ts";

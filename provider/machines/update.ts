@@ -2,7 +2,8 @@
 // waits.
 import { retryUnlessApplied } from "../core/retryUnlessApplied.ts";
 import type { Lease } from "../client/lease.ts";
-import { getFresh, versionOf, waitForMachine, type Machine, type MachineKey } from "../client/wait.ts";
+import { versionOf, type Machine, type MachineKey } from "../client/machine.ts";
+import { getFresh, waitForMachine } from "../client/wait.ts";
 import { ApiError, MachinesError } from "../client/errors.ts";
 import { PartialStateError } from "../core/partialState.ts";
 import type { Call } from "../core/resource.ts";

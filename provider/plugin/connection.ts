@@ -8,7 +8,7 @@ import type { Resource, Values } from "../core/resource.ts";
 import { withoutUndefined } from "../core/values.ts";
 import type { Caller } from "../core/verbs/index.ts";
 import { configFrom, configurationChanges, currentConfiguration, isDefaultProvider } from "./configuration.ts";
-import type { Host } from "./provider.ts";
+import type { Host } from "./protocol.ts";
 import type { Telling } from "./redaction.ts";
 import type { Subject } from "./spelling.ts";
 

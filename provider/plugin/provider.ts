@@ -2,60 +2,18 @@
 // folders declare everything about resources.
 import pluginProto from "@pulumi/pulumi/proto/plugin_pb.js";
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
-import type * as rpc from "@pulumi/pulumi/proto/provider_pb.js";
 import { MachinesError } from "../client/errors.ts";
 import { callFunction } from "../core/function.ts";
-import type { Runs } from "../core/run/run.ts";
 import { hasUnknown } from "../core/values.ts";
 import { diffResponse, failure } from "./answers.ts";
 import { callMethod, constructComponent } from "./component.ts";
 import { configurationProblems } from "./configuration.ts";
 import { Connection } from "./connection.ts";
-import type { Engine } from "./engine.ts";
+import type { Host, Provider } from "./protocol.ts";
 import { listPage } from "./list.ts";
 import { decode, encode, holdsSecret, withSecrets } from "./marshal.ts";
-import type { Telling } from "./redaction.ts";
 import { functionOf, resourceOf } from "./requests.ts";
-import type { Subject } from "./spelling.ts";
 import { verbsOf } from "./verbs.ts";
-
-/** The process's services for the provider. */
-export interface Host {
-  readonly engine: Engine;
-  /** The package schema, as JSON text. */
-  readonly schema: () => string;
-  /** A message about a request, as its user may see it. */
-  readonly wording: Wording;
-  /** The runs of the engine that the process serves. */
-  readonly runs: Runs;
-}
-
-/** Words a message about a request: without its secrets, and with the names of the program's language. */
-export type Wording = (request: Telling & Subject, message: string) => string;
-
-type Unary<Request, Response> = (request: Request) => Promise<Response> | Response;
-
-/** The methods of the protocol that this provider has. The server answers other methods with "unimplemented". */
-export interface Provider {
-  handshake: Unary<rpc.ProviderHandshakeRequest, rpc.ProviderHandshakeResponse>;
-  getSchema: Unary<rpc.GetSchemaRequest, rpc.GetSchemaResponse>;
-  checkConfig: Unary<rpc.CheckRequest, rpc.CheckResponse>;
-  diffConfig: Unary<rpc.DiffRequest, rpc.DiffResponse>;
-  configure: Unary<rpc.ConfigureRequest, rpc.ConfigureResponse>;
-  invoke: Unary<rpc.InvokeRequest, rpc.InvokeResponse>;
-  check: Unary<rpc.CheckRequest, rpc.CheckResponse>;
-  diff: Unary<rpc.DiffRequest, rpc.DiffResponse>;
-  create: Unary<rpc.CreateRequest, rpc.CreateResponse>;
-  read: Unary<rpc.ReadRequest, rpc.ReadResponse>;
-  update: Unary<rpc.UpdateRequest, rpc.UpdateResponse>;
-  delete: Unary<rpc.DeleteRequest, undefined>;
-  list: (request: rpc.ListRequest) => AsyncIterable<rpc.ListResponse>;
-  construct: Unary<rpc.ConstructRequest, rpc.ConstructResponse>;
-  call: Unary<rpc.CallRequest, rpc.CallResponse>;
-  cancel: Unary<unknown, undefined>;
-  attach: Unary<{ getAddress(): string }, undefined>;
-  getPluginInfo: Unary<unknown, InstanceType<typeof pluginProto.PluginInfo>>;
-}
 
 /** Creates the provider of one process; the engine starts one for every configuration. */
 export function createProvider(host: Host): Provider {

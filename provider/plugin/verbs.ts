@@ -11,7 +11,7 @@ import type { Connection } from "./connection.ts";
 import { initializationFailed } from "./failure.ts";
 import { cameToBeSecret, decode, isSecretAt, mergedMarks, type Decoded, type Marks } from "./marshal.ts";
 import { parsePath } from "./propertyPath.ts";
-import type { Host, Provider } from "./provider.ts";
+import type { Host, Provider } from "./protocol.ts";
 import { withoutSecrets, type Telling } from "./redaction.ts";
 import { about, proposalOf, seeded, stateIn } from "./requests.ts";
 import type { Subject } from "./spelling.ts";

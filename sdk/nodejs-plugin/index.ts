@@ -389,4 +389,5 @@ pulumi.runtime.registerResourcePackage("machines", {
     },
 });
 
-export { Release, ReleaseArgs, ReleaseRecord, ReleaseSource } from "./release";
+export { Release, ReleaseRecord } from "./release";
+export { ReleaseArgs, ReleaseSource } from "./releaseArgs";

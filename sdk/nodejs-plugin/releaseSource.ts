@@ -2,7 +2,7 @@
 import * as pulumi from "@pulumi/pulumi";
 import { getMachine, type GetMachineResult } from "./getMachine";
 import { Provider } from "./provider";
-import type { ReleaseSource } from "./release";
+import type { ReleaseSource } from "./releaseArgs";
 
 /** Reads a Machine by its id. */
 export type MachineReader = (id: string) => Promise<GetMachineResult>;

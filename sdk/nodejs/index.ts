@@ -60,6 +60,7 @@ export { getVolumes, getVolumesOutput, type GetVolumesArgs, type GetVolumesOutpu
 export { getVolumeSnapshots, getVolumeSnapshotsOutput, type GetVolumeSnapshotsArgs, type GetVolumeSnapshotsOutputArgs, type GetVolumeSnapshotsResult } from "./getVolumeSnapshots.ts";
 export { verify, verifyOutput, type VerifyArgs, type VerifyOutputArgs, type VerifyResult } from "./verify.ts";
 export { waitForMachine, waitForMachineOutput, type WaitForMachineArgs, type WaitForMachineOutputArgs, type WaitForMachineResult } from "./waitForMachine.ts";
-export { Release, type ReleaseArgs, type ReleaseRecord, type ReleaseSource } from "./release.ts";
+export { Release, type ReleaseRecord } from "./release.ts";
+export type { ReleaseArgs, ReleaseSource } from "./releaseArgs.ts";
 export * as input from "./types/input.ts";
 export * as output from "./types/output.ts";

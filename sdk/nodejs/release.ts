@@ -19,41 +19,10 @@ import {
 } from "../../provider/dynamic/index.ts";
 import type { Fleet } from "./fleet.ts";
 import type { Machine } from "./machine.ts";
+import type { ReleaseArgs, ReleaseSource } from "./releaseArgs.ts";
 import { machineReader, type MachineReader } from "./releaseSource.ts";
 
 export type { ReleaseRecord };
-
-/** How the Machines of the stack before are looked at, where this stack's own token cannot. */
-export interface ReleaseSource {
-  /** Base URL of its service; this stack's when left out. */
-  readonly endpoint?: pulumi.Input<string> | undefined;
-  /** A token that may read its Machines; it is kept secret. One that the preview does not know yet is used in the update. */
-  readonly token: pulumi.Input<string>;
-}
-
-/** Arguments of a Release: either `image`, in the first stack, or `from`, in the stacks that adopt it. */
-export interface ReleaseArgs {
-  /**
-   * Image of a release that begins in this stack. Its digest is the one that the service reports for the Machines that
-   * run it.
-   */
-  image?: pulumi.Input<string> | undefined;
-  /** Configuration of a release that begins in this stack, and that is to be the same in the next ones, for example variables of the environment: texts by name. */
-  settings?: pulumi.Input<{ [name: string]: pulumi.Input<string> }> | undefined;
-  /**
-   * Release of the previous stack: `new pulumi.StackReference(stack).requireOutput("release")`. All its Machines must
-   * be started there on its digest, with their checks passing. Otherwise it is refused, in the preview already, with
-   * the reason.
-   */
-  from?: pulumi.Input<ReleaseRecord> | undefined;
-  /**
-   * Release that this stack keeps, whatever the previous stack runs meanwhile: with it, `from` is not read. While its
-   * promotion is `pending`, it has to equal `from` and be healthy there.
-   */
-  pinned?: pulumi.Input<ReleaseRecord> | undefined;
-  /** How the Machines of `from` are looked at; where this stack's own are, with its token, when left out. */
-  source?: ReleaseSource | undefined;
-}
 
 /**
  * The release of a stack: an image by its digest, with the configuration that travels. It begins in one stack, and the

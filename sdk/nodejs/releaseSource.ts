@@ -1,7 +1,7 @@
 // Reads the Machines of the previous stack for a Release: in this binding with another address and token.
 import * as pulumi from "@pulumi/pulumi";
 import type { GetMachineResult } from "./getMachine.ts";
-import type { ReleaseSource } from "./release.ts";
+import type { ReleaseSource } from "./releaseArgs.ts";
 import { call } from "./runtime.ts";
 
 /** Reads a Machine by its id. */

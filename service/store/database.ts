@@ -3,7 +3,7 @@ import { closeSync, existsSync, openSync, readdirSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
 import { copyStore, removeDrafts } from "./copy.ts";
-import { markFile, readMark } from "./mark.ts";
+import { markFile, readMark } from "./markFile.ts";
 import { keepPrivate } from "./privateFile.ts";
 import { migrations } from "./schema.ts";
 

@@ -1,27 +1,11 @@
 // A counter of commits in a file next to the store. It reveals that the log was removed after a checkpoint, which SQLite cannot
 // detect: the remaining store is valid, only older.
-import { closeSync, constants, openSync, readFileSync, writeSync } from "node:fs";
+import { closeSync, constants, openSync, writeSync } from "node:fs";
 import type { Store } from "./database.ts";
-
-/** Path of the mark of a store. */
-export const markFile = (file: string): string => `${file}-mark`;
+import { markFile, markText } from "./markFile.ts";
 
 // Counting every commit would write one more page for each.
 const between = 1000;
-// A fixed length, so that one write replaces the whole number.
-const digits = 16;
-
-/** The counter next to a store, or undefined when there is no valid one. */
-export function readMark(file: string): number | undefined {
-  try {
-    const text = readFileSync(markFile(file), "latin1");
-    return /^\d{16}\n$/.test(text) ? Number(text) : undefined;
-  } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
-    throw error;
-  }
-}
-
 /**
  * Counts in the store, and in the file once that is durable: the file may lag behind, but is never ahead. At most one
  * commit per second is counted, beginning with the first.
@@ -50,7 +34,7 @@ export class Mark {
   /** Writes the file after that transaction is durable. */
   write(): void {
     if (this.#next === undefined) return;
-    const text = `${String(this.#next).padStart(digits, "0")}\n`;
+    const text = markText(this.#next);
     this.#next = undefined;
     try {
       writeSync(this.#opened, text, 0);

@@ -15,7 +15,7 @@ import {
   storeFile,
 } from "./database.ts";
 import { lockData } from "./lock.ts";
-import { readMark } from "./mark.ts";
+import { readMark } from "./markFile.ts";
 import { keepPrivate, syncFile, syncFolder, writePrivately } from "./privateFile.ts";
 import { tokenFile } from "./tokenFile.ts";
 import { addToken } from "./tokens.ts";

@@ -2,7 +2,8 @@
 import { join } from "node:path";
 import pg from "pg";
 import { expect, test } from "vitest";
-import { connect, pathsOf } from "../../service/runtime/postgres/server.ts";
+import { pathsOf } from "../../service/runtime/postgres/paths.ts";
+import { connect } from "../../service/runtime/postgres/server.ts";
 import { sessions } from "../../service/runtime/postgres/sessions.ts";
 import { isThorough } from "../support/extent.mts";
 import { rowsOf, withServers, type Ready } from "../service/postgres/servers.ts";

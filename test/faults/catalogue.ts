@@ -1,16 +1,7 @@
 // The faults that the provider and the service must survive, by the ids that tests and comments use. docs/faults.md is
 // generated from it.
 import { attacks } from "../attacks/catalogue.ts";
-
-/** One fault. */
-export interface Fault {
-  /** The fault. */
-  readonly wrong: string;
-  /** The promised behaviour. */
-  readonly promised: string;
-  /** Whether the fault is among the most harmful to users; it is then also tested with the real CLI. */
-  readonly decisive?: boolean;
-}
+import type { Fault } from "./fault.ts";
 
 /** Every fault by its id. */
 export const faults = {

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import type { Values } from "../../provider/core/resource.ts";
 import { UNKNOWN } from "../../provider/core/values.ts";
-import type { Verbs } from "../support/binding.ts";
+import type { Verbs } from "../support/verbs.ts";
 import { destroy, failures, refresh, up, type Asked, type Host } from "../support/modelEngine.ts";
 import { emptyStack, stateDelete, taint, unprotect, type Declared } from "../support/modelStack.ts";
 

@@ -1,6 +1,7 @@
 // The planner of rollouts: what it promises for every fleet, strategy and sequence of results (F50).
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { totalOf } from "../../provider/fleets/placement.ts";
 import {
   Best,
   bringsUp,
@@ -9,7 +10,6 @@ import {
   plan,
   planAll,
   promised,
-  totalOf,
   type Member,
   type Step,
   type Wanted,

@@ -3,7 +3,8 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { wantedOf } from "../../provider/fleets/inputs.ts";
-import { promised, totalOf } from "../../provider/fleets/planner.ts";
+import { totalOf } from "../../provider/fleets/placement.ts";
+import { promised } from "../../provider/fleets/planner.ts";
 import type { ServiceOptions } from "../../service/index.ts";
 import { isThorough } from "../support/extent.mts";
 import { failures, up, type Report } from "../support/modelEngine.ts";

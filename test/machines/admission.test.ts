@@ -1,7 +1,7 @@
 // Which updates of an App's Machines may begin: how many may be down at a time, and who goes first.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Machine } from "../../provider/client/wait.ts";
+import type { Machine } from "../../provider/client/machine.ts";
 import { admissible, conditionOf, isUnlimited, limitOf, type Candidate } from "../../provider/machines/admission.ts";
 
 const condition = fc.constantFrom("up" as const, "failing" as const, "resting" as const);

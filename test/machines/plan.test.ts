@@ -1,7 +1,7 @@
 // The plan of an update: the requests that a Machine needs.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Machine } from "../../provider/client/wait.ts";
+import type { Machine } from "../../provider/client/machine.ts";
 import { planUpdate, type KnownMachine, type WantedMachine } from "../../provider/machines/plan.ts";
 
 const image = "registry.example.com/web:1";

@@ -4,7 +4,7 @@ import { DatabaseSync } from "node:sqlite";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
-import { readMark } from "../../service/store/mark.ts";
+import { readMark } from "../../service/store/markFile.ts";
 import { machineText } from "../../service/rules/machineAnswer.ts";
 import {
   createService,

@@ -9,36 +9,12 @@ import { withMutant } from "./mutants.ts";
 import { startPlugin, unfinishedIn } from "./plugin.ts";
 import { revealed, toStruct, type Properties } from "./properties.ts";
 import type { TestService } from "./startService.ts";
+import type { Verbs } from "./verbs.ts";
 
 /** One resource type of one configured provider. */
 export interface Bound extends Verbs {
   /** Begins another run of the engine, which forgets the previous one. */
   nextRun(): Promise<void>;
-}
-
-/** The engine's calls for one resource type. */
-export interface Verbs {
-  check(olds: Values, news: Values): Promise<{ inputs: Values; failures: string[] }>;
-  /** `same`, `update`, `replace`, or `delete-replace` if the old one is deleted first. */
-  diff(id: string, state: Values, inputs: Values): Promise<"same" | "update" | "replace" | "delete-replace">;
-  /** Names of the changed inputs, and of those that require deletion first if the program makes them replace; if reported. */
-  changed?(
-    id: string,
-    state: Values,
-    inputs: Values,
-  ): Promise<{ readonly names: readonly string[]; readonly deleteBeforeReplace: boolean }>;
-  create(inputs: Values): Promise<{ id: string; state: Values }>;
-  read(id: string, state: Values): Promise<{ state: Values; inputs: Values } | undefined>;
-  update(id: string, state: Values, inputs: Values): Promise<Values>;
-  delete(id: string, state: Values): Promise<void>;
-  /**
-   * The preview of create and update, with `Unknown` for values that only the update determines; only the plugin has
-   * previews.
-   */
-  readonly preview?: {
-    create(inputs: Values): Promise<{ id: string; state: Properties }>;
-    update(id: string, state: Values, inputs: Values): Promise<Properties>;
-  };
 }
 
 /** Where a binding runs, and its connection to the service. */

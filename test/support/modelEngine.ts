@@ -5,7 +5,7 @@ import { isObject } from "../../api/schema.ts";
 import { CONTEXT, contextOf, type Values } from "../../provider/core/resource.ts";
 import { UNKNOWN } from "../../provider/core/values.ts";
 import type { ResourceName } from "../../provider/registry.ts";
-import type { Verbs } from "./binding.ts";
+import type { Verbs } from "./verbs.ts";
 import {
   dependentsOf,
   needsOf,

@@ -8,7 +8,7 @@ import type { Listing } from "../../provider/core/listing.ts";
 import { kindOf, type Resource, type Values } from "../../provider/core/resource.ts";
 import { equal, same } from "../../provider/core/values.ts";
 import { resources, type ResourceName } from "../../provider/registry.ts";
-import type { Verbs } from "./binding.ts";
+import type { Verbs } from "./verbs.ts";
 
 /** The functions of a type that are broken. */
 export const verbs = ["create", "read", "update", "delete", "diff", "list"] as const;

@@ -15,7 +15,7 @@ import type { Resource, Values } from "../../provider/core/resource.ts";
 import { resources } from "../../provider/registry.ts";
 import { operationsById } from "../../service/faults/faults.ts";
 import { seededRandom, type ServiceOptions } from "../../service/index.ts";
-import type { Verbs } from "./binding.ts";
+import type { Verbs } from "./verbs.ts";
 import { withMutant } from "./mutants.ts";
 import { SimulatedTime } from "./simulatedTime.ts";
 import { startService, type TestService } from "./startService.ts";

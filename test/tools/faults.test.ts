@@ -1,7 +1,8 @@
 // Every fault that the provider and the service must survive has a test that names it.
 import { expect, test } from "vitest";
 import { attacks } from "../attacks/catalogue.ts";
-import { type Fault, faults } from "../faults/catalogue.ts";
+import { faults } from "../faults/catalogue.ts";
+import type { Fault } from "../faults/fault.ts";
 import { testsNaming } from "../../tools/generate/faults.ts";
 
 const all = Object.entries<Fault>(faults);

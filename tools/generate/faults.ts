@@ -2,7 +2,8 @@
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { attacks } from "../../test/attacks/catalogue.ts";
-import { type Fault, faults } from "../../test/faults/catalogue.ts";
+import { faults } from "../../test/faults/catalogue.ts";
+import type { Fault } from "../../test/faults/fault.ts";
 
 /** Lines with test names, and comments at the beginning of a line. */
 const isName = (line: string): boolean => /^\/\/|\b(describe|test|thoroughTest)\b|^\s+\[?["'`]/.test(line);

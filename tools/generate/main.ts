@@ -13,7 +13,7 @@ import { goTypes } from "./goTypes.ts";
 import { javaBuildFiles, javaSdkDir, javaSources } from "./javaSdk.ts";
 import { homepageFile } from "./packageInfo.ts";
 import { policyReference } from "./policyReference.ts";
-import { policyResources } from "./policy.ts";
+import { policyResources, policyValidators } from "./policy.ts";
 import { packageSchema } from "./schema.ts";
 import { referencePages } from "./reference.ts";
 import { registryPages } from "./registry.ts";
@@ -45,6 +45,7 @@ async function generate(): Promise<number> {
   files["cli/version.ts"] = versionFile("sdk/nodejs");
   files["cli/organization/languages/goTypes.ts"] = goTypes(withoutComponents);
   files["policy/resources.ts"] = policyResources(withoutComponents);
+  files["policy/validators.ts"] = policyValidators(withoutComponents);
   files["docs/reference/policies.md"] = policyReference();
   for (const [name, levels] of Object.entries(baselines))
     files[`policy/baselines/${name}.json`] = `${JSON.stringify(levels, null, 2)}\n`;

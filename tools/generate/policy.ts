@@ -25,17 +25,7 @@ export interface ${name}Outputs {
 ${members(schema, { properties: spec.properties, required: spec.required }, false, "")}}
 `,
   );
-  const helpers = resources.map(
-    ({
-      name,
-      spec,
-    }) => `${doc("", { description: `Checks every ${name} of a stack before it is created or changed. ${spec.description}` })}export const validate${name} = validating("${name}");
-/** Repairs every ${name} of a stack before it is checked, created or changed. */
-export const remediate${name} = remediating("${name}");
-`,
-  );
-  return `${banner}import { remediating, validating } from "./core/validate.ts";
-
+  return `${banner}
 ${objectTypes(schema, false)}
 ${interfaces.join("\n")}
 /** Inputs and outputs by type of resource. */
@@ -44,6 +34,19 @@ ${resources.map(({ name }) => `  ${name}: { inputs: ${name}Inputs; outputs: ${na
 
 /** A type of resource. */
 export type ResourceName = keyof ResourceTypes;
+`;
+}
+
+/** The text of policy/validators.ts. */
+export function policyValidators(schema: PackageSpec): string {
+  const helpers = Object.entries(schema.resources).map(([token, { description }]) => {
+    const name = nameOf(token);
+    return `${doc("", { description: `Checks every ${name} of a stack before it is created or changed. ${description}` })}export const validate${name} = validating("${name}");
+/** Repairs every ${name} of a stack before it is checked, created or changed. */
+export const remediate${name} = remediating("${name}");
+`;
+  });
+  return `${banner}import { remediating, validating } from "./core/validate.ts";
 
 ${helpers.join("\n")}`;
 }

@@ -16,6 +16,13 @@ const plugin = "sdk/nodejs-plugin";
 const copied = (from: string): string =>
   `// *** Copied by \`npm run generate\` from ${from}: do not edit. ***\n${readFileSync(from, "utf8")}`;
 
+/** A file of the other SDK for Node.js, for the one on the plugin. */
+const copiedOfNode = (file: string): Record<string, string> => ({
+  [`${plugin}/${file}`]: copied(`sdk/nodejs/${file}`)
+    .replace('"../../provider/dynamic/index.ts"', '"./releaseRules"')
+    .replaceAll(/(from "\.\/\w+)\.ts"/g, '$1"'),
+});
+
 /** Files of the SDKs by path. `generator` is the path of the program tools/pulumi/sdk-generator. */
 export function pulumiSdks(generator: string, schema: PackageSpec, engines: unknown): Record<string, string> {
   const python = generate(generator, forPython(schema), ["python"]);
@@ -43,11 +50,10 @@ export function pulumiSdks(generator: string, schema: PackageSpec, engines: unkn
     ...describedInGo(sdks, schema),
     ...changed(sdks, Object.keys(ofNode.functions), functionHandingOn),
     // Written by hand for the other binding; these are the same files.
-    [`${plugin}/release.ts`]: copied("sdk/nodejs/release.ts")
-      .replace('"../../provider/dynamic/index.ts"', '"./releaseRules"')
-      .replaceAll(/(from "\.\/\w+)\.ts"/g, '$1"'),
+    ...copiedOfNode("release.ts"),
+    ...copiedOfNode("releaseArgs.ts"),
     [`${plugin}/releaseRules.ts`]: copied("provider/releases/rules.ts"),
-    [`${plugin}/index.ts`]: `${sdks[`${plugin}/index.ts`]}\nexport { Release, ReleaseArgs, ReleaseRecord, ReleaseSource } from "./release";\n`,
+    [`${plugin}/index.ts`]: `${sdks[`${plugin}/index.ts`]}\nexport { Release, ReleaseRecord } from "./release";\nexport { ReleaseArgs, ReleaseSource } from "./releaseArgs";\n`,
     [`${plugin}/package.json`]: packageJson(sdks[`${plugin}/package.json`] ?? "{}", engines),
     // After compilation, the file is one directory further down than package.json.
     [`${plugin}/utilities.ts`]:

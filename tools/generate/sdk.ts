@@ -35,7 +35,8 @@ export function sdkFiles(schema: PackageSpec): Record<string, string> {
       );
       return `export { ${name}, ${name}Output, ${types.join(", ")} } from "./${name}.ts";`;
     }),
-    'export { Release, type ReleaseArgs, type ReleaseRecord, type ReleaseSource } from "./release.ts";',
+    'export { Release, type ReleaseRecord } from "./release.ts";',
+    'export type { ReleaseArgs, ReleaseSource } from "./releaseArgs.ts";',
     'export * as input from "./types/input.ts";',
     'export * as output from "./types/output.ts";',
     "",

@@ -1,4 +1,4 @@
-// Checks that imports only go down: a file imports from its own layer and from lower layers.
+// Checks that imports only go down: a file imports from its own layer and from lower layers, and never itself through others.
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
@@ -27,7 +27,7 @@ export const layers = {
     ["context"],
     ["lifecycle"],
     ["rules", "proxy"],
-    ["faults", "validation"],
+    ["faults", "hosts", "validation"],
     ["openapi"],
     ["http"],
     ["console"],
@@ -45,11 +45,16 @@ const layerOf = (file) => file.split("/")[0].replace(/\.ts$/, "");
 const below = (folder, file) =>
   folder === "" ? file : file.startsWith(`${folder}/`) ? file.slice(folder.length + 1) : undefined;
 
+/** The paths that a file imports from the repository: values, types, and what it loads later. */
+function importsOf(file, text) {
+  return [...text.matchAll(/^(?:import|export|\}).*?(?: from )?"(\.[^"]+)";$|\bimport\("(\.[^"]+)"\)/gm)].map(
+    ([, first, later]) => path.posix.join(path.posix.dirname(file), first ?? later),
+  );
+}
+
 /** The upward imports of one file, as sentences that begin with its path from the root of the repository. */
 export function upwardImports(file, text) {
-  const targets = [...text.matchAll(/^(?:import|export|\}).*?(?: from )?"(\.[^"]+)";$/gm)].map(([, target]) =>
-    path.posix.join(path.posix.dirname(file), target),
-  );
+  const targets = importsOf(file, text);
   return Object.entries(layers).flatMap(([folder, order]) => {
     const inFolder = below(folder, file);
     if (inFolder === undefined) return [];
@@ -65,14 +70,56 @@ export function upwardImports(file, text) {
   });
 }
 
-/** The check: every source file of the product. */
-export async function checkLayers() {
-  const listed = execFileSync(
-    "git",
-    ["ls-files", "-z", "--cached", "--others", "--exclude-standard", ...layers[""].flat()],
-    { cwd: inRoot("."), encoding: "utf8" },
+/**
+ * The circles of files, imports of types included, as sentences: each file of a circle is in one of them. Such a file can neither be
+ * read nor changed without the others.
+ */
+export function circles(texts) {
+  const files = Object.keys(texts);
+  const imports = new Map(
+    files.map((file) => [file, importsOf(file, texts[file]).filter((target) => Object.hasOwn(texts, target))]),
   );
-  const files = listed.split("\0").filter((file) => file.endsWith(".ts") && fs.existsSync(inRoot(file)));
-  const wrong = files.flatMap((file) => upwardImports(file, fs.readFileSync(inRoot(file), "utf8")));
+  const named = new Set();
+  return files.flatMap((file) => {
+    const circle = named.has(file) ? undefined : wayBack(file, imports);
+    if (circle === undefined) return [];
+    for (const one of circle) named.add(one);
+    return [`a circle of imports: ${[...circle, file].join(" → ")}`];
+  });
+}
+
+/** The files on the shortest way from a file through its imports back to it; undefined if there is none. */
+function wayBack(file, imports) {
+  const seen = new Set();
+  const ways = [[file]];
+  // The loop also visits the ways that are added meanwhile.
+  for (const way of ways)
+    for (const target of imports.get(way.at(-1))) {
+      if (target === file) return way;
+      if (seen.has(target)) continue;
+      seen.add(target);
+      ways.push([...way, target]);
+    }
+  return undefined;
+}
+
+/** The check: the layers of every source file of the product, and the circles of all files by hand. */
+export async function checkLayers() {
+  const product = textsOf([".ts"], layers[""].flat());
+  const wrong = Object.entries(product).flatMap(([file, text]) => upwardImports(file, text));
+  const all = textsOf([".ts", ".tsx", ".mts", ".mjs"], [".", ":!sdk/nodejs-plugin"]);
+  wrong.push(...circles(all));
   return { code: wrong.length > 0 ? 1 : 0, output: wrong.join("\n") };
+}
+
+/** The texts of the files with one of these extensions, by their paths from the root of the repository. */
+function textsOf(extensions, paths) {
+  const listed = execFileSync("git", ["ls-files", "-z", "--cached", "--others", "--exclude-standard", ...paths], {
+    cwd: inRoot("."),
+    encoding: "utf8",
+  });
+  const files = listed
+    .split("\0")
+    .filter((file) => extensions.includes(path.extname(file)) && fs.existsSync(inRoot(file)));
+  return Object.fromEntries(files.map((file) => [file, fs.readFileSync(inRoot(file), "utf8")]));
 }

@@ -1,6 +1,5 @@
 // What a container may do and use, so that a Machine cannot take the computer from the others.
 import type Dockerode from "dockerode";
-import type { Engine } from "./engine.ts";
 
 /**
  * The capabilities of every container. Official images begin as root, give their folders to another user and become that user
@@ -33,9 +32,17 @@ export const fileLimits: readonly number[] = [65_536, 16_384];
 // ASSUMED: a Machine writes at most 10 GB outside of its volumes, if the engine can limit it.
 const diskSize = "10G";
 
+/** The limits that an engine can set. */
+export interface EngineLimits {
+  /** Whether it can limit what a container writes outside of volumes; true at most until it refuses to. */
+  hasDiskLimit: boolean;
+  /** How many files a process of a container may have open; undefined as many as the engine itself may. */
+  mostFiles: number | undefined;
+}
+
 /** The limits of a Machine's container, with these capabilities in addition to the usual ones. */
 export const confinement = (
-  { hasDiskLimit, mostFiles }: Engine,
+  { hasDiskLimit, mostFiles }: EngineLimits,
   capabilities: readonly string[] = [],
 ): Partial<Dockerode.HostConfig> => ({
   CapDrop: ["ALL"],

@@ -3,19 +3,15 @@ import Dockerode from "dockerode";
 import { Refusal } from "../../refusal.ts";
 import { allowingBy } from "../allowing.ts";
 import type { Log } from "../runtime.ts";
-import { fileLimits, mayLimitDisk, type StorageInfo } from "./confinement.ts";
+import { fileLimits, mayLimitDisk, type EngineLimits, type StorageInfo } from "./confinement.ts";
 
 /** A connected engine, and what it has. */
-export interface Engine {
+export interface Engine extends EngineLimits {
   readonly docker: Dockerode;
   readonly cpus: number;
   readonly memoryMb: number;
   /** Whether it can run an init process in a container, which forwards signals and ends orphans; true until it refuses one. */
   hasInit: boolean;
-  /** Whether it can limit what a container writes outside of volumes; true at most until it refuses to. */
-  hasDiskLimit: boolean;
-  /** How many files a process of a container may have open; undefined as many as the engine itself may. */
-  mostFiles: number | undefined;
   /** The computer that it runs on, as far as it says. */
   readonly computer: Computer;
   /** Fails the requests that wait for an answer: the engine was killed, and their answers will never end. */

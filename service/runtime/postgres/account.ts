@@ -1,6 +1,6 @@
 // The users of this computer that the programs of clusters run as. A service that is root gives each cluster two of its own, so that
 // a client who becomes superuser of a server can reach nothing but its data.
-import { execFile, type SpawnOptions } from "node:child_process";
+import { execFile } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { chmodSync, chownSync, existsSync, lstatSync, readdirSync, readFileSync } from "node:fs";
 import { chmod, chown, lchown, lstat } from "node:fs/promises";
@@ -8,15 +8,12 @@ import { basename, dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { ownAll, removeLinks } from "./files.ts";
 import { PostgresError } from "./postgresError.ts";
-import { endProcessesOf, usersOfProcesses, worksElsewhere } from "./processes.ts";
+import { endProcessesOf, usersOfProcesses, worksElsewhere, type ProgramUser } from "./processes.ts";
 
 const run = promisify(execFile);
 
 /** A user of this computer, as which programs run. */
-export interface Account {
-  /** The program and the arguments that start a program. */
-  readonly command: (program: string, args: readonly string[]) => readonly [string, string[]];
-  readonly options: Pick<SpawnOptions, "uid" | "gid">;
+export interface Account extends ProgramUser {
   /** Gives it a folder and all that is in it; the folder itself last. */
   own(folder: string): Promise<void>;
   /** Gives it a single file or folder. */
@@ -54,7 +51,7 @@ export interface Accounts {
   poolerOf(folders: Folders): Account;
 }
 
-type Command = Account["command"];
+type Command = ProgramUser["command"];
 
 /** The users of a service that is not root: the service's own. */
 function ourselves(command: Command): Accounts {

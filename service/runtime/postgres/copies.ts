@@ -7,7 +7,8 @@ import type pg from "pg";
 import { copyWritten } from "./files.ts";
 import { PostgresError } from "./postgresError.ts";
 import { writeRecovery } from "./recovery.ts";
-import { finish, type Paths } from "./server.ts";
+import type { Paths } from "./paths.ts";
+import { finish } from "./server.ts";
 
 /** Folders whose contents a server writes again. */
 const emptied: ReadonlySet<string> = new Set([

@@ -25,7 +25,9 @@ import { asSuperuser, type Access, type Connect } from "./access.ts";
 import * as contents from "./contents.ts";
 import { copyServer, draftFrom, keepChanges, pruneChanges } from "./copies.ts";
 import { initialize } from "./initialize.ts";
+import type { Installation } from "./installation.ts";
 import { endMoved } from "./moved.ts";
+import { pathsOf, type Paths } from "./paths.ts";
 import type { PoolerProgram } from "./pooler.ts";
 import { Poolers } from "./poolers.ts";
 import { isLost, isRefusal, PostgresError, reasonOf } from "./postgresError.ts";
@@ -33,7 +35,6 @@ import * as queries from "./queries.ts";
 import { endRecovery } from "./recovery.ts";
 import * as servers from "./server.ts";
 import * as users from "./users.ts";
-import { pathsOf, type Installation, type Paths } from "./server.ts";
 
 /** Options of the engine. */
 export interface EmbeddedOptions extends Installation {

@@ -5,7 +5,8 @@ import { promisify } from "node:util";
 import type { Binaries } from "./binaries.ts";
 import { PostgresError } from "./postgresError.ts";
 import { endProcessesIn, environment, lastLine } from "./processes.ts";
-import type { Installation, Paths } from "./server.ts";
+import type { Installation } from "./installation.ts";
+import type { Paths } from "./paths.ts";
 import { superuser } from "./settings.ts";
 
 const run = promisify(execFile);

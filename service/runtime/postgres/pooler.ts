@@ -10,7 +10,9 @@ import { PostgresError, reasonOf } from "./postgresError.ts";
 import { endProcess, launch, runs } from "./processes.ts";
 import { scramVerifier } from "./scram.ts";
 import { sessions } from "./sessions.ts";
-import { connectOnce, freePort, type Installation, type Paths, type Running } from "./server.ts";
+import type { Installation } from "./installation.ts";
+import type { Paths } from "./paths.ts";
+import { connectOnce, freePort, type Running } from "./server.ts";
 import { connectionsOf, superuser } from "./settings.ts";
 import { fingerprintOf } from "./tls.ts";
 

@@ -3,7 +3,9 @@ import type { Cluster } from "../postgresEngine.ts";
 import * as pooler from "./pooler.ts";
 import type { PoolerProgram, RunningPooler } from "./pooler.ts";
 import { PostgresError } from "./postgresError.ts";
-import type { Installation, Paths, Running } from "./server.ts";
+import type { Installation } from "./installation.ts";
+import type { Paths } from "./paths.ts";
+import type { Running } from "./server.ts";
 
 /** Keeps one pooler for each cluster. */
 export class Poolers {

@@ -1,5 +1,5 @@
 // Processes that may outlive the service.
-import { execFileSync, spawn, type StdioOptions } from "node:child_process";
+import { execFileSync, spawn, type SpawnOptions, type StdioOptions } from "node:child_process";
 import {
   closeSync,
   existsSync,
@@ -15,7 +15,6 @@ import { devNull } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { dirname } from "node:path";
 import { codeOf } from "../errorCode.ts";
-import type { Account } from "./account.ts";
 import { readEnd } from "./files.ts";
 import { PostgresError, ServerKilled } from "./postgresError.ts";
 
@@ -131,9 +130,16 @@ function descriptors(first: readonly Descriptor[], empty: number): StdioOptions 
 /** Bytes of a log that are read. A client who is superuser of a server can write any number. */
 const longestEnd = 65_536;
 
+/** How a program is started as a user of this computer. */
+export interface ProgramUser {
+  /** The program and the arguments that start a program. */
+  readonly command: (program: string, args: readonly string[]) => readonly [string, string[]];
+  readonly options: Pick<SpawnOptions, "uid" | "gid">;
+}
+
 /** Starts a program that may outlive the service, with a new log. */
 export function launch(
-  { command, options }: Account,
+  { command, options }: ProgramUser,
   program: string,
   args: readonly string[],
   { log, reason }: { readonly log: string; readonly reason: RegExp },

@@ -4,7 +4,7 @@ import { readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join, relative } from "node:path";
 import type { Account } from "./account.ts";
 import { copyWritten, readSmall } from "./files.ts";
-import type { Paths } from "./server.ts";
+import type { Paths } from "./paths.ts";
 import type { Recovery } from "./settings.ts";
 
 /** Keeps where a copy finds the changes since its backup. */

@@ -3,16 +3,17 @@ import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdir, open, rename, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
-import { basename, dirname, join, relative } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import pg from "pg";
 import { bind } from "../bind.ts";
 import { codeOf } from "../errorCode.ts";
-import type { EngineHost } from "../postgresEngine.ts";
-import type { Account, Accounts } from "./account.ts";
+import type { Account } from "./account.ts";
 import type { Binaries } from "./binaries.ts";
 import { readSmall } from "./files.ts";
+import type { Installation } from "./installation.ts";
+import type { Paths } from "./paths.ts";
 import { PostgresError, ServerKilled } from "./postgresError.ts";
 import { endProcess, endProcessesIn, launch, runs, userOfProcess, worksIn } from "./processes.ts";
 import { recoveryFor } from "./recovery.ts";
@@ -28,44 +29,6 @@ const connectPause = 5;
 // ASSUMED: a server that is to stop ends its connections at once; after a minute it ends without a checkpoint, and recovers at
 // its next start.
 const stopMs = 60_000;
-
-/** The folders and files of a cluster. */
-export const pathsOf = (folder: string) => ({
-  /** The cluster. */
-  id: basename(folder),
-  folder,
-  data: join(folder, "data"),
-  /** The data while it is being written. */
-  draft: join(folder, "data.draft"),
-  wal: join(folder, "wal"),
-  backups: join(folder, "backups"),
-  log: join(folder, "server.log"),
-  pooler: join(folder, "pooler"),
-  /** What a copy recovers from, with the changes themselves. */
-  recovery: join(folder, "recovery.json"),
-  changes: join(folder, "changes"),
-  configuration: join(folder, "postgresql.conf"),
-  rules: join(folder, "pg_hba.conf"),
-  certificate: join(folder, "tls.crt"),
-  key: join(folder, "tls.key"),
-  /** The certificate with which the service enters as superuser, and the same with its key. */
-  entry: join(folder, "superuser.crt"),
-  entryKey: join(folder, "superuser.key"),
-});
-
-/** The folders and files of a cluster. */
-export type Paths = ReturnType<typeof pathsOf>;
-
-/** What every server of an engine needs. */
-export interface Installation {
-  readonly accounts: Accounts;
-  /** Password of the service in the pooler of a cluster. */
-  readonly poolerPassword: (cluster: string) => string;
-  /** Addresses to listen at; the first is 127.0.0.1. */
-  readonly addresses: readonly string[];
-  /** Issues a certificate for these names and addresses, until a time. */
-  readonly certificate: EngineHost["certificate"];
-}
 
 /** The draft is complete: it becomes the data. */
 export const finishDraft = ({ draft, data }: Paths): Promise<void> => finish(draft, data);

@@ -6,7 +6,8 @@ import { rename, rm, writeFile } from "node:fs/promises";
 import type { ConnectionOptions } from "node:tls";
 import * as x509 from "@peculiar/x509";
 import { codeOf } from "../errorCode.ts";
-import type { Installation, Paths } from "./server.ts";
+import type { Installation } from "./installation.ts";
+import type { Paths } from "./paths.ts";
 import { superuser } from "./settings.ts";
 
 const day = 24 * 3600_000;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { pathText } from "../../../policy/core/unknown.ts";
-import { validateMachine, validateVolume } from "../../../policy/resources.ts";
+import { validateMachine, validateVolume } from "../../../policy/validators.ts";
 import type { Check } from "../../../policy/index.ts";
 import { check, unknownList, unknownText } from "../../support/policies.ts";
 

@@ -6,7 +6,7 @@ import type { Fault } from "../../../service/index.ts";
 import { caller, type Call } from "../client.ts";
 import { folder, foreground, released } from "../command.ts";
 import type { Change } from "./bugs.ts";
-import { regionsFile } from "./run.ts";
+import { regionsFile } from "./regions.ts";
 
 /** A service that can be killed. */
 export interface Killable {

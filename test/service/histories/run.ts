@@ -7,16 +7,8 @@ import { appName, capacity, machineName, volume, type Listed } from "./competing
 import { History } from "./history.ts";
 import type { Killable } from "./killable.ts";
 import { machineTarget } from "./machine.ts";
+import { regions, room } from "./regions.ts";
 import { secretsTarget } from "./secrets.ts";
-
-/** A region with little room for each of the histories of a round. One kill interrupts all, because a restart takes long. */
-const regions = ["arn", "bom", "cdg"] as const;
-const room = 3;
-
-/** The file of `--regions`. */
-export const regionsFile = {
-  regions: [{ code: "ams" }, ...regions.map((code) => ({ code, capacity: room }))],
-};
 
 /** A history with its objects and clients. */
 interface Scene {

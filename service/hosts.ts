@@ -1,0 +1,159 @@
+// The hosts: what a runtime, an engine of Postgres clusters and an issuer of certificates get of the service, and report to it.
+import type { Context } from "./context.ts";
+import type { RandomBytes } from "./ids.ts";
+import { appSubject } from "./lifecycle/appSubject.ts";
+import { issued, refused } from "./lifecycle/certificates.ts";
+import * as clusterContents from "./lifecycle/clusterContents.ts";
+import * as clusters from "./lifecycle/clusters.ts";
+import { checked, exited, findMachine, resolved, runtimeEvent, subjectOf, unprepared } from "./lifecycle/machines.ts";
+import * as volumes from "./lifecycle/volumes.ts";
+import type { Proxy } from "./proxy/proxy.ts";
+import type { IssuerHost } from "./runtime/certificateIssuer.ts";
+import type { LocalAuthority } from "./runtime/localAuthority.ts";
+import type { EngineHost } from "./runtime/postgresEngine.ts";
+import type { Resolver } from "./runtime/resolver.ts";
+import type { RuntimeHost } from "./runtime/runtime.ts";
+import type { Store } from "./store/database.ts";
+import { dataIdOf } from "./store/dataId.ts";
+import type { MovableClock } from "./time/clock.ts";
+import type { Delays } from "./time/delays.ts";
+import type { Timers } from "./time/timers.ts";
+
+/** The parts of the service that its hosts use. */
+export interface HostParts {
+  readonly store: Store;
+  readonly folder: string | undefined;
+  readonly authority: LocalAuthority;
+  readonly clock: MovableClock;
+  readonly random: RandomBytes;
+  readonly delays: Delays;
+  readonly timers: Timers;
+  readonly resolver: Resolver | undefined;
+  readonly log: Context["log"];
+  /** Made after the hosts, which call it only later. */
+  readonly context: () => Context;
+  /** Made after the hosts, which call it only later. */
+  readonly proxy: () => Proxy | undefined;
+}
+
+/** Makes a change that is reported. */
+type Report = (change: () => void) => void;
+
+/** The hosts of one service. */
+export function hostsOf(parts: HostParts): {
+  readonly runtime: RuntimeHost;
+  readonly engine: EngineHost;
+  readonly issuer: IssuerHost;
+} {
+  const report = reporting(parts);
+  return {
+    runtime: runtimeHost(parts, report),
+    engine: engineHost(parts, report),
+    issuer: issuerHost(parts, report),
+  };
+}
+
+/** A runtime reports during a change (the simulated one does, with its timers) or at any other time. */
+function reporting({ store, log }: HostParts): Report {
+  return (change) => {
+    if (store.isInPart) return change();
+    const logLost = (error: unknown): void => log.error({ err: error }, "the report of a runtime is lost");
+    try {
+      store.write(change).catch(logLost);
+    } catch (error) {
+      logLost(error);
+    }
+  };
+}
+
+const settling = (store: Store) => async (): Promise<void> => {
+  await store.unsettled;
+};
+
+function runtimeHost(
+  { store, folder, clock, random, delays, timers, log, context, proxy }: HostParts,
+  report: Report,
+): RuntimeHost {
+  let dataId: string | undefined;
+  return {
+    clock,
+    delays,
+    timers,
+    events: {
+      prepared: (machine) => report(() => runtimeEvent(context(), machine, "prepared")),
+      unprepared: (machine, reason) => report(() => unprepared(context(), machine, reason)),
+      started: (machine) => report(() => runtimeEvent(context(), machine, "started")),
+      suspended: (machine) => report(() => runtimeEvent(context(), machine, "suspended")),
+      destroyed: (machine) => report(() => runtimeEvent(context(), machine, "destroyed")),
+      resolved: (machine, digest) => report(() => resolved(context(), machine, digest)),
+      exited: (machine, exit) => report(() => exited(context(), machine, exit)),
+      checked: (machine, status, results) => report(() => checked(context(), machine, status, results)),
+      written: (id, bytes) => report(() => volumes.written(context(), id, bytes)),
+      discarded: (id) => report(() => volumes.discarded(context(), id)),
+    },
+    subject: (id) => {
+      const machine = findMachine(context(), id);
+      return machine?.destroyed_at === null ? subjectOf(context(), machine) : undefined;
+    },
+    ids: () => store.all<{ id: string }>("SELECT id FROM machines WHERE destroyed_at IS NULL").map(({ id }) => id),
+    app: (id) => appSubject(context(), id),
+    // A network belongs to an organization (lifecycle/appSubject.ts).
+    databases: (network) => clusters.addressesOf(context(), network.split("/", 1)[0] ?? ""),
+    volume: (id) => volumes.volumeSubject(context(), id),
+    unsettledVolumes: () => volumes.unsettledVolumes(context()),
+    reachable: (machine) => proxy()?.changed(new Set([machine])),
+    unreachable: (endpoints) => {
+      for (const endpoint of endpoints) proxy()?.forget(endpoint);
+    },
+    drained: (machine) => proxy()?.drained(machine),
+    settled: settling(store),
+    get dataId() {
+      return (dataId ??= dataIdOf(folder, random));
+    },
+    log,
+  };
+}
+
+const engineHost = ({ store, authority, delays, timers, log, context }: HostParts, report: Report): EngineHost => ({
+  delays,
+  timers,
+  events: {
+    initializing: (id) => report(() => clusters.initializing(context(), id)),
+    ready: (id, endpoints) => report(() => clusters.ready(context(), id, endpoints)),
+    moved: (id, endpoints) => report(() => clusters.moved(context(), id, endpoints)),
+    failed: (id, reason) => report(() => clusters.failed(context(), id, reason)),
+    destroyed: (id) => report(() => clusters.destroyed(context(), id)),
+    copied: (id, contents) => report(() => clusterContents.copied(context(), id, contents)),
+    applied: (change) => report(() => clusterContents.applied(context(), change)),
+    refused: (change) => report(() => clusterContents.refused(context(), change)),
+    measured: (id, bytes) => report(() => clusters.measured(context(), id, bytes)),
+    backedUp: (backup, bytes) => report(() => clusters.finishBackup(context(), backup, bytes)),
+    backupFailed: (backup) => report(() => clusters.finishBackup(context(), backup, undefined)),
+  },
+  log,
+  cluster: (id) => {
+    const row = clusters.findCluster(context(), id);
+    return row && clusters.clusterOf(row);
+  },
+  ids: () => clusters.liveClusters(context()),
+  backups: (id) => clusters.backupsOf(context(), id),
+  contents: (id) => clusterContents.contentsOf(context(), id),
+  password: (id, user) => clusterContents.passwordOf(context(), id, user),
+  secret: (name) => context().vault.digest(name, ""),
+  keep: (id, change) => clusterContents.keepChange(context(), id, change),
+  next: (id) => clusterContents.nextChange(context(), id),
+  certificate: (names, until) => authority.issue(names, until),
+  settled: settling(store),
+});
+
+const issuerHost = ({ store, folder, clock, resolver, log, context }: HostParts, report: Report): IssuerHost => ({
+  clock,
+  log,
+  folder,
+  resolver,
+  events: {
+    issued: (subject, certificate) => report(() => issued(context(), subject, certificate)),
+    refused: (subject, problem) => report(() => refused(context(), subject, problem)),
+  },
+  settled: settling(store),
+});
