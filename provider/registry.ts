@@ -2,42 +2,43 @@
 import type { Component } from "./core/component.ts";
 import type { MachinesFunction } from "./core/function.ts";
 import type { Resource } from "./core/resource.ts";
+import { getApp, getApps, getIpAssignments } from "./apps/functions.ts";
 import { app } from "./apps/app.ts";
 import { deployToken } from "./apps/deployToken.ts";
-import { getApp } from "./apps/getApp.ts";
-import { getApps } from "./apps/getApps.ts";
-import { getIpAssignments } from "./apps/getIpAssignments.ts";
 import { ipAssignment } from "./apps/ipAssignment.ts";
+import { checkCertificate, getCertificate, getCertificates } from "./certificates/functions.ts";
 import { acmeCertificate } from "./certificates/acmeCertificate.ts";
 import { certificateValidation } from "./certificates/certificateValidation.ts";
-import { checkCertificate } from "./certificates/checkCertificate.ts";
 import { customCertificate } from "./certificates/customCertificate.ts";
-import { getCertificate } from "./certificates/getCertificate.ts";
-import { getCertificates } from "./certificates/getCertificates.ts";
 import { fleet } from "./fleets/fleet.ts";
-import { getMachine } from "./machines/getMachine.ts";
-import { getMachineEvents } from "./machines/getMachineEvents.ts";
-import { getMachineLease } from "./machines/getMachineLease.ts";
-import { getMachineMemory } from "./machines/getMachineMemory.ts";
-import { getMachineMetadata } from "./machines/getMachineMetadata.ts";
-import { getMachineProcesses } from "./machines/getMachineProcesses.ts";
-import { getMachineVersions } from "./machines/getMachineVersions.ts";
-import { getMachines } from "./machines/getMachines.ts";
-import { getOrgMachines } from "./machines/getOrgMachines.ts";
-import { getPlacements } from "./machines/getPlacements.ts";
+import {
+  getMachine,
+  getMachineEvents,
+  getMachineLease,
+  getMachineMemory,
+  getMachineMetadata,
+  getMachineProcesses,
+  getMachines,
+  getMachineVersions,
+  getOrgMachines,
+  getPlacements,
+  getRegions,
+  waitForMachine,
+} from "./machines/functions.ts";
 import { machine } from "./machines/machine.ts";
 import { machineCommand } from "./machines/machineCommand.ts";
 import { machineMetadata } from "./machines/machineMetadata.ts";
-import { waitForMachine } from "./machines/waitForMachine.ts";
-import { getPostgresActiveQueries } from "./postgres/getPostgresActiveQueries.ts";
-import { getPostgresBackups } from "./postgres/getPostgresBackups.ts";
-import { getPostgresCluster } from "./postgres/getPostgresCluster.ts";
-import { getPostgresClusters } from "./postgres/getPostgresClusters.ts";
-import { getPostgresCredentials } from "./postgres/getPostgresCredentials.ts";
-import { getPostgresDatabases } from "./postgres/getPostgresDatabases.ts";
-import { getPostgresExtensions } from "./postgres/getPostgresExtensions.ts";
-import { getPostgresSlowQueries } from "./postgres/getPostgresSlowQueries.ts";
-import { getPostgresUsers } from "./postgres/getPostgresUsers.ts";
+import {
+  getPostgresActiveQueries,
+  getPostgresBackups,
+  getPostgresCluster,
+  getPostgresClusters,
+  getPostgresCredentials,
+  getPostgresDatabases,
+  getPostgresExtensions,
+  getPostgresSlowQueries,
+  getPostgresUsers,
+} from "./postgres/functions.ts";
 import { postgresAttachment } from "./postgres/postgresAttachment.ts";
 import { postgresBackup } from "./postgres/postgresBackup.ts";
 import { postgresCluster } from "./postgres/postgresCluster.ts";
@@ -45,22 +46,13 @@ import { postgresDatabase } from "./postgres/postgresDatabase.ts";
 import { postgresExtension } from "./postgres/postgresExtension.ts";
 import { postgresUser } from "./postgres/postgresUser.ts";
 import { release } from "./releases/release.ts";
+import { decrypt, getSecret, getSecretKey, getSecretKeys, getSecrets, verify } from "./secrets/functions.ts";
 import { appSecrets } from "./secrets/appSecrets.ts";
 import { ciphertext } from "./secrets/ciphertext.ts";
-import { decrypt } from "./secrets/decrypt.ts";
-import { getSecret } from "./secrets/getSecret.ts";
-import { getSecretKey } from "./secrets/getSecretKey.ts";
-import { getSecretKeys } from "./secrets/getSecretKeys.ts";
-import { getSecrets } from "./secrets/getSecrets.ts";
 import { secret } from "./secrets/secret.ts";
 import { secretKey } from "./secrets/secretKey.ts";
 import { signature } from "./secrets/signature.ts";
-import { verify } from "./secrets/verify.ts";
-import { getRegions } from "./shared/getRegions.ts";
-import { getOrgVolumes } from "./volumes/getOrgVolumes.ts";
-import { getVolume } from "./volumes/getVolume.ts";
-import { getVolumeSnapshots } from "./volumes/getVolumeSnapshots.ts";
-import { getVolumes } from "./volumes/getVolumes.ts";
+import { getOrgVolumes, getVolume, getVolumes, getVolumeSnapshots } from "./volumes/functions.ts";
 import { volume } from "./volumes/volume.ts";
 import { volumeSnapshot } from "./volumes/volumeSnapshot.ts";
 

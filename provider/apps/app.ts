@@ -11,7 +11,7 @@ import { isDestroyed } from "../client/machine.ts";
 import { PartialStateError } from "../core/partialState.ts";
 import { pathId } from "../core/ids.ts";
 import { behaviour, computed, defineResource, type RunInfo } from "../core/resource.ts";
-import { appUrls } from "./getApp.ts";
+import { appUrls } from "./urls.ts";
 import { organizationProblem } from "../core/organization.ts";
 
 const inputs = z.object({

@@ -36,11 +36,9 @@ export function diffInputs(resource: Resource, state: Values, news: Values): Dif
       });
     });
   }
-  const forced = resource.replaceWhen?.(state, news);
-  if (forced !== undefined) changes.push({ path: [forced], kind: "update", unknown: false, replaces: true });
   const pending = resource.pendingWhen?.(state, news);
-  if (pending !== undefined && !changes.some(({ path }) => path[0] === pending))
-    changes.push({ path: [pending], kind: "update", unknown: false, replaces: false });
+  if (pending && (pending.replaces || !changes.some(({ path }) => path[0] === pending.property)))
+    changes.push({ path: [pending.property], kind: "update", unknown: false, replaces: pending.replaces });
   const replaces = [...new Set(changes.filter((change) => change.replaces).map(({ path }) => String(path[0])))];
   return { changes, replaces, deleteBeforeReplace: mustDeleteFirst(resource, state, news) };
 }

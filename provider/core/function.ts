@@ -1,6 +1,6 @@
 // The declaration of a function: one object, from which both bindings, the schema, the SDKs and the docs are derived.
-import type { z } from "zod";
-import { formatDuration, type Field } from "../../api/schema.ts";
+import { z } from "zod";
+import { formatDuration, required, type Field } from "../../api/schema.ts";
 import type { Api } from "../client/api.ts";
 import { problemsOf } from "./check.ts";
 import { MachinesError } from "../client/errors.ts";
@@ -60,6 +60,32 @@ export function defineFunction<I extends z.ZodObject, O extends z.ZodType>(
     inputFields: fieldsOf(definition.inputs),
     outputFields: fieldsOf(definition.outputs),
   } as unknown as MachinesFunction;
+}
+
+/** The declaration of a function that lists. */
+interface ListDefinition<I extends z.core.$ZodShape, T extends z.ZodType> extends Pick<
+  FunctionDefinition<z.ZodObject<I>, z.ZodType>,
+  "name" | "summary" | "description"
+> {
+  readonly inputs: I;
+  /** The member of the answer that is the list, its text in the docs, and the type of an element. */
+  readonly items: readonly [member: string, description: string, type: T];
+  readonly list: (inputs: z.output<z.ZodObject<I>>, api: Api) => Promise<readonly z.output<T>[]>;
+}
+
+/** Declares a function whose whole answer is one list. */
+export function listFunction<I extends z.core.$ZodShape, T extends z.ZodType>({
+  inputs,
+  items: [member, description, type],
+  list,
+  ...rest
+}: ListDefinition<I, T>): MachinesFunction {
+  return defineFunction({
+    ...rest,
+    inputs: z.object(inputs),
+    outputs: z.object({ [member]: required(z.array(type), description) }),
+    call: async ({ inputs: given, api }) => ({ [member]: [...(await list(given, api))] }),
+  });
 }
 
 /** How a binding calls a function. */

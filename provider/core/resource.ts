@@ -146,7 +146,10 @@ export interface PreviewCheck<Inputs = Values> {
   readonly needs: readonly (keyof Inputs & string)[];
   /** Inputs, or paths into them, that it uses if they are given. */
   readonly uses?: readonly ((keyof Inputs & string) | `${keyof Inputs & string}.${string}`)[];
-  /** Whether it is asked in every preview, and not only where the input that it is about is new or changed. */
+  /**
+   * Whether it is asked in every preview, and not only where the input that it is about is new or changed. Only that of a fleet's
+   * rollout is, because any input can change its steps.
+   */
   readonly isAboutAll?: true;
   /** Why the inputs cannot work, or may not, or what the update will do. */
   ask(
@@ -267,14 +270,18 @@ interface Declaration<I extends z.ZodObject, O extends z.ZodObject, Parts extend
   readonly namedAs?: string;
   /** Inputs (or paths into them) whose change replaces the resource. */
   readonly replaceOn: readonly (Path<I> | `${Path<I>}.${string}`)[];
-  /** The input that causes the replacement in the current situation, whether it changed or not. */
-  readonly replaceWhen?: (state: Partial<z.output<I> & z.output<O>>, next: Partial<z.output<I>>) => Path<I> | undefined;
-  /** The property that makes an update necessary although no input has changed: something is still to be done. */
+  /**
+   * The property that makes an update, or a replacement, necessary although no input has changed: something is still to be
+   * done.
+   */
   readonly pendingWhen?: (
     state: Partial<z.output<I> & z.output<O>>,
     next: Partial<z.output<I>>,
-  ) => (keyof (z.output<I> & z.output<O>) & string) | undefined;
-  /** Whether the engine reads the object before each diff, where it can: an update repairs it then without a refresh. */
+  ) => { readonly property: keyof (z.output<I> & z.output<O>) & string; readonly replaces: boolean } | undefined;
+  /**
+   * Whether the engine reads the object before each diff, where it can: an update repairs it then without a refresh. Only
+   * fleets have it, because what others do to one Machine of many must not last until the next refresh.
+   */
   readonly refreshBeforeUpdate?: boolean;
   /**
    * The claims by name that other resources can have too (R12): `secret shop/KEY`. A claim that another resource of the
@@ -299,7 +306,10 @@ interface Declaration<I extends z.ZodObject, O extends z.ZodObject, Parts extend
   };
   /** True if old and new would use the same other object (R4). */
   readonly sharesWith?: (old: Values, next: Values) => boolean;
-  /** Objects that only one resource of the program can use, by the input that names each. */
+  /**
+   * Objects that only one resource of the program can use, by the input that names each. Only Machines have it: `claims` are
+   * texts, and a preview does not know the id of a new volume, so the resource that declares it is compared.
+   */
   readonly usesAlone?: (inputs: Values) => readonly UsedAlone[];
   /** How a name is generated if none is given; `random` appends random characters (R4). */
   readonly autoname?: {
@@ -313,9 +323,15 @@ interface Declaration<I extends z.ZodObject, O extends z.ZodObject, Parts extend
    * The latter, if it exists, also guards deletion.
    */
   readonly losesData?: string;
-  /** How to change the input without losing the data, for the refusal (R9). */
+  /**
+   * How to change the input without losing the data, for the refusal (R9). Only volumes have it, because their way
+   * depends on the input.
+   */
   readonly keepDataBy?: (input: Path<I>) => string | undefined;
-  /** R11: why the object must not be replaced, according to reads of the service; called when a diff replaces it. */
+  /**
+   * R11: why the object must not be replaced, according to reads of the service; called when a diff replaces it. Only Apps have
+   * it: an App can hold volumes that the program does not declare, and `losesData` guards only what it declares.
+   */
   readonly refuseToReplace?: (
     id: Record<Parts, string>,
     next: Partial<z.output<I>>,
@@ -329,7 +345,10 @@ interface Declaration<I extends z.ZodObject, O extends z.ZodObject, Parts extend
   /** R3: a refused change, with an alternative. Both sides are checked inputs. */
   readonly refuse?: (old: Partial<z.output<I>>, next: Partial<z.output<I>>) => Problem | undefined;
   readonly previewChecks?: readonly PreviewCheck<z.output<I>>[];
-  /** Warnings about a change, in preview too; `old` is the whole state. */
+  /**
+   * Warnings about a change, in preview too; `old` is the whole state. Only Machines have it: what the warning is about is in
+   * the state, which `previewChecks` do not see.
+   */
   readonly warnings?: (old: Partial<z.output<I> & z.output<O>>, next: Partial<z.output<I>>) => readonly string[];
   /** Default deadlines in minutes; 10 where none is given. */
   readonly minutes?: Readonly<Partial<Record<"create" | "update" | "delete", number>>>;
@@ -376,7 +395,6 @@ const defaults = {
   partOf: undefined,
   within: { kind: "app", part: "app" },
   namedAs: undefined,
-  replaceWhen: undefined,
   pendingWhen: undefined,
   refreshBeforeUpdate: false,
   claims: undefined,

@@ -70,8 +70,11 @@ export const fleet = defineResource({
   dependsOn: { machines: "any", rollout: "any", image: ["config.image"], drift: "any", ...ofRollouts },
   derivedFrom: { image: "config.image" },
   autoname: { property: "name", maxLength: 40, separator: "-", random: false },
-  pendingWhen: (state, next) =>
-    mustRepair(state) ? "drift" : isWaiting(state) && gateOf(state, next) !== "closed" ? "rollout" : undefined,
+  pendingWhen(state, next) {
+    if (mustRepair(state)) return { property: "drift", replaces: false };
+    const goesOn = isWaiting(state) && gateOf(state, next) !== "closed";
+    return goesOn ? { property: "rollout", replaces: false } : undefined;
+  },
   refreshBeforeUpdate: true,
   validate,
   refuse: (old, next) =>

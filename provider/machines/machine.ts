@@ -67,8 +67,6 @@ export const machine: Resource = defineResource({
   },
   replaceOn: ["app", "name", "region", "config.mounts.*.volume"],
   uniqueBy: ["app", "name"],
-  // A Machine that destroyed itself and is to be created again cannot be updated.
-  replaceWhen: (state, next) => (isDone(state) && next.recreate === true ? "recreate" : undefined),
   dependsOn: {
     version: versioned,
     state: [...versioned, "state"],
@@ -76,11 +74,13 @@ export const machine: Resource = defineResource({
     imageRef: versioned,
     updatedAt: "any",
   },
-  // What nobody asked to end is started again. A Machine with a schedule has its next start anyway.
-  pendingWhen: ({ failure, config }, next) =>
-    failure !== undefined && (next.state ?? "started") === "started" && config?.schedule === undefined
-      ? "failure"
-      : undefined,
+  pendingWhen(state, next) {
+    // A Machine that destroyed itself and is to be created again cannot be updated.
+    if (isDone(state) && next.recreate === true) return { property: "recreate", replaces: true };
+    // What nobody asked to end is started again. A Machine with a schedule has its next start anyway.
+    const mustStart = (next.state ?? "started") === "started" && state.config?.schedule === undefined;
+    return state.failure !== undefined && mustStart ? { property: "failure", replaces: false } : undefined;
+  },
   derivedFrom: { imageRef: "config.image", placedRegion: "region" },
   sharesWith: (old, next) => volumesOf(old).some((volume) => volume !== UNKNOWN && volumesOf(next).includes(volume)),
   usesAlone: (inputs) =>

@@ -5,7 +5,7 @@ import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlit
 import { copyStore, removeDrafts } from "./copy.ts";
 import { markFile, readMark } from "./markFile.ts";
 import { keepPrivate } from "./privateFile.ts";
-import { migrations } from "./schema.ts";
+import { currentSchema, firstSchema, stepsFrom } from "./schema.ts";
 
 /** Path of the store in a data folder. */
 export const storeFile = (folder: string): string => join(folder, "service.db");
@@ -372,26 +372,30 @@ export function requireLatest(db: DatabaseSync, file: string, mark: number | und
   );
 }
 
-/** Throws a StoreError when a newer service wrote the file. */
+/** Throws a StoreError when a newer service wrote the file, or one from before the first schema that is upgraded. */
 export function requireKnownSchema(db: DatabaseSync, file: string): void {
-  const schema = schemaOf(db);
-  if (schema > migrations.length) {
+  const [schema, current] = [schemaOf(db), currentSchema()];
+  if (schema > current)
     throw new StoreError(
-      `${file} was written by a newer machines-service (schema ${schema}, this one knows ${migrations.length}). Install that version, or use another data folder.`,
+      `${file} was written by a newer machines-service (schema ${schema}, this one knows ${current}). Install that version, or use another data folder.`,
     );
-  }
+  if (schema > 0 && schema < firstSchema)
+    throw new StoreError(
+      `${file} was written by a machines-service from before the first release (schema ${schema}): open it once with one that knows schema ${firstSchema}, which upgrades it, or use another data folder.`,
+    );
 }
 
 function migrate(db: DatabaseSync, file: string): void {
   requireKnownSchema(db, file);
-  if (schemaOf(db) === migrations.length) return;
+  const current = currentSchema();
+  if (schemaOf(db) === current) return;
   db.exec("BEGIN IMMEDIATE");
   try {
     // Another process may have migrated it while this one waited for the lock.
     const done = schemaOf(db);
-    if (done > 0 && done < migrations.length) backUp(file, done);
-    for (const step of migrations.slice(done)) db.exec(step);
-    db.exec(`PRAGMA user_version = ${migrations.length}`);
+    if (done > 0 && done < current) backUp(file, done);
+    for (const step of stepsFrom(done)) db.exec(step);
+    db.exec(`PRAGMA user_version = ${current}`);
     db.exec("COMMIT");
   } catch (error) {
     if (db.isTransaction) db.exec("ROLLBACK");

@@ -4,7 +4,7 @@ import { DatabaseSync } from "node:sqlite";
 import { ownCommand } from "../ownCommand.ts";
 import { schemaOf, Store, StoreError, storeFile } from "./database.ts";
 import { isLocked } from "./lock.ts";
-import { migrations } from "./schema.ts";
+import { currentSchema } from "./schema.ts";
 
 /** Path of the store of a data folder. Throws a StoreError when there is none. */
 export function requireStore(folder: string): string {
@@ -21,7 +21,7 @@ export function openForCommand(folder: string): Store {
     const db = new DatabaseSync(file, { readOnly: true });
     const schema = schemaOf(db);
     db.close();
-    if (schema < migrations.length)
+    if (schema < currentSchema())
       throw new StoreError(`the running service of ${folder} has an older version; stop it first`);
   }
   return new Store(file);

@@ -1,10 +1,12 @@
-// A process for migration.test.ts: opens a data folder of an older service, and kills itself with SIGKILL just before or
-// after the nth statement. Arguments: data folder, n, before|after.
+// A process for tests of upgrades: opens the store of an older service with a planted migration, and kills itself with SIGKILL
+// just before or after the nth statement. Arguments: data folder, n, before|after.
 import { writeSync } from "node:fs";
 import { DatabaseSync, StatementSync, type SQLInputValue } from "node:sqlite";
-import { createService } from "../../service/index.ts";
+import { Store, storeFile } from "../../service/store/database.ts";
 import { counted, countedSoFar } from "./killedSelf.ts";
+import { plantMigration } from "./oldFolder.ts";
 
+plantMigration();
 const [data = ""] = process.argv.slice(2);
 
 const run = StatementSync.prototype.run;
@@ -31,7 +33,5 @@ DatabaseSync.prototype.exec = function (this: DatabaseSync, sql: string): void {
   if (text.trim() !== "") counted(() => exec.call(this, text));
 };
 
-void (async () => {
-  await createService({ data, delays: "none" }).close();
-  writeSync(1, `${countedSoFar()}\n`);
-})();
+new Store(storeFile(data)).close();
+writeSync(1, `${countedSoFar()}\n`);

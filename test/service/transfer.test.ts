@@ -15,11 +15,11 @@ import { DatabaseSync } from "node:sqlite";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { createService, startLocal, type Service } from "../../service/index.ts";
-import { lockData } from "../../service/store/lock.ts";
-import { migrations } from "../../service/store/schema.ts";
 import { exportStore, importStore } from "../../service/store/transfer.ts";
+import { afterThisTest } from "../support/leftovers.ts";
 import { caller } from "./client.ts";
 import { command, folder, foreground, start } from "./command.ts";
+import { plantMigration, writeOldFolder } from "./oldFolder.ts";
 
 const secret = "a-secret-nobody-may-read";
 
@@ -157,111 +157,21 @@ test("import replaces nothing", async () => {
   expect(readdirSync(empty)).toEqual(["service.lock"]);
 });
 
-/** Writes a store in the format of the first version. */
-function oldStore(data: string): void {
-  mkdirSync(data, { recursive: true, mode: 0o700 });
-  const db = new DatabaseSync(join(data, "service.db"));
-  db.exec(migrations[0] ?? "");
-  db.exec(
-    `INSERT INTO orgs (slug, name) VALUES ('personal', 'Personal');
-     INSERT INTO apps (id, org, name, network, created_at) VALUES ('a', 1, 'web', 'default', 0);
-     PRAGMA user_version = 1`,
-  );
-  db.close();
-}
-
-test("an older store is upgraded, and a copy of the original is kept beside it", async () => {
-  const data = folder();
-  oldStore(data);
-  const service = createService({ data });
-  expect((await ask(service, "GET", "/apps/web")).status).toBe(200);
-  await service.close();
-  const backup = join(data, "service.db.backup-1");
-  expect(statSync(backup).mode & 0o777).toBe(0o600);
-  const kept = new DatabaseSync(backup, { readOnly: true });
-  expect(kept.prepare("PRAGMA user_version").get()).toEqual({ user_version: 1 });
-  expect(kept.prepare("SELECT name FROM apps").all()).toEqual([{ name: "web" }]);
-  expect(kept.prepare("SELECT count(*) AS n FROM pragma_table_info('tokens')").get()).toEqual({ n: 5 });
-  kept.close();
-  const { mtimeMs } = statSync(backup);
-  await createService({ data }).close(); // nothing to upgrade any more
-  expect(statSync(backup).mtimeMs).toBe(mtimeMs);
-  expect(readdirSync(data).filter((name) => name.includes("backup"))).toEqual(["service.db.backup-1"]);
-});
-
-test("pending work in an older store continues, and its capacity is counted by kind of CPU", async () => {
-  const data = folder();
-  oldStore(data);
-  const db = new DatabaseSync(join(data, "service.db"));
-  const ulid = "01HQ73A7BFFDF1B6WMGHFZZ4E7";
-  for (const [id, state, config, restarts] of [
-    ["00000000000001", "starting", { image: "nginx", size: "performance-2x" }, 0],
-    ["00000000000002", "started", { image: "nginx:simulate-exit-0", restart: { policy: "no" } }, 0],
-    ["00000000000003", "stopped", { image: "nginx" }, 1],
-  ] as const) {
-    db.prepare(
-      `INSERT INTO machines (id, app, name, region, state, version, private_ip, image_ref, config, cordoned, launch, restarts,
-         checks, checked_at, created_at, updated_at) VALUES (?, 'a', ?, 'ams', ?, ?, 'fdaa::1', '{}', ?, 0, 1, ?, 'warning', 0, 0, 0)`,
-    ).run(id, `m${id}`, state, ulid, JSON.stringify(config), restarts);
-    db.prepare("INSERT INTO machine_versions VALUES (?, ?, ?)").run(id, ulid, JSON.stringify(config));
-  }
-  db.exec(
-    `INSERT INTO timers (due, kind, subject, data) VALUES (1, 'machine.step', '00000000000001', ''),
-       (1, 'machine.exit', '00000000000002', ''), (1, 'machine.step', '00000000000003', '')`,
-  );
-  db.close();
-  const service = createService({ data, delays: "none" });
-  const headers = { authorization: `Bearer ${service.token}` };
-  await service.app.inject({ method: "POST", url: "/v1/apps/web/secrets", headers, payload: { values: {} } });
-  const machines = (await service.app.inject({ method: "GET", url: "/v1/apps/web/machines", headers })).json();
-  expect(machines.map(({ state }: { state: string }) => state)).toEqual(["started", "stopped", "started"]);
-  expect(service.context.store.all("SELECT cpu_kind, machines FROM region_use ORDER BY cpu_kind")).toEqual([
-    { cpu_kind: "performance", machines: 1 },
-    { cpu_kind: "shared", machines: 2 },
-  ]);
-  await service.close();
-});
-
-test("concurrent upgrades of a store leave one backup, of the original", async () => {
-  const data = folder();
-  oldStore(data);
-  const lists = await Promise.all(
-    ["token", "org", "token", "org"].map((name) => command([name, "list", "--data", data])),
-  );
-  expect(lists.map(({ code, err }) => [code, err])).toEqual(lists.map(() => [0, ""]));
-  const kept = new DatabaseSync(join(data, "service.db.backup-1"), { readOnly: true });
-  expect(kept.prepare("PRAGMA user_version").get()).toEqual({ user_version: 1 });
-  kept.close();
-  expect(readdirSync(data).filter((name) => name.includes("backup"))).toEqual(["service.db.backup-1"]);
-});
-
-test("a command does not change the tables while an older service uses them", async () => {
-  const data = folder();
-  oldStore(data);
-  const older = lockData(data);
-  expect(await command(["token", "list", "--data", data])).toMatchObject({
-    code: 1,
-    err: `machines-service: the running service of ${data} has an older version; stop it first\n`,
-  });
-  older.release();
-  expect(readdirSync(data).filter((name) => name.includes("backup"))).toEqual([]);
-  expect((await command(["token", "list", "--data", data])).code).toBe(0);
-});
-
 test("restoring a backup in place of a damaged store restores its contents", async () => {
   const data = folder();
-  oldStore(data);
-  await createService({ data }).close();
+  writeOldFolder(data);
   const store = join(data, "service.db");
+  copyFileSync(store, `${store}.backup-13`);
+  await createService({ data }).close();
   const pages = readFileSync(store);
   pages.fill("x", 4096 * 3, 4096 * 20); // after the part that is read on opening
   writeFileSync(store, pages);
   const { code, err } = await command(["start", "--data", data, "--listen", "127.0.0.1:0"]);
   expect([code, err]).toEqual([1, expect.stringContaining(`${store} is damaged. Put a backup in its place`)]);
-  expect(err).toContain("(next to it: service.db.backup-1)");
+  expect(err).toContain("(next to it: service.db.backup-13)");
   expect(err.trim().split("\n")).toHaveLength(1);
   for (const end of ["", "-wal", "-shm", "-mark"]) rmSync(store + end, { force: true });
-  writeFileSync(store, readFileSync(join(data, "service.db.backup-1")));
+  writeFileSync(store, readFileSync(join(data, "service.db.backup-13")));
   const service = createService({ data });
   expect((await ask(service, "GET", "/apps/web")).status).toBe(200);
   await service.close();
@@ -379,10 +289,11 @@ test("F46 a link in a data folder is not followed, neither to change permissions
 
 test("F46 partial files of a killed upgrade or import are removed by the next one", async () => {
   const data = folder();
-  oldStore(data);
-  writeFileSync(join(data, "service.db.backup-1.4242"), "half");
+  writeOldFolder(data);
+  afterThisTest(plantMigration());
+  writeFileSync(join(data, "service.db.backup-13.4242"), "half");
   await createService({ data }).close();
-  expect(readdirSync(data).filter((name) => name.includes("backup"))).toEqual(["service.db.backup-1"]);
+  expect(readdirSync(data).filter((name) => name.includes("backup"))).toEqual(["service.db.backup-13"]);
   const [whole, other] = [join(data, "../whole.machines"), folder()];
   exportStore(data, whole);
   mkdirSync(other, { recursive: true });

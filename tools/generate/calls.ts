@@ -63,6 +63,9 @@ function parse(path: string): Source {
   return { declarations, imports };
 }
 
+/** Whether a file exists and declares a name. */
+export const declares = (path: string, name: string): boolean => sourceOf(path).declarations.has(name);
+
 /** Operations that a file's declaration of a name calls, directly or indirectly. */
 export function callsFrom(path: string, name: string, seen: Set<string> = new Set()): Set<string> {
   const key = `${path} ${name}`;

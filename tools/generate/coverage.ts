@@ -1,11 +1,11 @@
 // docs/coverage.md: every operation of the contract, the types and functions that use it, and the tests that cover it.
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { contract } from "../../api/index.ts";
 import type { Operation } from "../../api/operation.ts";
 import { functions, resources } from "../../provider/registry.ts";
 
-import { callsFrom, callsIn } from "./calls.ts";
+import { callsFrom, callsIn, declares } from "./calls.ts";
 
 /** A type or function of programs, and its file. */
 interface Subject {
@@ -28,9 +28,9 @@ const testsIn = (folder: string): { path: string; text: string }[] =>
 /** The file that declares a type or a function. */
 function fileOf(root: string, name: string): string {
   const found = families
-    .map((family) => join(root, "provider", family, `${camel(name)}.ts`))
-    .find((path) => existsSync(path));
-  if (found === undefined) throw new Error(`no folder of provider/ has ${camel(name)}.ts`);
+    .flatMap((family) => [`${camel(name)}.ts`, "functions.ts"].map((file) => join(root, "provider", family, file)))
+    .find((path) => declares(path, camel(name)));
+  if (found === undefined) throw new Error(`no file of provider/ declares ${camel(name)}`);
   return found;
 }
 

@@ -94,7 +94,23 @@ function unionText(schema: PackageSpec, options: readonly Property[], input: boo
 }
 
 function typesFile(schema: PackageSpec, input: boolean): string {
-  return `${banner}${input ? 'import type * as pulumi from "@pulumi/pulumi";\n' : ""}\n${objectTypes(schema, input)}`;
+  const shown = input ? { ...schema, types: argumentTypes(schema) } : schema;
+  return `${banner}${input ? 'import type * as pulumi from "@pulumi/pulumi";\n' : ""}\n${objectTypes(shown, input)}`;
+}
+
+/** The types of arguments, also inside of other types. All others are only answered. */
+function argumentTypes({ types, resources, functions }: PackageSpec): PackageSpec["types"] {
+  const reached = new Set<string>();
+  const visit = (part: object): void => {
+    for (const [, token = ""] of JSON.stringify(part).matchAll(/"#\/types\/([^"]+)"/g))
+      if (!reached.has(token)) {
+        reached.add(token);
+        visit(types[token] ?? {});
+      }
+  };
+  for (const { inputProperties } of Object.values(resources)) visit(inputProperties);
+  for (const { inputs } of Object.values(functions)) visit(inputs);
+  return Object.fromEntries(Object.entries(types).filter(([token]) => reached.has(token)));
 }
 
 /** The object types of the schema; `input` wraps every value in `pulumi.Input`. */

@@ -19,8 +19,8 @@ export const lazyRegistries = {
  */
 function lazy(code, id) {
   const files = new Map();
-  const withoutImports = code.replace(/^import \{ (\w+) \} from ("\.\/[\w/]+\.ts");$/gm, (_, name, file) => {
-    files.set(name, file);
+  const withoutImports = code.replace(/^import \{([\w,\s]+)\} from ("\.\/[\w/]+\.ts");$/gm, (_, names, file) => {
+    for (const name of names.match(/\w+/g)) files.set(name, file);
     return "";
   });
   const entries = new Set();
