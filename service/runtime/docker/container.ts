@@ -35,6 +35,10 @@ export const memoryLimits = (config: MachineConfig, limitMb: number | undefined)
   return { Memory, MemorySwap: Memory + (config.init?.swap_size_mb ?? 0) * mib };
 };
 
+/** Whether the files of a Machine outlive its stop, so that it keeps its container. */
+export const keepsFiles = ({ rootfs, guest }: MachineConfig): boolean =>
+  (rootfs?.persist ?? guest?.persist_rootfs ?? "never") !== "never";
+
 /**
  * A name for a container, which `docker ps` shows: what it is, and an end that no other container has. For a moment a Machine has two
  * containers, and several services can share an engine, so nothing is found by its name, only by its labels.

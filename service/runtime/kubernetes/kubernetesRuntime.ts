@@ -27,7 +27,7 @@ import type {
 } from "../runtime.ts";
 import { Steps } from "../steps.ts";
 import { stopRequest } from "../stopRequest.ts";
-import { Changes } from "./changes.ts";
+import { Changes } from "../reconciler/changes.ts";
 import { allowing, clusterGone, isAnswered, isRefused, ofCluster, reasonOf, type Cluster } from "./cluster.ts";
 import { runCommand } from "./exec.ts";
 import { lastLinesOf } from "../lastLines.ts";

@@ -3,6 +3,7 @@
 /** Those who wait for changes. */
 export class Changes {
   readonly #waiting = new Map<string, Set<() => void>>();
+  isClosed = false;
 
   /** Something about the Machine has changed. */
   happened(id: string): void {
@@ -28,6 +29,7 @@ export class Changes {
 
   /** Ends all waits. */
   close(): void {
+    this.isClosed = true;
     for (const id of [...this.#waiting.keys()]) this.happened(id);
   }
 }
