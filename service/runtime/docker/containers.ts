@@ -33,7 +33,10 @@ export class Containers {
 
   /** The Machines that have a container, which mounts this volume of the engine if one is named. */
   async machines(volume?: string): Promise<string[]> {
-    const filters = { label: [`${labels.data}=${this.#dataId}`], ...(volume === undefined ? {} : { volume: [volume] }) };
+    const filters = {
+      label: [`${labels.data}=${this.#dataId}`],
+      ...(volume === undefined ? {} : { volume: [volume] }),
+    };
     const listed = await this.#engine.docker.listContainers({ all: true, filters });
     return [...new Set(listed.flatMap(({ Labels }) => Labels[labels.machine] ?? []))];
   }

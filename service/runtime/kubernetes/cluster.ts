@@ -17,6 +17,7 @@ import {
 } from "@kubernetes/client-node";
 import { Refusal } from "../../refusal.ts";
 import { allowingBy } from "../allowing.ts";
+import type { Failures } from "../reconciler/driver.ts";
 import { fieldManager } from "./names.ts";
 
 /** A cluster that cannot be used; the message says why and what to do. */
@@ -195,14 +196,15 @@ function messageOf(body: unknown): string | undefined {
   return typeof message === "string" ? message : undefined;
 }
 
-/** How steps report failures of a cluster. */
-export const ofCluster = { failed: "the Kubernetes cluster refused or did not answer", reasonOf } as const;
-
 /** Whether the cluster answered; if not, the same request may succeed later. */
 export const isAnswered = (error: unknown): boolean => statusOf(error) !== undefined;
 
-/** Whether the cluster has refused an object, so that the same request would be refused again. */
-export const isRefused = (error: unknown): boolean => [400, 422].includes(statusOf(error) ?? 0);
+/** How failures of a cluster are reported. It has refused an object if it would refuse the same request again. */
+export const ofCluster: Failures = {
+  failed: "the Kubernetes cluster refused or did not answer",
+  reasonOf,
+  isRefusal: (error) => [400, 422].includes(statusOf(error) ?? 0),
+};
 
 /** The refusal of a request that needs the cluster while it does not answer. */
 export const clusterGone = (error: unknown): Refusal =>

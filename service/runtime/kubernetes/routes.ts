@@ -4,11 +4,13 @@ import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import type { V1EndpointSlice, V1Ingress, V1Pod, V1Service } from "@kubernetes/client-node";
 import { numbersOf } from "../ports.ts";
+import type { Reports, Routes as OwnRoutes } from "../reconciler/driver.ts";
 import type { AppSubject, HostnameCertificate, RuntimeHost, Subject } from "../runtime.ts";
 import { Steps } from "../steps.ts";
 import { ofCluster, type Cluster } from "./cluster.ts";
 import { annotations, labels, machineLabels, selectorOf } from "./names.ts";
 import type { Namespaces } from "./namespaces.ts";
+import type { PodOf } from "./podStatus.ts";
 import { Watched } from "./watched.ts";
 
 /** A public port of a service. */
@@ -53,12 +55,22 @@ const offerOf = ({ addressType, endpoints, ports }: V1EndpointSlice) => ({
   ports: ports?.map(({ name, port, protocol }) => ({ name, port, protocol })),
 });
 
+/** How a cluster routes. */
+export interface RoutesOptions {
+  readonly ingressClass: string | undefined;
+  /** Milliseconds until those who send requests follow a withdrawal. */
+  readonly drainMs: number;
+  /** Whether the Pod of a Machine is being ended, perhaps by others, such as `kubectl drain`. */
+  readonly isEnding: (machine: string) => boolean;
+}
+
 /** The Services, EndpointSlices and Ingresses of a service. */
-export class Routes {
+export class Routes implements OwnRoutes<PodOf> {
   readonly #cluster: Cluster;
   readonly #host: RuntimeHost;
   readonly #namespaces: Namespaces;
-  readonly #ingressClass: string | undefined;
+  readonly #reports: Reports;
+  readonly #options: RoutesOptions;
   readonly #slices: Watched<V1EndpointSlice>;
   readonly #services: Watched<V1Service>;
   readonly #ingresses: Watched<V1Ingress>;
@@ -66,18 +78,12 @@ export class Routes {
   /** When Machines were withdrawn from requests. */
   readonly #withdrawn = new Map<string, number>();
 
-  /** `changed` is called when the EndpointSlice of a Machine has changed. */
-  constructor(
-    cluster: Cluster,
-    host: RuntimeHost,
-    namespaces: Namespaces,
-    ingressClass: string | undefined,
-    changed: (machine: string) => void,
-  ) {
+  constructor(cluster: Cluster, host: RuntimeHost, reports: Reports, namespaces: Namespaces, options: RoutesOptions) {
     this.#cluster = cluster;
     this.#host = host;
+    this.#reports = reports;
     this.#namespaces = namespaces;
-    this.#ingressClass = ingressClass;
+    this.#options = options;
     const watched = <T extends V1EndpointSlice | V1Service | V1Ingress>(
       [apiVersion, kind, path]: readonly [string, string, string],
       label: string,
@@ -91,7 +97,7 @@ export class Routes {
     this.#slices = watched(
       ["discovery.k8s.io/v1", "EndpointSlice", "/apis/discovery.k8s.io/v1/endpointslices"],
       labels.machine,
-      changed,
+      (machine) => reports.changed(machine),
     );
     this.#services = watched(["v1", "Service", "/api/v1/services"], annotations.app, app);
     this.#ingresses = watched(
@@ -129,8 +135,8 @@ export class Routes {
     this.#apps.changed(id);
   }
 
-  /** A started Machine gets requests if it is ready. */
-  async offer(machine: Subject, pod: V1Pod, isReady: boolean): Promise<void> {
+  async offer(machine: Subject, { pod }: PodOf, isServing: boolean): Promise<void> {
+    const isReady = isServing && !this.#options.isEnding(machine.id);
     const ports = portsOf(machine);
     const ip = pod.status?.podIP;
     const { name = "", namespace = "", uid = "" } = pod.metadata ?? {};
@@ -162,9 +168,9 @@ export class Routes {
     this.#apps.changed(machine.appId);
   }
 
-  /** A Machine gets no requests any more. */
-  async withdraw(machine: string, namespace: string): Promise<void> {
-    const slice = this.#slices.get(machine, namespace);
+  async withdraw({ id, network }: Subject): Promise<void> {
+    const namespace = this.#namespaces.nameOf(network);
+    const slice = this.#slices.get(id, namespace);
     if (!slice || !isOpen(slice)) return;
     const { name = "", labels: marks = {}, ownerReferences = [] } = slice.metadata ?? {};
     await this.#cluster.apply({
@@ -175,12 +181,24 @@ export class Routes {
       endpoints: slice.endpoints?.map(({ addresses }) => ({ addresses, conditions: conditionsOf(false) })),
       ports: slice.ports ?? [],
     } as V1EndpointSlice);
-    this.#withdrawn.set(machine, this.#host.clock.elapsed());
+    this.#withdrawn.set(id, this.#host.clock.elapsed());
   }
 
-  /** When a Machine was withdrawn from requests, as `elapsed` of the clock; long ago if it never was. */
-  withdrawnAt(machine: string): number {
-    return this.#withdrawn.get(machine) ?? Number.NEGATIVE_INFINITY;
+  drainMs(id: string): number {
+    const left =
+      (this.#withdrawn.get(id) ?? Number.NEGATIVE_INFINITY) + this.#options.drainMs - this.#host.clock.elapsed();
+    return left > 0 && this.#isRelieved(id) ? left : 0;
+  }
+
+  /** Whether another Machine of the App takes the requests. Without one, waiting would only make them fail for longer. */
+  #isRelieved(id: string): boolean {
+    const app = this.#host.app(this.#host.subject(id)?.appId ?? "");
+    return (app?.machines ?? []).some((each) => {
+      // A large App may be stopped as a whole: only what serves is read.
+      const other = each !== id && this.#reports.isServing(each) ? this.#host.subject(each) : undefined;
+      if (other === undefined || (other.config.services ?? []).length === 0) return false;
+      return other.state === "started" && !other.isCordoned && !this.#options.isEnding(each);
+    });
   }
 
   /** A Machine is gone. */
@@ -232,7 +250,7 @@ export class Routes {
       if (before) await this.#removeIngress(before);
       return;
     }
-    const ingressClassName = this.#ingressClass;
+    const ingressClassName = this.#options.ingressClass;
     const hosts = certificates.map(({ hostname, chain }) => [hostname, chain]);
     const described = hashOf(JSON.stringify([web.port, hosts, ingressClassName]));
     if (before?.metadata?.annotations?.[annotations.routes] === described) return;

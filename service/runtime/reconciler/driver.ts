@@ -8,13 +8,13 @@ import type { Exit, FoundImage, LogLine, LogQuery, Runtime, StopRequest, Subject
 export interface Instance {
   /** No other instance ever has it. */
   readonly id: string;
-  /** Whether it is of the Machine's version and, if each start has its own, of the latest start. */
+  /** Whether it is of the Machine's version. */
   readonly isCurrent: boolean;
   /** Whether something of it runs, or may still begin to run by itself. */
   readonly isAlive: boolean;
   /** Whether it runs and is paused. */
   readonly isPaused: boolean;
-  /** Whether `start` can start it, or has done so; if not, the next start needs another one. */
+  /** Whether `start` can start it, or has begun to; if not, this start needs another one. */
   readonly canStart: boolean;
   /** Identifies its latest run, for its logs; undefined if it has not run yet. */
   readonly run: string | undefined;

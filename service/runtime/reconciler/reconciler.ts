@@ -137,11 +137,12 @@ export class Reconciler<I extends Instance> implements Runtime {
   }
 
   changed(ids: ReadonlySet<string>): void {
-    const { routes } = this.#driver;
-    if (!routes) return;
-    for (const id of ids)
+    const { routes, isReady } = this.#driver;
+    if (!routes || !isReady) return;
+    for (const id of ids) {
       if (this.reach.has(id)) this.#changed(id);
-      else routes.appChanged(id);
+      else if (this.#host.app(id)) routes.appChanged(id);
+    }
   }
 
   signal(machine: Subject, signal: SignalName): void {

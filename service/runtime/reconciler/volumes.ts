@@ -45,7 +45,10 @@ export class Volumes {
     for (const id of unsettled) this.changed(id);
     for (const { id, name } of await this.#volumes.all())
       if (!this.#host.volume(id) && !this.#host.unsettledVolumes().includes(id))
-        this.#host.log.warn({ volume: id, name }, `the service does not know this volume of ${this.#driver.place}; it is kept`);
+        this.#host.log.warn(
+          { volume: id, name },
+          `the service does not know this volume of ${this.#driver.place}; it is kept`,
+        );
   }
 
   /** Ends the copies that are being written; they are made again later. */
