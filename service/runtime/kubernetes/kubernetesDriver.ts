@@ -26,7 +26,7 @@ import { allowing, clusterGone, isAnswered, ofCluster, type Cluster } from "./cl
 import { runCommand } from "./exec.ts";
 import type { Lease } from "./lease.ts";
 import { podLogs } from "./logs.ts";
-import { labels, selectorOf } from "./names.ts";
+import { kinds, labels, selectorOf } from "./names.ts";
 import { Namespaces } from "./namespaces.ts";
 import { nodeIn, Room } from "./nodes.ts";
 import { containerName, filesOf, graceOf, podOf, resourcesOf, secretOf } from "./pod.ts";
@@ -101,10 +101,8 @@ export class KubernetesDriver implements Driver<PodOf> {
     this.#lease = lease;
     this.#placementMs = placementMs;
     const mine = selectorOf(host.dataId);
-    const pods = { apiVersion: "v1", kind: "Pod", path: "/api/v1/pods" };
-    this.#pods = new Watched<V1Pod>(cluster, pods, mine, host.log, (pod, isGone) => this.#seen(pod, isGone));
-    const nodes = { apiVersion: "v1", kind: "Node", path: "/api/v1/nodes" };
-    this.#nodes = new Watched<V1Node>(cluster, nodes, undefined, host.log, () => {});
+    this.#pods = new Watched<V1Pod>(cluster, kinds.pod, mine, host.log, (pod, isGone) => this.#seen(pod, isGone));
+    this.#nodes = new Watched<V1Node>(cluster, kinds.node, undefined, host.log, () => {});
     this.#namespaces = new Namespaces(cluster, host, (namespace) => this.#isUsed(namespace));
     const nodeOf = (region: string): string | undefined => nodeIn(region, this.#nodes.all());
     this.volumes = new KubernetesVolumes(cluster, host, reports, this.#namespaces, nodeOf);
@@ -142,7 +140,7 @@ export class KubernetesDriver implements Driver<PodOf> {
   }
 
   async close(stepsEnded: Promise<void>): Promise<void> {
-    const parts = [this.routes, this.#namespaces, this.#pods, this.#nodes];
+    const parts = [this.routes, this.volumes, this.#namespaces, this.#pods, this.#nodes];
     await Promise.all([stepsEnded, ...parts.map((part) => part.close())]);
     await this.#lease?.release();
   }
@@ -230,10 +228,8 @@ export class KubernetesDriver implements Driver<PodOf> {
     await this.#delete(pod, 1);
   }
 
-  async #delete({ metadata = {} }: V1Pod, graceSeconds: number): Promise<false> {
-    const { name = "", namespace = "", uid, deletionTimestamp } = metadata;
-    if (deletionTimestamp === undefined)
-      await this.#cluster.delete({ apiVersion: "v1", kind: "Pod", metadata: { name, namespace } }, uid, graceSeconds);
+  async #delete({ metadata }: V1Pod, graceSeconds: number): Promise<false> {
+    await this.#cluster.delete(kinds.pod, metadata, graceSeconds);
     return false;
   }
 
@@ -245,8 +241,7 @@ export class KubernetesDriver implements Driver<PodOf> {
     const namespace = pod?.metadata?.namespace ?? (machine && this.#namespaces.nameOf(machine.network));
     if (namespace === undefined) return;
     if (pod) await this.#delete(pod, 1);
-    for (const name of [id, `${id}-files`])
-      await this.#cluster.delete({ apiVersion: "v1", kind: "Secret", metadata: { name, namespace } });
+    for (const name of [id, `${id}-files`]) await this.#cluster.delete(kinds.secret, { name, namespace });
     this.#namespaces.changed(namespace);
   }
 

@@ -8,7 +8,7 @@ import type { Reports, Routes as OwnRoutes } from "../reconciler/driver.ts";
 import type { AppSubject, HostnameCertificate, RuntimeHost, Subject } from "../runtime.ts";
 import { Steps } from "../steps.ts";
 import { ofCluster, type Cluster } from "./cluster.ts";
-import { annotations, labels, machineLabels, selectorOf } from "./names.ts";
+import { annotations, kinds, labels, machineLabels, selectorOf, type Kind } from "./names.ts";
 import type { Namespaces } from "./namespaces.ts";
 import type { PodOf } from "./podStatus.ts";
 import { Watched } from "./watched.ts";
@@ -85,26 +85,18 @@ export class Routes implements OwnRoutes<PodOf> {
     this.#namespaces = namespaces;
     this.#options = options;
     const watched = <T extends V1EndpointSlice | V1Service | V1Ingress>(
-      [apiVersion, kind, path]: readonly [string, string, string],
+      kind: Kind,
       label: string,
       seen: (id: string) => void,
     ): Watched<T> =>
-      new Watched<T>(cluster, { apiVersion, kind, path }, selectorOf(host.dataId), host.log, ({ metadata }) => {
+      new Watched<T>(cluster, kind, selectorOf(host.dataId), host.log, ({ metadata }) => {
         const id = metadata?.labels?.[label] ?? metadata?.annotations?.[label];
         if (id !== undefined) seen(id);
       });
     const app = (id: string): void => this.#apps.changed(id);
-    this.#slices = watched(
-      ["discovery.k8s.io/v1", "EndpointSlice", "/apis/discovery.k8s.io/v1/endpointslices"],
-      labels.machine,
-      (machine) => reports.changed(machine),
-    );
-    this.#services = watched(["v1", "Service", "/api/v1/services"], annotations.app, app);
-    this.#ingresses = watched(
-      ["networking.k8s.io/v1", "Ingress", "/apis/networking.k8s.io/v1/ingresses"],
-      annotations.app,
-      app,
-    );
+    this.#slices = watched(kinds.slice, labels.machine, (machine) => reports.changed(machine));
+    this.#services = watched(kinds.service, annotations.app, app);
+    this.#ingresses = watched(kinds.ingress, annotations.app, app);
     this.#apps = new Steps(host, {
       ...ofCluster,
       kind: "app",
@@ -257,7 +249,8 @@ export class Routes implements OwnRoutes<PodOf> {
     const kept = certificates.map(({ hostname }) => tlsName(hostname));
     // Before the Ingress is applied: only the old one shows that they are left.
     for (const { secretName } of before?.spec?.tls ?? [])
-      if (secretName !== undefined && !kept.includes(secretName)) await this.#removeSecret(secretName, namespace);
+      if (secretName !== undefined && !kept.includes(secretName))
+        await this.#cluster.delete(kinds.secret, { name: secretName, namespace });
     for (const certificate of certificates) await this.#cluster.apply(tlsSecret(certificate, metadata));
     const path = { path: "/", pathType: "Prefix", backend: { service: { name, port: { number: web.port } } } };
     await this.#cluster.apply({
@@ -275,22 +268,14 @@ export class Routes implements OwnRoutes<PodOf> {
   async #remove(id: string): Promise<void> {
     const isOf = ({ metadata }: V1Service | V1Ingress): boolean => metadata?.annotations?.[annotations.app] === id;
     for (const ingress of this.#ingresses.all().filter(isOf)) await this.#removeIngress(ingress);
-    for (const { metadata } of this.#services.all().filter(isOf)) {
-      const { name = "", namespace = "", uid } = metadata ?? {};
-      await this.#cluster.delete({ apiVersion: "v1", kind: "Service", metadata: { name, namespace } }, uid);
-    }
+    for (const { metadata } of this.#services.all().filter(isOf)) await this.#cluster.delete(kinds.service, metadata);
   }
 
   async #removeIngress({ metadata, spec }: V1Ingress): Promise<void> {
-    const { name = "", namespace = "", uid } = metadata ?? {};
+    const { namespace = "" } = metadata ?? {};
     for (const { secretName } of spec?.tls ?? [])
-      if (secretName !== undefined) await this.#removeSecret(secretName, namespace);
-    const named = { apiVersion: "networking.k8s.io/v1", kind: "Ingress", metadata: { name, namespace } };
-    await this.#cluster.delete(named, uid);
-  }
-
-  async #removeSecret(name: string, namespace: string): Promise<void> {
-    await this.#cluster.delete({ apiVersion: "v1", kind: "Secret", metadata: { name, namespace } });
+      if (secretName !== undefined) await this.#cluster.delete(kinds.secret, { name: secretName, namespace });
+    await this.#cluster.delete(kinds.ingress, metadata);
   }
 }
 

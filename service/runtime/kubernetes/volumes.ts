@@ -3,13 +3,11 @@ import type { KubernetesObject, V1PersistentVolumeClaim } from "@kubernetes/clie
 import { Impossible, type Reports, type VolumeDriver } from "../reconciler/driver.ts";
 import { copiesOf } from "../reconciler/volumes.ts";
 import type { RuntimeHost, VolumeSubject } from "../runtime.ts";
-import { snapshotGroup, type Cluster } from "./cluster.ts";
-import { labels, nodeAnnotation, selectorOf, volumeName } from "./names.ts";
+import type { Cluster } from "./cluster.ts";
+import { kinds, labels, nodeAnnotation, selectorOf, snapshotGroup, volumeName } from "./names.ts";
 import type { Namespaces } from "./namespaces.ts";
 import { quantity } from "./nodes.ts";
 import { Watched } from "./watched.ts";
-
-const snapshotVersion = `${snapshotGroup}/v1`;
 
 interface VolumeSnapshot extends KubernetesObject {
   readonly status?: {
@@ -54,16 +52,12 @@ export class KubernetesVolumes implements VolumeDriver {
       const id = metadata?.labels?.[labels.volume];
       if (id !== undefined) reports.volumeChanged(id);
     };
-    const claims = { apiVersion: "v1", kind: "PersistentVolumeClaim", path: "/api/v1/persistentvolumeclaims" };
-    this.#claims = new Watched<V1PersistentVolumeClaim>(cluster, claims, mine, host.log, (claim, isGone) => {
+    this.#claims = new Watched<V1PersistentVolumeClaim>(cluster, kinds.claim, mine, host.log, (claim, isGone) => {
       this.#claimed.delete(claim.metadata?.labels?.[labels.volume] ?? "");
       seen(claim);
       if (isGone) this.#namespaces.changed(claim.metadata?.namespace ?? "");
     });
-    const path = `/apis/${snapshotVersion}/volumesnapshots`;
-    this.#snapshots = cluster.hasSnapshots
-      ? new Watched(cluster, { apiVersion: snapshotVersion, kind: "VolumeSnapshot", path }, mine, host.log, seen)
-      : undefined;
+    this.#snapshots = cluster.hasSnapshots ? new Watched(cluster, kinds.snapshot, mine, host.log, seen) : undefined;
   }
 
   async begin(): Promise<void> {
@@ -123,8 +117,8 @@ export class KubernetesVolumes implements VolumeDriver {
     if (snapshot?.status?.readyToUse) return sizeOf(snapshot);
     if (!snapshot)
       await this.#cluster.apply({
-        apiVersion: snapshotVersion,
-        kind: "VolumeSnapshot",
+        apiVersion: kinds.snapshot.apiVersion,
+        kind: kinds.snapshot.kind,
         metadata: await this.#metadataOf(volume),
         spec: { source: { persistentVolumeClaimName: volumeName({ id: source }) } },
       } as VolumeSnapshot);
@@ -135,11 +129,10 @@ export class KubernetesVolumes implements VolumeDriver {
   /** Some clusters make a volume when it is first mounted. One that is copied before is made now. */
   async #makeForCopies(id: string): Promise<void> {
     const claim = this.#claims.all().find(isOf(id));
-    const { name = "", namespace = "", annotations = {} } = claim?.metadata ?? {};
     const node = this.#nodeOf(this.#host.volume(id)?.region ?? "");
-    if (claim?.status?.phase !== "Pending" || annotations[nodeAnnotation] !== undefined || node === undefined) return;
-    const named = { apiVersion: "v1", kind: "PersistentVolumeClaim", metadata: { name, namespace } };
-    await this.#cluster.annotate(named, { [nodeAnnotation]: node });
+    if (claim?.status?.phase !== "Pending" || node === undefined) return;
+    if (claim.metadata?.annotations?.[nodeAnnotation] !== undefined) return;
+    await this.#cluster.annotate(kinds.claim, claim.metadata ?? {}, { [nodeAnnotation]: node });
   }
 
   async #metadataOf(volume: VolumeSubject) {
@@ -184,11 +177,7 @@ export class KubernetesVolumes implements VolumeDriver {
     if (this.#isAwaited(volumeName({ id }))) return false;
     await this.#removeSnapshot(id);
     const claim = this.#claims.all().find(isOf(id));
-    if (claim?.metadata) {
-      const { name = "", namespace = "", uid, deletionTimestamp } = claim.metadata;
-      const named = { apiVersion: "v1", kind: "PersistentVolumeClaim", metadata: { name, namespace } };
-      if (deletionTimestamp === undefined) await this.#cluster.delete(named, uid);
-    }
+    if (claim) await this.#cluster.delete(kinds.claim, claim.metadata);
     // It comes back here when the cluster has removed them.
     return !claim && !this.#snapshotOf(id);
   }
@@ -199,12 +188,8 @@ export class KubernetesVolumes implements VolumeDriver {
   }
 
   async #removeSnapshot(id: string): Promise<void> {
-    const { name = "", namespace = "", uid, deletionTimestamp } = this.#snapshotOf(id)?.metadata ?? {};
-    if (uid === undefined || deletionTimestamp !== undefined) return;
-    await this.#cluster.delete(
-      { apiVersion: snapshotVersion, kind: "VolumeSnapshot", metadata: { name, namespace } },
-      uid,
-    );
+    const snapshot = this.#snapshotOf(id);
+    if (snapshot) await this.#cluster.delete(kinds.snapshot, snapshot.metadata);
   }
 }
 

@@ -82,8 +82,6 @@ export interface VolumeDriver {
   settle?(volume: VolumeSubject): Promise<void>;
   /** Removes a volume or snapshot; false as long as the engine needs it, or is removing it. */
   remove(id: string): Promise<boolean>;
-  /** Ends what is being copied; it is copied again later. */
-  close?(): Promise<void>;
 }
 
 /** What an engine does. Each method is one step: it is repeated after a failure, and after the service was killed. */

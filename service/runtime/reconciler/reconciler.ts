@@ -111,8 +111,7 @@ export class Reconciler<I extends Instance> implements Runtime {
   }
 
   start(machine: Subject): void {
-    this.#volumes.tryAgain(machine);
-    this.#changed(machine.id);
+    this.create(machine);
   }
 
   stop({ id }: Subject, request: StopRequest): void {

@@ -51,9 +51,9 @@ export class Volumes {
         );
   }
 
-  /** Ends the copies that are being written; they are made again later. */
-  async close(): Promise<void> {
-    await Promise.all([this.#volumes.close?.(), this.#steps.close()]);
+  /** Copies that are being written end; they are made again later. */
+  close(): Promise<void> {
+    return this.#steps.close();
   }
 
   /**
