@@ -231,7 +231,8 @@ export class Reconciler<I extends Instance> implements Runtime {
         if (current.isPaused) await driver.pauses?.resume(current);
         this.reach.publish(machine, driver.publishedOf(machine, current));
         await driver.limitMemory(machine, current);
-        return driver.routes?.offer(machine, current, !machine.isCordoned && this.reach.isServing(id));
+        // A cordon may have come meanwhile.
+        return driver.routes?.offer(machine, current, !this.#host.subject(id)?.isCordoned && this.reach.isServing(id));
       case "stopping":
       case "restarting":
         if (alive) return this.#stops.step(id, alive, this.#stops.requested(id) ?? request);

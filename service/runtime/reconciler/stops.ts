@@ -8,18 +8,14 @@ interface Limit {
   readonly timer: NodeJS.Timeout;
 }
 
-interface Stop extends Limit {
-  readonly instance: string;
-  isSent: boolean;
-}
-
 /** The stops of all Machines. */
 export class Stops<I extends Instance> {
   readonly #host: RuntimeHost;
   readonly #reports: Reports;
   readonly #driver: Driver<I>;
   readonly #requests = new Map<string, StopRequest>();
-  readonly #stops = new Map<string, Stop>();
+  /** The time limits of those that were asked to end. */
+  readonly #stops = new Map<string, Limit & { readonly instance: string }>();
   readonly #drains = new Map<string, Limit>();
 
   constructor(host: RuntimeHost, reports: Reports, driver: Driver<I>) {
@@ -41,16 +37,11 @@ export class Stops<I extends Instance> {
   /** Takes the next step of stopping an instance. */
   async step(id: string, instance: I, request: StopRequest): Promise<void> {
     const known = this.#stops.get(id);
-    let stop = known?.instance === instance.id ? known : undefined;
-    if (stop?.isOver) return this.#driver.kill(instance);
-    if (stop?.isSent || this.isDraining(id, request.timeoutMs)) return;
-    if (!stop) {
-      clearTimeout(known?.timer);
-      stop = Object.assign(this.#limit(id, request.timeoutMs), { instance: instance.id, isSent: false });
-      this.#stops.set(id, stop);
-    }
+    if (known?.instance === instance.id) return known.isOver ? this.#driver.kill(instance) : undefined;
+    if (this.isDraining(id, request.timeoutMs)) return;
     await this.#driver.stop(instance, request);
-    stop.isSent = true;
+    clearTimeout(known?.timer);
+    this.#stops.set(id, Object.assign(this.#limit(id, request.timeoutMs), { instance: instance.id }));
   }
 
   /** Kills an instance that should not run. */

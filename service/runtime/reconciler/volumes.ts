@@ -110,6 +110,9 @@ export class Volumes {
     if (this.#host.volume(source)?.isWritten === false) return undefined;
     this.#copied.add(source);
     try {
+      const machine = this.#host.volume(source)?.machine;
+      // A step that began before may still create or start an instance, which the copy then sees.
+      if (machine) (await this.#reports.hold(machine))();
       return await this.#volumes.copy(volume, source);
     } finally {
       this.#copied.delete(source);
