@@ -2,8 +2,12 @@
 import { once } from "node:events";
 import type Dockerode from "dockerode";
 import { Collected } from "../collected.ts";
+import { notExecuted, outcomeOf } from "../outcome.ts";
 import type { Command, Outcome, Process } from "../runtime.ts";
-import { outcomeOf } from "./outcome.ts";
+
+/** What an engine writes to the output of a command that it could not start. */
+const failure =
+  /^OCI runtime exec failed: (?:exec failed: )?(?:unable to start container process: )?(.+?)(?:: unknown)?\s*$/;
 
 /** Runs a command in a container; undefined if it did not exit in time. */
 export async function runCommand(
@@ -28,7 +32,9 @@ export async function runCommand(
     await once(stream, "close").catch(() => {});
     const { Running, ExitCode } = await exec.inspect();
     if (Running) return undefined;
-    return outcomeOf(stdout.text, stderr.text, ExitCode ?? 0);
+    const code = ExitCode ?? 0;
+    const [, reason] = (code === 126 || code === 127 ? failure.exec(stdout.text) : null) ?? [];
+    return reason === undefined ? outcomeOf(stdout.text, stderr.text, code) : notExecuted(reason);
   } finally {
     clearTimeout(timer);
     signal.removeEventListener("abort", leave);

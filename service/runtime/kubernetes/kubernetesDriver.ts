@@ -279,11 +279,7 @@ export class KubernetesDriver implements Driver<PodOf> {
   }
 
   async exec(machine: Subject, command: Command): Promise<Outcome | undefined> {
-    const { code, stdout, stderr } = await answered(
-      runCommand(this.#cluster, this.#running(machine), [...command.words], command),
-    );
-    if (code === undefined) return undefined;
-    return { stdout, stderr, exitCode: code, exitSignal: code > 128 ? code - 128 : 0 };
+    return answered(runCommand(this.#cluster, this.#running(machine), [...command.words], command));
   }
 
   async processes(machine: Subject): Promise<readonly Process[]> {

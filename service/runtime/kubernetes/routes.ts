@@ -2,7 +2,7 @@
 // Machine is started, not cordoned, and its checks pass. The hostnames of an App lead to the Service by an Ingress.
 import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
-import type { V1EndpointSlice, V1Ingress, V1Pod, V1Service } from "@kubernetes/client-node";
+import type { V1EndpointSlice, V1Ingress, V1Service } from "@kubernetes/client-node";
 import { numbersOf } from "../ports.ts";
 import type { Reports, Routes as OwnRoutes } from "../reconciler/driver.ts";
 import type { AppSubject, HostnameCertificate, RuntimeHost, Subject } from "../runtime.ts";

@@ -1,9 +1,9 @@
 // Where started Machines are reached, and their checks.
+import { setTimeout as sleep } from "node:timers/promises";
 import { Checker } from "../checker.ts";
 import { accepts, unseen } from "../probe.ts";
 import type { Reach, RuntimeHost, Subject } from "../runtime.ts";
-import type { Changes } from "./changes.ts";
-import type { Published } from "./driver.ts";
+import type { Published, Reports } from "./driver.ts";
 
 /** Pause between two attempts to connect to a program that does not listen yet. */
 const listenPause = 20;
@@ -11,13 +11,13 @@ const listenPause = 20;
 /** The started Machines. */
 export class Reached implements Reach {
   readonly #host: RuntimeHost;
-  readonly #changes: Changes;
+  readonly #reports: Reports;
   readonly #published = new Map<string, Published>();
   readonly #checkers = new Map<string, Checker>();
 
-  constructor(host: RuntimeHost, changes: Changes) {
+  constructor(host: RuntimeHost, reports: Reports) {
     this.#host = host;
-    this.#changes = changes;
+    this.#reports = reports;
   }
 
   endpoint(machine: string, port: number): string | undefined {
@@ -27,9 +27,9 @@ export class Reached implements Reach {
   async listens(machine: string, port: number): Promise<boolean> {
     for (;;) {
       const endpoint = this.endpoint(machine, port);
-      if (endpoint === undefined || this.#changes.isClosed) return false;
+      if (endpoint === undefined || this.#reports.closed.aborted) return false;
       if (await accepts(endpoint, () => this.#listens(machine, port))) return true;
-      await this.#changes.next(machine, listenPause);
+      await sleep(listenPause);
     }
   }
 

@@ -1,6 +1,7 @@
 // A runtime on an engine outside of this process. A call only says that a Machine has changed. The reconciler then compares the state
 // that the store wants with the instances that its driver observes, does the next step and reports it. It continues in the same way
 // after the service or the engine was killed.
+import { setTimeout as sleep } from "node:timers/promises";
 import type { MachineConfig } from "../../../api/machineConfig.ts";
 import type { SignalName } from "../../../api/signals.ts";
 import { memoryLimit } from "../memory.ts";
@@ -20,7 +21,6 @@ import type {
 } from "../runtime.ts";
 import { Steps } from "../steps.ts";
 import { stopRequest } from "../stopRequest.ts";
-import { Changes } from "./changes.ts";
 import { Impossible, type Driver, type DriverFactory, type Instance, type Reports } from "./driver.ts";
 import { Reached } from "./reached.ts";
 import { Stops } from "./stops.ts";
@@ -42,7 +42,6 @@ export class Reconciler<I extends Instance> implements Runtime {
   readonly reach: Reached;
   readonly #host: RuntimeHost;
   readonly #driver: Driver<I>;
-  readonly #changes = new Changes();
   readonly #steps: Steps;
   readonly #stops: Stops<I>;
   readonly #volumes: Volumes;
@@ -78,7 +77,7 @@ export class Reconciler<I extends Instance> implements Runtime {
     this.name = driver.name;
     this.copyProblem = driver.copyProblem;
     this.databasesChanged = driver.databasesChanged?.bind(driver);
-    this.reach = new Reached(host, this.#changes);
+    this.reach = new Reached(host, reports);
     this.#stops = new Stops(host, reports, driver);
     this.#volumes = new Volumes(host, reports, driver);
     this.#steps = new Steps(host, {
@@ -173,7 +172,7 @@ export class Reconciler<I extends Instance> implements Runtime {
       // All lines of a later run are new.
       since = undefined;
       lines = undefined;
-      await this.#changes.next(id, logsPause, query.signal);
+      await sleep(logsPause, undefined, { signal: query.signal }).catch(() => {});
     }
   }
 
@@ -195,13 +194,11 @@ export class Reconciler<I extends Instance> implements Runtime {
     this.reach.close();
     this.#stops.close();
     for (const timer of this.#later.values()) clearTimeout(timer);
-    this.#changes.close();
     await Promise.all([this.#volumes.close(), this.#driver.close(this.#steps.close())]);
   }
 
   /** A Machine or its instances have changed. */
   #changed(id: string): void {
-    this.#changes.happened(id);
     // What the engine has is not known yet; all Machines are looked at then.
     if (this.#driver.isReady) this.#steps.changed(id);
   }
