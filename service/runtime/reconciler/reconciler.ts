@@ -229,7 +229,11 @@ export class Reconciler<I extends Instance> implements Runtime {
         this.reach.publish(machine, driver.publishedOf(machine, current));
         await driver.limitMemory(machine, current);
         // A cordon may have come meanwhile.
-        return driver.routes?.offer(machine, current, !this.#host.subject(id)?.isCordoned && this.reach.isServing(id));
+        return driver.routes?.offer(
+          machine,
+          current,
+          this.#host.subject(id)?.isCordoned === false && this.reach.isServing(id),
+        );
       case "stopping":
       case "restarting":
         if (alive) return this.#stops.step(id, alive, this.#stops.requested(id) ?? request);
