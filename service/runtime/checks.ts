@@ -24,3 +24,18 @@ export function checksOf({ services = [], checks = {} }: MachineConfig): NamedCh
     .map((one, i) => ({ name: `servicecheck-${String(i).padStart(2, "0")}-${one.type}-${one.port}`, ...one }));
   return [...ofServices, ...Object.entries(checks).map(([name, check]) => ({ name, ...named(check, check) }))];
 }
+
+/** A port of a Machine. */
+export interface MachinePort {
+  readonly port: number;
+  readonly protocol: "tcp" | "udp";
+}
+
+/** The ports of a Machine that requests and checks connect to, each once. */
+export function portsOf(config: MachineConfig): readonly MachinePort[] {
+  const services = (config.services ?? []).map(({ protocol, internal_port: port }) => ({ port, protocol }));
+  const checks = checksOf(config).flatMap(({ port }) =>
+    port === undefined ? [] : [{ port, protocol: "tcp" as const }],
+  );
+  return [...new Map([...services, ...checks].map((one) => [`${one.port}/${one.protocol}`, one])).values()];
+}

@@ -247,7 +247,7 @@ export interface Runtime {
   /** Machines or Apps have changed; also their cordons, checks, and the certificates of the App. */
   changed?(ids: ReadonlySet<string>): void;
   /** Postgres clusters have other addresses, or are gone. */
-  databasesChanged?(): void;
+  readonly databasesChanged?: (() => void) | undefined;
   /** Omitted by a runtime whose Machines cannot be reached; the service then has no proxy. */
   readonly reach?: Reach;
   /** A timer that the runtime set through its host is due. */

@@ -3,7 +3,7 @@ import { CoreV1Api, DiscoveryV1Api, KubeConfig, NetworkingV1Api } from "@kuberne
 import { inject } from "vitest";
 import type { ServiceOptions } from "../../service/index.ts";
 import { kubernetesRuntime } from "../../service/runtime/kubernetes/index.ts";
-import type { KubernetesOptions } from "../../service/runtime/kubernetes/kubernetesRuntime.ts";
+import type { KubernetesOptions } from "../../service/runtime/kubernetes/kubernetesDriver.ts";
 import { labels, namespaceOf, selectorOf } from "../../service/runtime/kubernetes/names.ts";
 import { onRuntime } from "../runtime/runtimes.ts";
 import { afterThisTest } from "../support/leftovers.ts";

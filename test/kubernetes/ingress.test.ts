@@ -1,7 +1,7 @@
 // Hostnames of Apps through a real ingress controller, Traefik: it reads the cluster, and connects to Pods that really run.
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { startController } from "../../tools/setup/ingressController.mjs";
-import type { KubernetesOptions } from "../../service/runtime/kubernetes/kubernetesRuntime.ts";
+import type { KubernetesOptions } from "../../service/runtime/kubernetes/kubernetesDriver.ts";
 import { image, nextImage } from "../runtime/image.ts";
 import { fetchFrom, load } from "../runtime/requests.ts";
 import { currentCertificate } from "../support/certificates.ts";

@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import type Dockerode from "dockerode";
 import { sizeOf, type MachineConfig } from "../../../api/machineConfig.ts";
-import { checksOf } from "../checks.ts";
+import { portsOf } from "../checks.ts";
 import { environmentOf } from "../environment.ts";
 import type { Subject } from "../runtime.ts";
 import { confinement } from "./confinement.ts";
@@ -22,18 +22,15 @@ export const labels = {
 
 const mib = 2 ** 20;
 
-/** The ports of a Machine that the proxy and the checks connect to, as engines write them: `8080/tcp`. */
-export function portsOf(config: MachineConfig): string[] {
-  const services = (config.services ?? []).map(({ protocol, internal_port }) => `${internal_port}/${protocol}`);
-  const checks = checksOf(config).flatMap(({ port }) => (port === undefined ? [] : [`${port}/tcp`]));
-  return [...new Set([...services, ...checks])];
-}
-
 /** Memory and swap in bytes for a limit in MB. */
 export const memoryLimits = (config: MachineConfig, limitMb: number | undefined) => {
   const Memory = (limitMb ?? sizeOf(config).memoryMb) * mib;
   return { Memory, MemorySwap: Memory + (config.init?.swap_size_mb ?? 0) * mib };
 };
+
+/** Whether the files of a Machine outlive its stop, so that it keeps its container. */
+export const keepsFiles = ({ rootfs, guest }: MachineConfig): boolean =>
+  (rootfs?.persist ?? guest?.persist_rootfs ?? "never") !== "never";
 
 /**
  * A name for a container, which `docker ps` shows: what it is, and an end that no other container has. For a moment a Machine has two
@@ -70,7 +67,8 @@ export function containerOptions(
 ): Dockerode.ContainerCreateOptions {
   const { id, app, version, config, memoryLimitMb } = machine;
   const { init = {}, dns = {}, stop_config: stop = {} } = config;
-  const ports = portsOf(config);
+  // As engines write them: `8080/tcp`.
+  const ports = portsOf(config).map(({ port, protocol }) => `${port}/${protocol}`);
   const entrypoint = init.exec ?? init.entrypoint;
   return {
     name: containerName(app, id),

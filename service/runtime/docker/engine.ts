@@ -2,6 +2,7 @@
 import Dockerode from "dockerode";
 import { Refusal } from "../../refusal.ts";
 import { allowingBy } from "../allowing.ts";
+import type { Failures } from "../reconciler/driver.ts";
 import type { Log } from "../runtime.ts";
 import { fileLimits, mayLimitDisk, type EngineLimits, type StorageInfo } from "./confinement.ts";
 
@@ -117,15 +118,19 @@ export function reasonOf(error: unknown): string {
   return text.replace(/^\(HTTP code \d+\) [^-]* - /, "").trim();
 }
 
-/** How steps report failures of an engine. */
-export const ofEngine = { failed: "the container engine refused or did not answer", reasonOf } as const;
-
 /** Whether the engine answered; if not, it may be stopped, and the same request may succeed later. */
 export const isAnswered = (error: unknown): boolean => statusOf(error) !== undefined;
 
 /** Whether a request did not reach the engine. */
 export const isUnreachable = (error: unknown): boolean =>
   !isAnswered(error) && error instanceof Error && "code" in error;
+
+/** How failures of an engine are reported. */
+export const ofEngine: Failures = {
+  failed: "the container engine refused or did not answer",
+  reasonOf,
+  isRefusal: (error) => !isUnreachable(error),
+};
 
 /** The refusal of a request that needs the engine while it does not answer. */
 export const engineGone = (error: unknown): Refusal =>

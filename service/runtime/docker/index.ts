@@ -1,9 +1,10 @@
 // The Docker runtime for a service: `createService({ runtime: await dockerRuntime() })`.
 import { networkInterfaces } from "node:os";
 import type { RuntimeFactory } from "../runtime.ts";
+import { Reconciler } from "../reconciler/reconciler.ts";
 import { isNetwork } from "./addresses.ts";
 import { furtherCapabilities } from "./confinement.ts";
-import { DockerRuntime } from "./dockerRuntime.ts";
+import { DockerDriver } from "./dockerDriver.ts";
 import { connectEngine } from "./engine.ts";
 import { firewallProblem } from "./firewall.ts";
 import { isRegistryName, Registries } from "./registries.ts";
@@ -67,5 +68,5 @@ export async function dockerRuntime({
     registries: new Registries(registries),
     firewallProblem: await firewallProblem(engine),
   };
-  return (host) => new DockerRuntime(engine, host, walls);
+  return (host) => new Reconciler(host, (reports) => new DockerDriver(engine, host, reports, walls));
 }

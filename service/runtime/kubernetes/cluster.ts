@@ -13,22 +13,17 @@ import {
   type Configuration,
   type KubernetesObject,
   type V1Lease,
+  type V1ObjectMeta,
   type V1Pod,
 } from "@kubernetes/client-node";
 import { Refusal } from "../../refusal.ts";
 import { allowingBy } from "../allowing.ts";
-import { fieldManager } from "./names.ts";
+import type { Failures } from "../reconciler/driver.ts";
+import { fieldManager, snapshotGroup, type Kind } from "./names.ts";
 
 /** A cluster that cannot be used; the message says why and what to do. */
 export class ClusterError extends Error {
   override readonly name = "ClusterError";
-}
-
-/** An object by its kind, name and namespace. */
-export interface Named {
-  readonly apiVersion: string;
-  readonly kind: string;
-  readonly metadata: { readonly name: string; readonly namespace?: string };
 }
 
 // ASSUMED: an API server answers a request that is no stream within half a minute.
@@ -108,8 +103,13 @@ export class Cluster {
   }
 
   /** Adds annotations to an object, which others may change. */
-  async annotate({ apiVersion, kind, metadata }: Named, annotations: Readonly<Record<string, string>>): Promise<void> {
-    const change = { apiVersion, kind, metadata: { ...metadata, annotations } };
+  async annotate(
+    { apiVersion, kind }: Kind,
+    named: V1ObjectMeta,
+    annotations: V1ObjectMeta["annotations"],
+  ): Promise<void> {
+    const { name = "", namespace = "" } = named;
+    const change = { apiVersion, kind, metadata: { name, namespace, ...(annotations && { annotations }) } };
     const merged = PatchStrategy.MergePatch;
     await this.#objects.patch(change, undefined, undefined, fieldManager, undefined, merged);
   }
@@ -126,13 +126,15 @@ export class Cluster {
     await this.#core.patchNamespacedPodResize({ name, namespace, body: { spec }, fieldManager }, type);
   }
 
-  /** Deletes an object, unless another one has its name meanwhile; what it owns is deleted later. */
-  async delete({ apiVersion, kind, metadata }: Named, uid?: string, graceSeconds?: number): Promise<void> {
+  /** Deletes an object, unless it is being deleted, or another one has its name meanwhile; what it owns is deleted later. */
+  async delete({ apiVersion, kind }: Kind, metadata: V1ObjectMeta = {}, graceSeconds?: number): Promise<void> {
+    const { name = "", namespace, uid, deletionTimestamp } = metadata;
+    if (deletionTimestamp !== undefined) return;
     await allowing(
       // 409: another object has its name.
       [404, 409],
       this.#objects.delete(
-        { apiVersion, kind, metadata: { ...metadata } },
+        { apiVersion, kind, metadata: { name, ...(namespace === undefined ? {} : { namespace }) } },
         ...([undefined, undefined, graceSeconds, undefined, "Background"] as const),
         uid === undefined ? {} : { preconditions: { uid } },
       ),
@@ -152,7 +154,7 @@ export class Cluster {
   }
 
   /** The current version of the objects of a kind; versions of a cluster rise. */
-  async version({ apiVersion, kind }: { readonly apiVersion: string; readonly kind: string }): Promise<number> {
+  async version({ apiVersion, kind }: Kind): Promise<number> {
     const { metadata } = await this.#objects.list(
       ...([apiVersion, kind, undefined, undefined, undefined, undefined, undefined, undefined, 1] as const),
     );
@@ -160,15 +162,12 @@ export class Cluster {
   }
 
   /** Lists the objects of a kind in all namespaces. */
-  list(apiVersion: string, kind: string, selector: string | undefined) {
+  list({ apiVersion, kind }: Kind, selector: string | undefined) {
     return this.#objects.list(
       ...([apiVersion, kind, undefined, undefined, undefined, undefined, undefined, selector] as const),
     );
   }
 }
-
-/** The group of snapshots of volumes. */
-export const snapshotGroup = "snapshot.storage.k8s.io";
 
 /** The status of a cluster's answer; undefined if it did not answer. */
 export const statusOf = (error: unknown): number | undefined =>
@@ -195,14 +194,15 @@ function messageOf(body: unknown): string | undefined {
   return typeof message === "string" ? message : undefined;
 }
 
-/** How steps report failures of a cluster. */
-export const ofCluster = { failed: "the Kubernetes cluster refused or did not answer", reasonOf } as const;
-
 /** Whether the cluster answered; if not, the same request may succeed later. */
 export const isAnswered = (error: unknown): boolean => statusOf(error) !== undefined;
 
-/** Whether the cluster has refused an object, so that the same request would be refused again. */
-export const isRefused = (error: unknown): boolean => [400, 422].includes(statusOf(error) ?? 0);
+/** How failures of a cluster are reported. It has refused an object if it would refuse the same request again. */
+export const ofCluster: Failures = {
+  failed: "the Kubernetes cluster refused or did not answer",
+  reasonOf,
+  isRefusal: (error) => [400, 422].includes(statusOf(error) ?? 0),
+};
 
 /** The refusal of a request that needs the cluster while it does not answer. */
 export const clusterGone = (error: unknown): Refusal =>

@@ -1,8 +1,9 @@
 // The Kubernetes runtime for a service: `createService({ runtime: await kubernetesRuntime() })`.
+import { Reconciler } from "../reconciler/reconciler.ts";
 import type { RuntimeFactory } from "../runtime.ts";
 import { Cluster, ClusterError, reasonOf } from "./cluster.ts";
 import { Lease, type LeaseOptions } from "./lease.ts";
-import { KubernetesRuntime, type KubernetesOptions } from "./kubernetesRuntime.ts";
+import { KubernetesDriver, type KubernetesOptions } from "./kubernetesDriver.ts";
 
 export { ClusterError };
 export { holderOf } from "./lease.ts";
@@ -22,15 +23,5 @@ export async function kubernetesRuntime({
     (await Lease.take(cluster, wanted).catch((error: unknown) => {
       throw new ClusterError(`the lease ${wanted.name} of the Kubernetes cluster cannot be taken: ${reasonOf(error)}`);
     }));
-  return (host) => {
-    const runtime = new KubernetesRuntime(cluster, host, options);
-    if (!lease) return runtime;
-    const close = runtime.close.bind(runtime);
-    return Object.assign(runtime, {
-      close: async (): Promise<void> => {
-        await close();
-        await lease.release();
-      },
-    });
-  };
+  return (host) => new Reconciler(host, (reports) => new KubernetesDriver(cluster, host, reports, options, lease));
 }

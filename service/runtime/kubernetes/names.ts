@@ -26,6 +26,36 @@ export const annotations = {
   routes: "machines-service/routes",
 } as const;
 
+/** A kind of objects. */
+export interface Kind {
+  readonly apiVersion: string;
+  readonly kind: string;
+  /** Its path in the API, in all namespaces. */
+  readonly path: string;
+}
+
+const kind = (group: string, name: string, plural: string): Kind => ({
+  apiVersion: group,
+  kind: name,
+  path: `/${group === "v1" ? "api" : "apis"}/${group}/${plural}`,
+});
+
+/** The group of snapshots of volumes. */
+export const snapshotGroup = "snapshot.storage.k8s.io";
+
+/** The kinds of objects that the runtime reads and writes. */
+export const kinds = {
+  pod: kind("v1", "Pod", "pods"),
+  node: kind("v1", "Node", "nodes"),
+  secret: kind("v1", "Secret", "secrets"),
+  namespace: kind("v1", "Namespace", "namespaces"),
+  service: kind("v1", "Service", "services"),
+  claim: kind("v1", "PersistentVolumeClaim", "persistentvolumeclaims"),
+  snapshot: kind(`${snapshotGroup}/v1`, "VolumeSnapshot", "volumesnapshots"),
+  slice: kind("discovery.k8s.io/v1", "EndpointSlice", "endpointslices"),
+  ingress: kind("networking.k8s.io/v1", "Ingress", "ingresses"),
+} as const;
+
 /** The annotation of a claim that says for which node its volume is made. */
 export const nodeAnnotation = "volume.kubernetes.io/selected-node";
 

@@ -3,7 +3,7 @@ import type { V1Namespace } from "@kubernetes/client-node";
 import type { RuntimeHost } from "../runtime.ts";
 import { Steps } from "../steps.ts";
 import { ofCluster, type Cluster } from "./cluster.ts";
-import { annotations, labels, namespaceOf, selectorOf } from "./names.ts";
+import { annotations, kinds, labels, namespaceOf, selectorOf } from "./names.ts";
 import { Watched } from "./watched.ts";
 
 /** The namespaces of a service. */
@@ -19,10 +19,9 @@ export class Namespaces {
   constructor(cluster: Cluster, host: RuntimeHost, isUsed: (namespace: string) => boolean) {
     this.#cluster = cluster;
     this.#host = host;
-    const kind = { apiVersion: "v1", kind: "Namespace", path: "/api/v1/namespaces" };
     this.#watched = new Watched<V1Namespace>(
       cluster,
-      kind,
+      kinds.namespace,
       selectorOf(host.dataId),
       host.log,
       ({ metadata }, isGone) => {
@@ -36,7 +35,7 @@ export class Namespaces {
         const found = this.#watched.get(name);
         if (!found || found.metadata?.deletionTimestamp !== undefined || isUsed(name)) return false;
         this.#ready.delete(name);
-        await cluster.delete({ apiVersion: "v1", kind: "Namespace", metadata: { name } }, found.metadata?.uid);
+        await cluster.delete(kinds.namespace, found.metadata);
         return false;
       },
     });

@@ -1,7 +1,7 @@
 // A Machine's version as a Pod, and the secrets that the Pod reads.
 import type { V1Container, V1Pod, V1Secret } from "@kubernetes/client-node";
 import { sizeOf, type MachineConfig } from "../../../api/machineConfig.ts";
-import { checksOf } from "../checks.ts";
+import { portsOf } from "../checks.ts";
 import { environmentOf } from "../environment.ts";
 import { stopRequest } from "../stopRequest.ts";
 import type { StopRequest, Subject } from "../runtime.ts";
@@ -44,15 +44,6 @@ function commandOf({ init = {} }: MachineConfig): Pick<V1Container, "command" | 
     ...(init.cmd !== undefined && !init.exec ? { args: literal(init.cmd) } : {}),
   };
 }
-
-const portsOf = (config: MachineConfig): V1Container["ports"] => {
-  const services = (config.services ?? []).map(({ protocol, internal_port }) => `${protocol} ${internal_port}`);
-  const checks = checksOf(config).flatMap(({ port }) => (port === undefined ? [] : [`tcp ${port}`]));
-  return [...new Set([...services, ...checks])].map((text) => {
-    const [protocol = "", port] = text.split(" ");
-    return { containerPort: Number(port), protocol: protocol.toUpperCase() };
-  });
-};
 
 /** The environment of a Machine, and its files. They may be secret, so a Pod only refers to them. */
 export function secretOf(machine: Subject, dataId: string, namespace: string): V1Secret {
@@ -153,7 +144,10 @@ export function podOf(machine: Subject, dataId: string, namespace: string): V1Po
           // The address in the cluster, not the one that the service has written down.
           env: [{ name: "FLY_PRIVATE_IP", valueFrom: { fieldRef: { fieldPath: "status.podIP" } } }],
           resources: resourcesOf(machine),
-          ports: portsOf(config) ?? [],
+          ports: portsOf(config).map(({ port, protocol }) => ({
+            containerPort: port,
+            protocol: protocol.toUpperCase(),
+          })),
           lifecycle: { stopSignal: stop.signal },
           volumeMounts: [
             ...mounts.map(({ path }, i) => ({ name: `volume-${i}`, mountPath: path })),

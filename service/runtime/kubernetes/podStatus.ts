@@ -1,6 +1,8 @@
 // What the status of a Pod says about its Machine.
 import type { V1ContainerStatus, V1Pod } from "@kubernetes/client-node";
-import type { Exit } from "../runtime.ts";
+import type { Instance } from "../reconciler/driver.ts";
+import type { Exit, Subject } from "../runtime.ts";
+import { annotations, labels } from "./names.ts";
 
 const containerOf = ({ status }: V1Pod): V1ContainerStatus | undefined => status?.containerStatuses?.[0];
 
@@ -66,5 +68,29 @@ export function exitOf(pod: V1Pod | undefined): Exit {
  * The digest by which a registry knows the image that a Pod runs; undefined if the cluster does not say. An image that only the node
  * has is known by its id, by which no other node can fetch it.
  */
-export const digestOf = (pod: V1Pod): string | undefined =>
+const digestOf = (pod: V1Pod): string | undefined =>
   /@(sha256:[0-9a-f]{64})$/.exec(containerOf(pod)?.imageID ?? "")?.[1];
+
+/** A Pod of a Machine. */
+export interface PodOf extends Instance {
+  readonly pod: V1Pod;
+}
+
+/** A Pod in the form of the reconciler. */
+export function instanceOf(pod: V1Pod, machine: Subject | undefined): PodOf {
+  const uid = pod.metadata?.uid ?? "";
+  return {
+    pod,
+    id: uid,
+    isCurrent: pod.metadata?.labels?.[labels.version] === machine?.version,
+    isAlive: !hasEnded(pod),
+    isPaused: false,
+    canStart: machine !== undefined && isOf(pod, machine),
+    run: isRunning(pod) || hasEnded(pod) ? uid : undefined,
+    digest: digestOf(pod),
+  };
+}
+
+/** Whether a Pod is that of the latest start of a Machine. */
+export const isOf = ({ metadata }: V1Pod, { version, start }: Subject): boolean =>
+  metadata?.labels?.[labels.version] === version && metadata.annotations?.[annotations.start] === start;

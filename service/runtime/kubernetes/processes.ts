@@ -81,8 +81,8 @@ export async function sendSignal(cluster: Cluster, pod: V1Pod, signal: SignalNam
   const main = mainOf(await listed(cluster, pod));
   if (main === undefined) return; // it has just ended
   const kill = `kill -s ${signal.replace(/^SIG/, "")} ${main.pid}`;
-  const { code, stderr } = await runCommand(cluster, pod, ["sh", "-c", kill]);
-  if (code !== 0) throw new Error(stderr.trim());
+  const done = await runCommand(cluster, pod, ["sh", "-c", kill]);
+  if (done?.exitCode !== 0) throw new Error(done?.stderr.trim());
 }
 
 /** The main process. The first process of a Pod is the cluster's own; those that commands start began later. */
@@ -90,8 +90,9 @@ export const mainOf = (processes: readonly Listed[]): Listed | undefined =>
   processes.filter(({ pid, parent }) => parent === 0 && pid !== 1).sort((a, b) => a.begun - b.begun)[0];
 
 async function listed(cluster: Cluster, pod: V1Pod): Promise<readonly Listed[]> {
-  const { code, stdout } = await runCommand(cluster, pod, ["sh", "-c", listProcesses]);
-  if (code === 126 || code === 127)
+  const done = await runCommand(cluster, pod, ["sh", "-c", listProcesses]);
+  if (!done) throw new Error("the list of processes was not complete in time");
+  if (done.exitCode === 126 || done.exitCode === 127)
     throw refuse(422, "the image of the machine has no sh, which the cluster needs to see processes");
-  return parseProcesses(stdout);
+  return parseProcesses(done.stdout);
 }

@@ -2,13 +2,15 @@
 // Machine is started, not cordoned, and its checks pass. The hostnames of an App lead to the Service by an Ingress.
 import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
-import type { V1EndpointSlice, V1Ingress, V1Pod, V1Service } from "@kubernetes/client-node";
+import type { V1EndpointSlice, V1Ingress, V1Service } from "@kubernetes/client-node";
 import { numbersOf } from "../ports.ts";
+import type { Reports, Routes as OwnRoutes } from "../reconciler/driver.ts";
 import type { AppSubject, HostnameCertificate, RuntimeHost, Subject } from "../runtime.ts";
 import { Steps } from "../steps.ts";
 import { ofCluster, type Cluster } from "./cluster.ts";
-import { annotations, labels, machineLabels, selectorOf } from "./names.ts";
+import { annotations, kinds, labels, machineLabels, selectorOf, type Kind } from "./names.ts";
 import type { Namespaces } from "./namespaces.ts";
+import type { PodOf } from "./podStatus.ts";
 import { Watched } from "./watched.ts";
 
 /** A public port of a service. */
@@ -53,12 +55,22 @@ const offerOf = ({ addressType, endpoints, ports }: V1EndpointSlice) => ({
   ports: ports?.map(({ name, port, protocol }) => ({ name, port, protocol })),
 });
 
+/** How a cluster routes. */
+export interface RoutesOptions {
+  readonly ingressClass: string | undefined;
+  /** Milliseconds until those who send requests follow a withdrawal. */
+  readonly drainMs: number;
+  /** Whether the Pod of a Machine is being ended, perhaps by others, such as `kubectl drain`. */
+  readonly isEnding: (machine: string) => boolean;
+}
+
 /** The Services, EndpointSlices and Ingresses of a service. */
-export class Routes {
+export class Routes implements OwnRoutes<PodOf> {
   readonly #cluster: Cluster;
   readonly #host: RuntimeHost;
   readonly #namespaces: Namespaces;
-  readonly #ingressClass: string | undefined;
+  readonly #reports: Reports;
+  readonly #options: RoutesOptions;
   readonly #slices: Watched<V1EndpointSlice>;
   readonly #services: Watched<V1Service>;
   readonly #ingresses: Watched<V1Ingress>;
@@ -66,39 +78,25 @@ export class Routes {
   /** When Machines were withdrawn from requests. */
   readonly #withdrawn = new Map<string, number>();
 
-  /** `changed` is called when the EndpointSlice of a Machine has changed. */
-  constructor(
-    cluster: Cluster,
-    host: RuntimeHost,
-    namespaces: Namespaces,
-    ingressClass: string | undefined,
-    changed: (machine: string) => void,
-  ) {
+  constructor(cluster: Cluster, host: RuntimeHost, reports: Reports, namespaces: Namespaces, options: RoutesOptions) {
     this.#cluster = cluster;
     this.#host = host;
+    this.#reports = reports;
     this.#namespaces = namespaces;
-    this.#ingressClass = ingressClass;
+    this.#options = options;
     const watched = <T extends V1EndpointSlice | V1Service | V1Ingress>(
-      [apiVersion, kind, path]: readonly [string, string, string],
+      kind: Kind,
       label: string,
       seen: (id: string) => void,
     ): Watched<T> =>
-      new Watched<T>(cluster, { apiVersion, kind, path }, selectorOf(host.dataId), host.log, ({ metadata }) => {
+      new Watched<T>(cluster, kind, selectorOf(host.dataId), host.log, ({ metadata }) => {
         const id = metadata?.labels?.[label] ?? metadata?.annotations?.[label];
         if (id !== undefined) seen(id);
       });
     const app = (id: string): void => this.#apps.changed(id);
-    this.#slices = watched(
-      ["discovery.k8s.io/v1", "EndpointSlice", "/apis/discovery.k8s.io/v1/endpointslices"],
-      labels.machine,
-      changed,
-    );
-    this.#services = watched(["v1", "Service", "/api/v1/services"], annotations.app, app);
-    this.#ingresses = watched(
-      ["networking.k8s.io/v1", "Ingress", "/apis/networking.k8s.io/v1/ingresses"],
-      annotations.app,
-      app,
-    );
+    this.#slices = watched(kinds.slice, labels.machine, (machine) => reports.changed(machine));
+    this.#services = watched(kinds.service, annotations.app, app);
+    this.#ingresses = watched(kinds.ingress, annotations.app, app);
     this.#apps = new Steps(host, {
       ...ofCluster,
       kind: "app",
@@ -129,8 +127,8 @@ export class Routes {
     this.#apps.changed(id);
   }
 
-  /** A started Machine gets requests if it is ready. */
-  async offer(machine: Subject, pod: V1Pod, isReady: boolean): Promise<void> {
+  async offer(machine: Subject, { pod }: PodOf, isServing: boolean): Promise<void> {
+    const isReady = isServing && !this.#options.isEnding(machine.id);
     const ports = portsOf(machine);
     const ip = pod.status?.podIP;
     const { name = "", namespace = "", uid = "" } = pod.metadata ?? {};
@@ -162,9 +160,9 @@ export class Routes {
     this.#apps.changed(machine.appId);
   }
 
-  /** A Machine gets no requests any more. */
-  async withdraw(machine: string, namespace: string): Promise<void> {
-    const slice = this.#slices.get(machine, namespace);
+  async withdraw({ id, network }: Subject): Promise<void> {
+    const namespace = this.#namespaces.nameOf(network);
+    const slice = this.#slices.get(id, namespace);
     if (!slice || !isOpen(slice)) return;
     const { name = "", labels: marks = {}, ownerReferences = [] } = slice.metadata ?? {};
     await this.#cluster.apply({
@@ -175,12 +173,24 @@ export class Routes {
       endpoints: slice.endpoints?.map(({ addresses }) => ({ addresses, conditions: conditionsOf(false) })),
       ports: slice.ports ?? [],
     } as V1EndpointSlice);
-    this.#withdrawn.set(machine, this.#host.clock.elapsed());
+    this.#withdrawn.set(id, this.#host.clock.elapsed());
   }
 
-  /** When a Machine was withdrawn from requests, as `elapsed` of the clock; long ago if it never was. */
-  withdrawnAt(machine: string): number {
-    return this.#withdrawn.get(machine) ?? Number.NEGATIVE_INFINITY;
+  drainMs(id: string): number {
+    const left =
+      (this.#withdrawn.get(id) ?? Number.NEGATIVE_INFINITY) + this.#options.drainMs - this.#host.clock.elapsed();
+    return left > 0 && this.#isRelieved(id) ? left : 0;
+  }
+
+  /** Whether another Machine of the App takes the requests. Without one, waiting would only make them fail for longer. */
+  #isRelieved(id: string): boolean {
+    const app = this.#host.app(this.#host.subject(id)?.appId ?? "");
+    return (app?.machines ?? []).some((each) => {
+      // A large App may be stopped as a whole: only what serves is read.
+      const other = each !== id && this.#reports.isServing(each) ? this.#host.subject(each) : undefined;
+      if (other === undefined || (other.config.services ?? []).length === 0) return false;
+      return other.state === "started" && !other.isCordoned && !this.#options.isEnding(each);
+    });
   }
 
   /** A Machine is gone. */
@@ -232,14 +242,15 @@ export class Routes {
       if (before) await this.#removeIngress(before);
       return;
     }
-    const ingressClassName = this.#ingressClass;
+    const ingressClassName = this.#options.ingressClass;
     const hosts = certificates.map(({ hostname, chain }) => [hostname, chain]);
     const described = hashOf(JSON.stringify([web.port, hosts, ingressClassName]));
     if (before?.metadata?.annotations?.[annotations.routes] === described) return;
     const kept = certificates.map(({ hostname }) => tlsName(hostname));
     // Before the Ingress is applied: only the old one shows that they are left.
     for (const { secretName } of before?.spec?.tls ?? [])
-      if (secretName !== undefined && !kept.includes(secretName)) await this.#removeSecret(secretName, namespace);
+      if (secretName !== undefined && !kept.includes(secretName))
+        await this.#cluster.delete(kinds.secret, { name: secretName, namespace });
     for (const certificate of certificates) await this.#cluster.apply(tlsSecret(certificate, metadata));
     const path = { path: "/", pathType: "Prefix", backend: { service: { name, port: { number: web.port } } } };
     await this.#cluster.apply({
@@ -257,22 +268,14 @@ export class Routes {
   async #remove(id: string): Promise<void> {
     const isOf = ({ metadata }: V1Service | V1Ingress): boolean => metadata?.annotations?.[annotations.app] === id;
     for (const ingress of this.#ingresses.all().filter(isOf)) await this.#removeIngress(ingress);
-    for (const { metadata } of this.#services.all().filter(isOf)) {
-      const { name = "", namespace = "", uid } = metadata ?? {};
-      await this.#cluster.delete({ apiVersion: "v1", kind: "Service", metadata: { name, namespace } }, uid);
-    }
+    for (const { metadata } of this.#services.all().filter(isOf)) await this.#cluster.delete(kinds.service, metadata);
   }
 
   async #removeIngress({ metadata, spec }: V1Ingress): Promise<void> {
-    const { name = "", namespace = "", uid } = metadata ?? {};
+    const { namespace = "" } = metadata ?? {};
     for (const { secretName } of spec?.tls ?? [])
-      if (secretName !== undefined) await this.#removeSecret(secretName, namespace);
-    const named = { apiVersion: "networking.k8s.io/v1", kind: "Ingress", metadata: { name, namespace } };
-    await this.#cluster.delete(named, uid);
-  }
-
-  async #removeSecret(name: string, namespace: string): Promise<void> {
-    await this.#cluster.delete({ apiVersion: "v1", kind: "Secret", metadata: { name, namespace } });
+      if (secretName !== undefined) await this.#cluster.delete(kinds.secret, { name: secretName, namespace });
+    await this.#cluster.delete(kinds.ingress, metadata);
   }
 }
 

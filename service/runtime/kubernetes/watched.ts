@@ -4,14 +4,7 @@ import { ListWatch, Watch, type KubernetesListObject, type KubernetesObject } fr
 import type { Log } from "../runtime.ts";
 import { pauses } from "../steps.ts";
 import { reasonOf, type Cluster } from "./cluster.ts";
-
-/** One kind of objects. */
-export interface Kind {
-  readonly apiVersion: string;
-  readonly kind: string;
-  /** Its path in the API, in all namespaces. */
-  readonly path: string;
-}
+import type { Kind } from "./names.ts";
 
 /** The objects of a kind that a selector matches. */
 export class Watched<T extends KubernetesObject> {
@@ -35,7 +28,7 @@ export class Watched<T extends KubernetesObject> {
     this.#kind = kind;
     this.#log = log;
     const list = async (): Promise<KubernetesListObject<T>> => {
-      const listed = (await cluster.list(kind.apiVersion, kind.kind, selector)) as KubernetesListObject<T>;
+      const listed = (await cluster.list(kind, selector)) as KubernetesListObject<T>;
       // The library reports the objects at once after this.
       setImmediate(() => this.#ready());
       return listed;

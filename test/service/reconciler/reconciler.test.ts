@@ -1,0 +1,235 @@
+// The reconciler with a model of an engine: random sequences of operations, of failures and of time. The engine notes what it should
+// never be asked to do; when nothing fails any more, it must have what the service wants. FC_SEED selects other sequences.
+import fc from "fast-check";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import type { PowerOperation } from "../../../service/states/machineStates.ts";
+import { isThorough } from "../../support/extent.mts";
+import { ModelEngine, type Kind } from "./modelEngine.ts";
+import { ModelService } from "./modelService.ts";
+
+const seed = Number(process.env["FC_SEED"] ?? 20_260_101);
+const runs = isThorough ? 5000 : 300;
+
+beforeEach(
+  () => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setImmediate", "clearImmediate", "Date"] }),
+);
+afterEach(() => void vi.useRealTimers());
+
+const pass = (ms: number): Promise<unknown> => vi.advanceTimersByTimeAsync(ms);
+
+/** Engines that keep their instances, as Docker does, and engines with one for each start, as a cluster has. */
+const containers: Kind = { pauses: true, killsOnRemove: true, isPerStart: false, drainMs: undefined, answerMs: 3 };
+const pods: Kind = { pauses: false, killsOnRemove: false, isPerStart: true, drainMs: 100, answerMs: 3 };
+
+const kinds: fc.Arbitrary<Kind> = fc.oneof(
+  fc.constantFrom(containers, pods),
+  fc.record({
+    pauses: fc.boolean(),
+    killsOnRemove: fc.boolean(),
+    isPerStart: fc.boolean(),
+    drainMs: fc.constantFrom(undefined, 100),
+    answerMs: fc.constantFrom(0, 3, 40),
+  }),
+);
+
+const powers: readonly PowerOperation[] = ["start", "stop", "restart", "suspend", "update", "destroy", "kill"];
+
+/** What may happen, by its name: what it does to the service and its engine. */
+const happenings: Readonly<Record<string, (service: ModelService, n: number) => void>> = {
+  ...Object.fromEntries(
+    powers.map((power) => [power, (service: ModelService, n: number) => service.operate(idOf(service, n), power)]),
+  ),
+  create: (service, n) => {
+    const free = [...service.volumes.values()].filter(({ machine, isDeleted }) => machine === null && !isDeleted);
+    const id = `m${service.machines.size}-${n}`;
+    if (service.machines.size > 2 || service.machines.has(id)) return;
+    service.create({ id, isRestarted: n % 2 === 0, volume: free[n % 4]?.id, stopMs: [0, 50, 400][n % 3] ?? 0 });
+  },
+  volume: (service, n) => {
+    if (!service.volumes.has(`v${n}`)) service.copyVolume(`v${n}`, null);
+  },
+  copy: (service, n) => {
+    const sources = [...service.volumes.values()].filter(({ isDeleted }) => !isDeleted);
+    const source = sources[n % Math.max(1, sources.length)];
+    if (source && !service.volumes.has(`c${n}`)) service.copyVolume(`c${n}`, source.id);
+  },
+  deleteVolume: (service, n) => service.deleteVolume([...service.volumes.keys()][n] ?? ""),
+  cordon: (service, n) => {
+    const machine = service.machines.get(idOf(service, n));
+    if (!machine) return;
+    machine.isCordoned = !machine.isCordoned;
+    service.runtime.changed?.(new Set([machine.id]));
+  },
+  request: (service, n) => service.request(idOf(service, n), 30 * n),
+  exits: ({ engine }, n) => {
+    const running = engine.made.filter(({ state }) => state === "running");
+    const one = running[n % Math.max(1, running.length)];
+    if (one) engine.end(one);
+  },
+  isLost: ({ engine }, n) => {
+    const one = engine.made[n % Math.max(1, engine.made.length)];
+    if (one) engine.lose(one);
+  },
+  engineDown: ({ engine }, n) => engine.goDown(100 * n),
+  refuses: ({ engine }, n) => void (engine.isRefusing = n % 2 === 0),
+  isDeaf: ({ engine }, n) => void (engine.isDeaf = n % 2 === 0),
+  serviceKilled: (service) => service.killed(),
+};
+
+const idOf = ({ machines }: ModelService, n: number): string =>
+  [...machines.keys()][n % Math.max(1, machines.size)] ?? "";
+
+const steps = fc.array(
+  fc.tuple(
+    fc.constantFrom(...Object.keys(happenings), "create", "create", "start", "volume"),
+    fc.nat(8),
+    fc.constantFrom(0, 1, 5, 30, 150, 1000),
+  ),
+  { maxLength: 25 },
+);
+
+/** Whether the engine has what the service wants. */
+function expectConverged({ engine, machines, volumes, reachable, runtime }: ModelService): void {
+  const made = engine.made.map(({ machine }) => machine);
+  expect(
+    made.filter((id) => !machines.has(id)),
+    "of Machines that are gone",
+  ).toEqual([]);
+  for (const { id, state, version, isCordoned } of machines.values()) {
+    expect(["started", "stopped", "failed", "suspended"], `${id} is at rest`).toContain(state);
+    const alive = engine.aliveOf(id);
+    // A paused process that is lost is found missing by the next start.
+    const isPaused = state === "suspended" && engine.kind.pauses && alive.length > 0;
+    expect(
+      alive.map((one) => `${one.version} ${one.state}`),
+      `${id} is ${state}`,
+    ).toEqual(state === "started" ? [`${version} running`] : isPaused ? [`${version} paused`] : []);
+    const endpoint = runtime.reach?.endpoint(id, 8080);
+    expect(endpoint, `endpoint of ${id}`).toBe(state === "started" ? `${id}.${alive[0]?.id}:8080` : undefined);
+    if (engine.kind.drainMs !== undefined)
+      expect(engine.offered.get(id) ?? false, `offer of ${id}`).toBe(state === "started" && !isCordoned);
+  }
+  const endpoints = [...machines.keys()].flatMap((id) => runtime.reach?.endpoint(id, 8080) ?? []);
+  expect([...reachable].sort()).toEqual(endpoints.sort());
+  for (const { id, isDeleted, isWritten, source } of volumes.values()) {
+    expect(isDeleted, `${id} is discarded`).toBe(false);
+    // One whose source was deleted before it was written waits for nothing.
+    if (source === null || engine.volumes.has(source)) expect(isWritten, `${id} is written`).toBe(true);
+  }
+  expect([...engine.volumes].filter((id) => !volumes.has(id))).toEqual([]);
+}
+
+test(
+  "an engine has what the service wants, after any operations, failures and kills",
+  { timeout: 300_000 },
+  async () => {
+    await fc.assert(
+      fc.asyncProperty(kinds, steps, async (kind, happens) => {
+        const service = new ModelService(new ModelEngine(kind));
+        for (const [what, n, ms] of happens) {
+          happenings[what]?.(service, n);
+          await pass(ms);
+        }
+        service.engine.isRefusing = false;
+        await pass(60_000);
+        expect(service.engine.mistakes).toEqual([]);
+        expectConverged(service);
+        await service.runtime.close?.();
+      }),
+      { seed, numRuns: runs },
+    );
+  },
+);
+
+async function withMachine(kind: Kind, stopMs = 400) {
+  const service = new ModelService(new ModelEngine(kind));
+  service.create({ id: "m", isRestarted: false, volume: undefined, stopMs });
+  await pass(1000);
+  const machine = service.machines.get("m");
+  expect(machine?.state).toBe("started");
+  return { service, engine: service.engine, state: () => service.machines.get("m")?.state };
+}
+
+test("a Machine is asked to end once its requests have ended", async () => {
+  const { service, engine, state } = await withMachine(containers);
+  service.request("m", 200);
+  service.operate("m", "stop");
+  await pass(190);
+  expect(engine.made[0]?.asked).toBeUndefined();
+  await pass(100);
+  expect(state()).toBe("stopped");
+});
+
+test("a Machine with a request that does not end is asked to end when the time is over", async () => {
+  const { service, engine, state } = await withMachine(containers);
+  service.request("m", 100_000);
+  service.operate("m", "stop");
+  await pass(390);
+  expect(engine.made[0]?.asked).toBeUndefined();
+  await pass(100);
+  expect(state()).toBe("stopped");
+});
+
+test.each([
+  ["containers", containers],
+  ["Pods", pods],
+])("of %s, a process that ignores the signal is killed when its time is over", async (_name, kind) => {
+  const { service, engine, state } = await withMachine(kind);
+  engine.isDeaf = true;
+  service.operate("m", "stop");
+  await pass(390);
+  expect(state()).toBe("stopping");
+  await pass(200);
+  expect(state()).toBe("stopped");
+});
+
+test("without pauses, a suspended Machine is stopped and starts again", async () => {
+  const { service, engine, state } = await withMachine(pods);
+  service.operate("m", "suspend");
+  await pass(1000);
+  expect([state(), engine.aliveOf("m")]).toEqual(["suspended", []]);
+  service.operate("m", "start");
+  await pass(1000);
+  expect(state()).toBe("started");
+});
+
+test("a Machine waits for a volume that the engine refuses to write, and says why it cannot be mounted", async () => {
+  const engine = new ModelEngine(containers);
+  const service = new ModelService(engine);
+  engine.isRefusing = true;
+  service.copyVolume("v", null);
+  await pass(1000);
+  service.create({ id: "m", isRestarted: false, volume: "v", stopMs: 0 });
+  await pass(1000);
+  expect(service.machines.get("m")?.state).toBe("failed");
+  engine.isRefusing = false;
+  await pass(10_000);
+  service.operate("m", "start");
+  await pass(1000);
+  expect(service.machines.get("m")?.state).toBe("started");
+  // Another program has removed it.
+  service.operate("m", "stop");
+  await pass(1000);
+  engine.volumes.delete("v");
+  service.operate("m", "start");
+  await pass(1000);
+  expect(service.machines.get("m")?.state).not.toBe("started");
+});
+
+test("logs follow a Machine through all of its runs, each once", async () => {
+  const { service } = await withMachine(containers);
+  vi.useRealTimers();
+  const over = new AbortController();
+  const read: string[] = [];
+  const subject = { id: "m" } as Parameters<NonNullable<typeof service.runtime.logs>>[0];
+  const reading = (async () => {
+    const query = { since: undefined, lines: undefined, follow: true, signal: over.signal };
+    for await (const { text } of service.runtime.logs?.(subject, query) ?? []) read.push(text);
+  })();
+  await expect.poll(() => read).toEqual(["made-1 1"]);
+  service.operate("m", "restart");
+  await expect.poll(() => read).toEqual(["made-1 1", "made-2 1"]);
+  over.abort();
+  await reading;
+  expect(read).toEqual(["made-1 1", "made-2 1"]);
+});
