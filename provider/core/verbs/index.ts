@@ -3,7 +3,7 @@ export { check } from "./check.ts";
 export { create, type Found } from "./create.ts";
 export { diff } from "./diff.ts";
 export { previewCreate, previewUpdate } from "./preview.ts";
-export { notFound, read, type Seen } from "./read.ts";
+export { notFound, read } from "./read.ts";
 export { remove } from "./remove.ts";
 export { update } from "./update.ts";
 export { InitializationFailed } from "./unfinished.ts";
