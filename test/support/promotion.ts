@@ -42,9 +42,9 @@ export async function prepare(name: string, binding: Binding) {
   }
   const stack = new Stack(installed, name, binding);
   stack.example("promotion");
-  stack.checkTypes(false); // the tests of the examples check types
   const { scripts } = JSON.parse(readFileSync("examples/promotion/package.json", "utf8")) as { scripts: object };
   writeFileSync(join(stack.dir, "package.json"), JSON.stringify({ name: "promotion", main: "index.ts", scripts }));
+  stack.checkTypes(false); // the tests of the examples check types
   symlinkSync(join(installed, "node_modules"), join(stack.dir, "node_modules"));
   return {
     service,

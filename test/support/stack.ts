@@ -1,8 +1,18 @@
 // A Pulumi project with one stack, driven by the real CLI, with its own backend.
 import { spawn, type ChildProcessByStdio } from "node:child_process";
-import { appendFileSync, cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
+import { ModuleKind, ScriptTarget, transpileModule } from "typescript";
 import { allOr } from "./extent.mts";
 import { elsewhere, nodejs, type Runtime } from "./runtimes.ts";
 
@@ -64,6 +74,9 @@ export interface InCheckpoint extends StateOf {
   readonly delete?: boolean;
 }
 
+/** The runtime of a program that was compiled before: Pulumi does not load a compiler in each run. */
+const compiledYaml = "runtime: { name: nodejs, options: { typescript: false } }\n";
+
 const counted = { created: "+", updated: "~", deleted: "-", replaced: "+-", unchanged: "" } as const;
 
 /** The bindings; the value is the package that programs import. */
@@ -87,6 +100,9 @@ export class Stack {
   readonly name: string;
   readonly runtime: Runtime;
   binding: Binding;
+  #checksTypes = false;
+  /** The program that was compiled last. */
+  #compiled: string | undefined;
 
   constructor(installed: string, name: string, binding: Binding = "pulumi-machines", runtime: Runtime = nodejs) {
     this.name = name;
@@ -106,9 +122,9 @@ export class Stack {
       // Every run loads the same packages, and compiles them once.
       NODE_COMPILE_CACHE: join(installed, ".compile-cache"),
     };
-    this.checkTypes(false);
     this.#writeProject();
     runtime.prepare(this.dir, name);
+    this.checkTypes(false);
   }
 
   #writeProject(): void {
@@ -123,9 +139,31 @@ export class Stack {
     return `urn:pulumi:dev::${this.name}::${within === undefined ? "" : `${within}$`}${token}::${name}`;
   }
 
-  /** Whether programs are type-checked, like users' programs; it is slow, and most tests do not need it. */
+  /**
+   * Whether programs in TypeScript are type-checked and compiled by each run, like users' programs. It is slow, and most tests
+   * do not need it: their programs are compiled without types, once.
+   */
   checkTypes(checked = true): void {
-    this.env["PULUMI_NODEJS_TRANSPILE_ONLY"] = String(!checked);
+    this.#checksTypes = checked;
+  }
+
+  /** Prepares the project for a run: of the program in TypeScript, or of its compiled form. */
+  #compile(): void {
+    if (this.runtime !== nodejs || !existsSync(this.#main)) return;
+    const edit = (file: string, change: (text: string) => string): void => {
+      const text = readFileSync(join(this.dir, file), "utf8");
+      if (change(text) !== text) writeFileSync(join(this.dir, file), change(text));
+    };
+    const main = this.#checksTypes ? nodejs.main : "index.js";
+    edit("Pulumi.yaml", (text) =>
+      text.replace(/^runtime: .*\n/m, this.#checksTypes ? `runtime: ${nodejs.yaml}\n` : compiledYaml),
+    );
+    edit("package.json", (text) => JSON.stringify({ ...(JSON.parse(text) as object), main }));
+    const program = readFileSync(this.#main, "utf8");
+    if (this.#checksTypes || program === this.#compiled) return;
+    this.#compiled = program;
+    const compilerOptions = { module: ModuleKind.CommonJS, target: ScriptTarget.ES2022, esModuleInterop: true };
+    writeFileSync(join(this.dir, main), transpileModule(program, { compilerOptions }).outputText);
   }
 
   /** Creates the stack and sets its configuration. */
@@ -194,6 +232,7 @@ export class Stack {
     args: readonly string[],
     { env, command = "pulumi", plain = false, ownGroup = false }: RunOptions = {},
   ): Running {
+    this.#compile();
     const child = spawn(command, plain ? args : [...args, "--non-interactive", "--color", "never"], {
       cwd: this.dir,
       env: { ...this.env, ...env },
