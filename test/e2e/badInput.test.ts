@@ -63,7 +63,8 @@ describe.each(bindingsOr("pulumi-machines"))("invalid configuration on %s", (bin
     expect(output).not.toMatch(/first-half|second-half/);
   });
 
-  test("the error for an invalid or expired token names its source, and never its value", async () => {
+  // In process: test/client/config.test.ts and networkAnswers.test.ts.
+  thoroughTest("the error for an invalid or expired token names its source, and never its value", async () => {
     const { output, code } = await up(service.url, "wrong-token-canary");
     expect(code).not.toBe(0);
     expect(output).toMatch(

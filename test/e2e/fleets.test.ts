@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { send } from "../support/around.ts";
 import { family, kill } from "../support/processes.ts";
-import { bindingsOr, counts, Stack } from "../support/stack.ts";
+import { bindings, bindingsOr, counts, Stack } from "../support/stack.ts";
+import { allOr } from "../support/extent.mts";
 import { thoroughTest } from "../support/thorough.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
@@ -100,7 +101,8 @@ describe.each(bindingsOr("pulumi-machines"))("F50: a fleet on %s", (binding) => 
 
   const command = join(inject("installed"), "node_modules/.bin/pulumi-machines");
 
-  test("it runs a release, and is no orphan", async () => {
+  // In process: test/cli/status.test.ts and whose.test.ts.
+  thoroughTest("it runs a release, and is no orphan", async () => {
     const { machines } = JSON.parse(await stack.ok("stack", "output", "release", "--json")) as { machines: string[] };
     expect(machines).toHaveLength(10);
     const status = await stack.run(["status", "dev"], { command, plain: true });
@@ -109,7 +111,8 @@ describe.each(bindingsOr("pulumi-machines"))("F50: a fleet on %s", (binding) => 
     expect([none.code, none.output]).toEqual([0, expect.stringContaining("no orphans")]);
   });
 
-  test("a refresh shows what others have changed, and up repairs it", async () => {
+  // In process: the drift of a fleet in test/fleets/fleet.test.ts.
+  thoroughTest("a refresh shows what others have changed, and up repairs it", async () => {
     const tag = (await live())[0]?.config.image.split(":").at(-1) ?? "";
     const [first, second] = await live();
     await send(service, "DELETE", `/v1/apps/shop/machines/${first?.id ?? ""}?force=true`);
@@ -253,7 +256,8 @@ export const web = settings.getBoolean("removed") ? undefined : new machines.Fle
 }).machines;
 `;
 
-describe.each(bindingsOr("pulumi-machines-plugin"))("a fleet of three Machines on %s", (binding) => {
+// In process: test/fleets/crashes.test.ts, gates.test.ts and owners.test.ts.
+describe.each(allOr(bindings, []))("a fleet of three Machines on %s", (binding) => {
   let service: TestService;
   let stack: Stack;
   const rolling = { type: "rolling", maxUnavailable: "1", minHealthySeconds: 3 };

@@ -9,6 +9,7 @@ import { findRuntime } from "../support/runtimes.ts";
 import { counts, Stack } from "../support/stack.ts";
 import { isWrite, startService, type TestService } from "../support/startService.ts";
 import { allOr } from "../support/extent.mts";
+import { thoroughTest } from "../support/thorough.ts";
 
 /** The stack configuration that the programs read: the programs stay unchanged, and Go compiles its program once. */
 const settings = { image: "registry.example.com/shop:1.0.0", greeting: "hello", sizeGb: "1", memoryMb: "256" };
@@ -289,7 +290,8 @@ describe.each(
     expect(await stack.preview()).toEqual({ seen: expect.objectContaining({ op: "read" }) });
   });
 
-  test("refresh without an outside change shows none", async () => {
+  // In process: the lifecycle suite, for the plugin, which does not know the language.
+  thoroughTest("refresh without an outside change shows none", async () => {
     await stack.refresh(); // the volume was read before it was mounted
     expect(counts(await stack.ok("refresh", "--yes", "--skip-preview"))).toEqual({ unchanged: created + 1 });
   });
@@ -308,7 +310,8 @@ describe.each(
     expect(await stack.ok("stack", "export")).not.toContain("hush-hush");
   });
 
-  test("refresh shows an outside change, and nothing else", async () => {
+  // In process: the lifecycle suite.
+  thoroughTest("refresh shows an outside change, and nothing else", async () => {
     const { config } = await live();
     await send(service, "POST", path, { config: { ...config, env: { ...config.env, GREETING: "edited" } } });
     await send(service, "GET", `${path}/wait?state=started`);

@@ -11,7 +11,7 @@ import { startPlugin } from "../support/plugin.ts";
 import { installReleased } from "../support/released.ts";
 import { collected, counts, Stack, type Ran } from "../support/stack.ts";
 import { startService, type TestService } from "../support/startService.ts";
-import { thoroughDescribe } from "../support/thorough.ts";
+import { thoroughDescribe, thoroughTest } from "../support/thorough.ts";
 
 const image = "registry.example.com/shop:1.0.0";
 const plugin = "pulumi-machines-plugin";
@@ -187,17 +187,22 @@ ${more}`);
     program();
   });
 
-  test("another endpoint replaces nothing: if its service does not know the App, the change is refused (R14)", async () => {
-    program(here);
-    const unknown = /the service knows neither App second-place nor any other App of this run/;
-    expect(await stack.fails("preview")).toMatch(unknown);
-    expect(await stack.fails("up", "--yes")).toMatch(unknown);
-    expect([await names(here), await names(there)], "nothing was made").toEqual([["first-place"], ["second-place"]]);
-    program();
-    expect(await stack.preview()).toEqual({});
-  });
+  // In process: test/plugin/configuration.test.ts.
+  thoroughTest(
+    "another endpoint replaces nothing: if its service does not know the App, the change is refused (R14)",
+    async () => {
+      program(here);
+      const unknown = /the service knows neither App second-place nor any other App of this run/;
+      expect(await stack.fails("preview")).toMatch(unknown);
+      expect(await stack.fails("up", "--yes")).toMatch(unknown);
+      expect([await names(here), await names(there)], "nothing was made").toEqual([["first-place"], ["second-place"]]);
+      program();
+      expect(await stack.preview()).toEqual({});
+    },
+  );
 
-  test("resources of a token that is not yet known preview as unknown", async () => {
+  // In process: test/plugin/configuration.test.ts.
+  thoroughTest("resources of a token that is not yet known preview as unknown", async () => {
     program(
       there,
       `const late = one.appId.apply(() => "${here.token}");
