@@ -3,7 +3,7 @@ import { z } from "zod";
 import { appName } from "../../api/names.ts";
 import { optional, required } from "../../api/schema.ts";
 import type { Api } from "../client/api.ts";
-import { growingPause } from "../client/clock.ts";
+import { growingPause } from "../../api/growingPause.ts";
 import { Pending, poll } from "../client/poll.ts";
 import { MachinesError } from "../client/errors.ts";
 import { pathId } from "../core/ids.ts";

@@ -12,16 +12,6 @@ export interface Clock {
   random(): number;
 }
 
-/** Pauses between two reads of something slow: short first, `factor` times as long each time, up to a limit. */
-export function growingPause(first: number, most: number, factor = 2): () => number {
-  let next = first;
-  return () => {
-    const pause = next;
-    next = Math.min(most, next * factor);
-    return pause;
-  };
-}
-
 /**
  * Reports every ten seconds what is being waited for, however often it is called; `after` is the time of the first
  * report.

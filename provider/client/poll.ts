@@ -1,8 +1,9 @@
 // Repeated reads: every wait of the provider that is not a long poll uses them.
+import { growingPause } from "../../api/growingPause.ts";
 import { inSpan } from "../../api/tracing.ts";
 import { ApiError } from "./errors.ts";
 import type { Api } from "./api.ts";
-import { everyTenSeconds, growingPause, type Deadline } from "./clock.ts";
+import { everyTenSeconds, type Deadline } from "./clock.ts";
 
 /** Milliseconds within which a new object is visible in every list (docs/interface.md#organization-lists). */
 export const consistencyWindow = 10_000;

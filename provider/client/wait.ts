@@ -1,9 +1,9 @@
 // Waiting for a Machine: repeated long polls until the deadline (docs/interface.md#waits), never polls of the list.
+import { growingPause } from "../../api/growingPause.ts";
 import { ApiError, isNotFound, MachinesError, NetworkError } from "./errors.ts";
 import { quotable } from "../../api/printable.ts";
 import { inSpan } from "../../api/tracing.ts";
 import type { Api } from "./api.ts";
-import { growingPause } from "./clock.ts";
 import { exitSince, lastEvent, notReached } from "./events.ts";
 import { versionOf, type Machine, type MachineKey } from "./machine.ts";
 import { consistencyWindow, Pending, poll, retryWhile } from "./poll.ts";

@@ -2,7 +2,7 @@
 // service would repeat is sent by this loop.
 import { ApiError, isAmbiguous, MachinesError } from "../client/errors.ts";
 import type { Api } from "../client/api.ts";
-import { growingPause } from "../client/clock.ts";
+import { growingPause } from "../../api/growingPause.ts";
 
 const attempts = 3;
 

@@ -1,6 +1,6 @@
 // One-time codes that open the console in a browser. A command makes one without the service: it needs the key of the data folder,
 // and a user who can read that file can read the first token as well.
-import { timingSafeEqual } from "node:crypto";
+import { isSame } from "../crypto/isSame.ts";
 import type { RandomBytes } from "../ids.ts";
 import type { Vault } from "../store/vault.ts";
 
@@ -10,12 +10,6 @@ const lifetimeMs = 5 * 60_000;
 
 /** Only who can read the data folder can make a code. */
 const mostUsed = 1000;
-
-/** Whether two texts are the same, in a time that does not depend on where they differ. */
-export function isSame(one: string, other: string): boolean {
-  const [a, b] = [Buffer.from(one), Buffer.from(other)];
-  return a.length === b.length && timingSafeEqual(a, b);
-}
 
 const signatureOf = (vault: Vault, run: string, nonce: string, expiresAt: string): string =>
   vault.digest("console code", `${run}\0${nonce}\0${expiresAt}`);

@@ -1,6 +1,7 @@
 // Sessions of the console. The browser has a signed cookie instead of a token, and a key that only pages of the console's origin can
 // read: browsers send the cookie to every port of the host, and the programs of Machines are behind some of them. The service keeps
 // no list of sessions, so they outlive its restart. Each request looks the token up again, so a session ends with its token.
+import { isSame } from "../crypto/isSame.ts";
 import type { FoundSession, SessionFinder } from "../http/authenticate.ts";
 import type { RandomBytes } from "../ids.ts";
 import { ownCommand } from "../ownCommand.ts";
@@ -8,7 +9,7 @@ import { refuse } from "../refusal.ts";
 import type { Tokens } from "../store/tokens.ts";
 import type { Vault } from "../store/vault.ts";
 import type { Clock } from "../time/clock.ts";
-import { Codes, isSame, makeCode } from "./codes.ts";
+import { Codes, makeCode } from "./codes.ts";
 
 /** What the console may do: nothing, only read, or also operate Machines. */
 export const consoleModes = ["off", "read", "write"] as const;

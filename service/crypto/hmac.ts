@@ -1,9 +1,8 @@
 // HMAC with SHA-2 (RFC 2104, RFC 4231), and NaCl's secret-key authentication, which is HMAC-SHA-512 truncated to 32 bytes.
-import { createHmac, timingSafeEqual } from "node:crypto";
+import { createHmac } from "node:crypto";
 import { keyLengthProblem } from "../../api/secretKeys.ts";
+import { isSame } from "./isSame.ts";
 import type { Signer } from "./kind.ts";
-
-const same = (a: Uint8Array, b: Uint8Array): boolean => a.length === b.length && timingSafeEqual(a, b);
 
 /** HMAC. ASSUMED: a key for HMAC may be longer than the hash, up to 1024 bytes; a shorter one is weak and refused. */
 export const hmac = (
@@ -16,7 +15,7 @@ export const hmac = (
     problem: (key) => keyLengthProblem(type, key.length),
     generate: (random) => random(length),
     sign,
-    verify: (key, plaintext, signature) => same(sign(key, plaintext), signature),
+    verify: (key, plaintext, signature) => isSame(sign(key, plaintext), signature),
   };
 };
 
@@ -28,5 +27,5 @@ export const naclAuth: Signer = {
   problem: (key) => keyLengthProblem("nacl_auth", key.length),
   generate: (random) => random(32),
   sign: authenticate,
-  verify: (key, plaintext, signature) => same(authenticate(key, plaintext), signature),
+  verify: (key, plaintext, signature) => isSame(authenticate(key, plaintext), signature),
 };

@@ -1,6 +1,6 @@
 // The admin listener: faults, the audit log, images, the DNS and the clock, for tests of programs in other processes.
 // It has a separate address that only this computer can reach and a separate token. It is off by default.
-import { hash, timingSafeEqual } from "node:crypto";
+import { hash } from "node:crypto";
 import { rmSync } from "node:fs";
 import { isIP, type AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -9,6 +9,7 @@ import { imageReference } from "../../api/image.ts";
 import { hostname } from "../../api/names.ts";
 import { createServer, sendError } from "./app.ts";
 import { connectionLimits, listenOnLocalhost } from "./connections.ts";
+import { isSame } from "../crypto/isSame.ts";
 import { declaredFault, type Faults, type PlannedFault } from "../faults/faults.ts";
 import { authenticate } from "./authenticate.ts";
 import { refuse } from "../refusal.ts";
@@ -65,8 +66,7 @@ const administrator: Bearer = {
   expiresAt: null,
 };
 
-const sameToken = (one: string, other: string): boolean =>
-  timingSafeEqual(Buffer.from(hash("sha256", one)), Buffer.from(hash("sha256", other)));
+const sameToken = (one: string, other: string): boolean => isSame(hash("sha256", one), hash("sha256", other));
 
 const image = z.strictObject({
   reference: imageReference,

@@ -1,8 +1,10 @@
 // Level-triggered work: a change of something only says that its next step is due. A step looks at what is wanted and what is
 // there, and does what is missing. It is repeated until it succeeds.
 
+import { growingPause } from "../../api/growingPause.ts";
+
 /** Pauses between two failed attempts. */
-export const pauses = { first: 200, longest: 5000 };
+export const newPause = (): (() => number) => growingPause(200, 5000);
 
 /** What steps need of the service. */
 export interface StepsHost {
@@ -86,7 +88,7 @@ export class Steps {
   }
 
   async #continue(id: string, work: Work): Promise<void> {
-    let pause = pauses.first;
+    let pause = newPause();
     let logged: string | undefined;
     while (work.again && !this.#isClosed && !this.#held.has(id)) {
       work.again = false;
@@ -95,15 +97,14 @@ export class Steps {
         await new Promise(setImmediate);
         await this.#host.settled();
         if (await this.#of.step(id)) work.again = true;
-        pause = pauses.first;
+        pause = newPause();
       } catch (error) {
         if (this.#isClosed) return;
         const reason = this.#of.reasonOf(error);
         if (reason !== logged) this.#host.log.warn({ [this.#of.kind]: id, reason }, this.#of.failed);
         logged = reason;
         work.again = true;
-        await pauseOf(pause, work);
-        pause = Math.min(pause * 2, pauses.longest);
+        await pauseOf(pause(), work);
       }
     }
     // At once after the last look at it: a later change begins again.

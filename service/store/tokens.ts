@@ -1,5 +1,6 @@
 // Organizations and access tokens. The store has only the hash of a token.
-import { hash, timingSafeEqual } from "node:crypto";
+import { hash } from "node:crypto";
+import { isSame } from "../crypto/isSame.ts";
 import type { OrgRow } from "./rows.ts";
 import type { Store } from "./database.ts";
 
@@ -159,7 +160,7 @@ export class Tokens {
        WHERE t.hash = ? AND (t.app IS NULL OR a.deleting < 2)`,
       hashed,
     );
-    if (!row || !timingSafeEqual(Buffer.from(row.hash), Buffer.from(hashed))) return undefined;
+    if (!row || !isSame(row.hash, hashed)) return undefined;
     const { org, slug, owner, app, read_only, expiresAt } = row;
     return { id: row.hash.slice(0, idLength), org, slug, owner, app, readOnly: read_only === 1, expiresAt };
   }

@@ -3,7 +3,7 @@ import type { Readable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import type Dockerode from "dockerode";
 import type { RuntimeHost } from "../runtime.ts";
-import { pauses } from "../steps.ts";
+import { newPause } from "../steps.ts";
 import { labels } from "./container.ts";
 import { reasonOf, type Engine } from "./engine.ts";
 
@@ -19,7 +19,7 @@ export interface Follower {
 /** Follows the ends of a service's containers. Resolves once the follower is closed. */
 export async function followEvents(engine: Engine, { dataId, log }: RuntimeHost, follower: Follower): Promise<void> {
   const { closed: signal } = follower;
-  let pause = pauses.first;
+  let pause = newPause();
   while (!signal.aborted) {
     let stream: Readable | undefined;
     try {
@@ -33,7 +33,7 @@ export async function followEvents(engine: Engine, { dataId, log }: RuntimeHost,
         abortSignal: signal,
       } as Dockerode.GetEventsOptions);
       stream = events as Readable;
-      pause = pauses.first;
+      pause = newPause();
       await follower.connected();
       for await (const line of lines(events)) {
         const { Actor } = JSON.parse(line) as { readonly Actor?: { readonly Attributes?: Record<string, string> } };
@@ -48,8 +48,7 @@ export async function followEvents(engine: Engine, { dataId, log }: RuntimeHost,
     }
     // The engine has ended: no answer comes any more.
     engine.failWaiting();
-    await sleep(pause, undefined, { signal }).catch(() => {});
-    pause = Math.min(pause * 2, pauses.longest);
+    await sleep(pause(), undefined, { signal }).catch(() => {});
   }
 }
 

@@ -1,4 +1,5 @@
 // The engine's networks: one for each network of Apps. Machines in different networks cannot reach each other.
+import { KeyedQueue } from "../../../api/keyedQueue.ts";
 import type { RuntimeHost } from "../runtime.ts";
 import { bridgeName, networkName, networkOptions } from "./bridges.ts";
 import { labels } from "./container.ts";
@@ -10,8 +11,8 @@ export class Networks {
   readonly #engine: Engine;
   readonly #host: RuntimeHost;
   readonly #firewall: Firewall;
-  /** The last request about each network. A network is not removed while it is given to a Machine. */
-  readonly #last = new Map<string, Promise<unknown>>();
+  /** The requests about each network. A network is not removed while it is given to a Machine. */
+  readonly #requests = new KeyedQueue();
 
   constructor(engine: Engine, host: RuntimeHost, firewall: Firewall) {
     this.#engine = engine;
@@ -21,7 +22,7 @@ export class Networks {
 
   /** The engine's name of a network; it is created if needed. */
   ensure(network: string): Promise<string> {
-    return this.#afterLast(network, () => this.#ensure(network));
+    return this.#requests.run(network, () => this.#ensure(network));
   }
 
   async #ensure(network: string): Promise<string> {
@@ -53,22 +54,12 @@ export class Networks {
     if (unused.length === 0) return;
     for (const { Id, Labels } of unused) {
       const network = Labels?.[labels.network] ?? "";
-      await this.#afterLast(network, async () => {
+      await this.#requests.run(network, async () => {
         // A container that was not started yet is not in its network.
         const isNeeded = this.#host.ids().some((id) => this.#host.subject(id)?.network === network);
         if (!isNeeded) await allowing([403, 404, 409], docker.getNetwork(Id).remove());
       });
     }
     this.#firewall.refresh();
-  }
-
-  #afterLast<T>(network: string, work: () => Promise<T>): Promise<T> {
-    const now = (this.#last.get(network) ?? Promise.resolve()).then(work, work);
-    this.#last.set(network, now);
-    const forget = (): void => {
-      if (this.#last.get(network) === now) this.#last.delete(network);
-    };
-    now.then(forget, forget);
-    return now;
   }
 }

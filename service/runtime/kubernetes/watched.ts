@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { ListWatch, Watch, type KubernetesListObject, type KubernetesObject } from "@kubernetes/client-node";
 import type { Log } from "../runtime.ts";
-import { pauses } from "../steps.ts";
+import { newPause } from "../steps.ts";
 import { reasonOf, type Cluster } from "./cluster.ts";
 import type { Kind } from "./names.ts";
 
@@ -13,7 +13,7 @@ export class Watched<T extends KubernetesObject> {
   readonly #closed = new AbortController();
   readonly #kind: Kind;
   #isListed = false;
-  #pause = pauses.first;
+  #pause = newPause();
   #isWaiting = false;
   #listed: () => void = () => {};
 
@@ -41,7 +41,9 @@ export class Watched<T extends KubernetesObject> {
       watch.isDoubtful = true;
       void this.#again(error);
     });
-    this.#list.on("connect", () => (this.#pause = this.#isListed ? pauses.first : this.#pause));
+    this.#list.on("connect", () => {
+      if (this.#isListed) this.#pause = newPause();
+    });
   }
 
   /** Begins, and resolves once all objects are listed. */
@@ -77,8 +79,7 @@ export class Watched<T extends KubernetesObject> {
     if (this.#closed.signal.aborted || this.#isWaiting) return;
     this.#isWaiting = true;
     this.#log.warn({ kind: this.#kind.kind, reason: reasonOf(error) }, "a watch of the Kubernetes cluster has ended");
-    await rest(this.#pause, this.#closed.signal);
-    this.#pause = Math.min(this.#pause * 2, pauses.longest);
+    await rest(this.#pause(), this.#closed.signal);
     this.#isWaiting = false;
     if (!this.#closed.signal.aborted) void this.#list.start();
   }
