@@ -208,7 +208,9 @@ const tables = `
 export const firstSchema = 13;
 
 /** Steps from {@link firstSchema} on, each to the next schema. A change of a table appends one; new stores run all of them. */
-export const migrations: readonly string[] = [];
+export const migrations: readonly string[] = [
+  // The next step comes here.
+];
 
 /** The number of this version's schema, which a store has as its `PRAGMA user_version`. */
 export const currentSchema = (): number => firstSchema + migrations.length;

@@ -13,7 +13,7 @@ import { openForCommand } from "../../service/store/openForCommand.ts";
 import { firstSchema, stepsFrom } from "../../service/store/schema.ts";
 import { afterThisTest } from "../support/leftovers.ts";
 import { killAtEach, killTimeout } from "./killAtEach.ts";
-import { held, plantMigration, writeOldFolder } from "./oldFolder.ts";
+import { held, planted, plantMigration, replaceMigrations, writeOldFolder } from "./oldFolder.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "machines-migration-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -95,9 +95,10 @@ async function verify(data: string): Promise<void> {
   }
 }
 
-test("F46 a data folder of the first schema opens with everything in it, and its tables are those of a new one", async () => {
+test("F46 a data folder of the first schema opens with everything in it, and its tables are those of a new one", () => {
   const data = join(folder, "same");
   writeOldFolder(data);
+  afterThisTest(replaceMigrations([]));
   const before = contents(data);
   expect(Object.entries(before).filter(([, rows]) => rows.length === 0)).toEqual([]);
   new Store(storeFile(data)).close();
@@ -110,23 +111,27 @@ test("F46 a data folder of the first schema opens with everything in it, and its
   expect(shapes(made)).toEqual(shapes(recorded));
   made.close();
   recorded.close();
+});
+
+test("F46 a service that opens a data folder of the first schema serves everything in it", async () => {
+  const data = join(folder, "served");
+  writeOldFolder(data);
   await verify(data);
 });
 
-test("F46 an upgraded data folder has everything in it, and a copy of the original is kept", async () => {
+test("F46 an upgraded data folder has everything in it, and a copy of the original is kept", () => {
   const data = join(folder, "kept");
   writeOldFolder(data);
   const before = contents(data);
-  afterThisTest(plantMigration());
+  afterThisTest(replaceMigrations([planted]));
   new Store(storeFile(data)).close();
   expect(contents(data)).toEqual({
     ...before,
     apps: before["apps"]?.map((row) => ({ ...row, planted: "web-planted" })),
   });
   expect(contents(data, backup)).toEqual(before);
-  await verify(data);
   const { mtimeMs } = statSync(join(data, backup));
-  await createService({ data }).close(); // nothing to upgrade any more
+  new Store(storeFile(data)).close(); // nothing to upgrade any more
   expect(statSync(join(data, backup)).mtimeMs).toBe(mtimeMs);
   expect(statSync(join(data, backup)).mode & 0o777).toBe(0o600);
   expect(readdirSync(data).filter((name) => name.includes("backup"))).toEqual([backup]);

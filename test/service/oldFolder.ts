@@ -25,8 +25,8 @@ export function writeOldFolder(data: string): void {
   db.close();
 }
 
-/** A migration of every kind: a column and its values, a table of another shape, and an index. */
-const planted = `
+/** A migration that changes in every way: a column and its values, a table of another shape, and an index. */
+export const planted = `
   ALTER TABLE apps ADD COLUMN planted TEXT;
   UPDATE apps SET planted = name || '-planted';
   CREATE TABLE new_machines AS SELECT * FROM machines;
@@ -43,10 +43,12 @@ const planted = `
   DROP TABLE new_machines;
 `;
 
-/** Adds the migration to those of the service in this process. Returns how to remove it again. */
-export function plantMigration(): () => void {
+/** Replaces the migrations of the service in this process. Returns how to restore them. */
+export function replaceMigrations(steps: readonly string[]): () => void {
   const all = migrations as string[];
-  const before = all.length;
-  all.push(planted);
-  return () => void (all.length = before);
+  const own = all.splice(0, all.length, ...steps);
+  return () => void all.splice(0, all.length, ...own);
 }
+
+/** Adds the planted migration to those of the service. Returns how to remove it again. */
+export const plantMigration = (): (() => void) => replaceMigrations([...migrations, planted]);

@@ -52,16 +52,6 @@ test.each([
   expect(snippets.filter((code) => !whole.includes(compact(code).replace(/[;,]$/, "")))).toEqual([]);
 });
 
-test("the code in docs/adding-a-resource.md matches the files it names", () => {
-  const guide = readFileSync("docs/adding-a-resource.md", "utf8");
-  const named = [...guide.matchAll(/\]\(\.\.\/([\w/.]+\.ts)\)/g)].map(([, path = ""]) =>
-    compact(readFileSync(path, "utf8")),
-  );
-  const snippets = [...guide.matchAll(/^```ts\n(.*?)^```/gms)].map(([, code = ""]) => compact(code));
-  expect(snippets.length).toBeGreaterThan(4);
-  expect(snippets.filter((code) => !named.some((file) => file.includes(code.replace(/[;,]$/, ""))))).toEqual([]);
-});
-
 test.each([
   ["docs/policy.md", "json", "examples/policy/policy.prod.json"],
   ["docs/policy.md", "yaml", "examples/policy/github-actions.yml"],
