@@ -372,6 +372,8 @@ export class ModelDriver implements Driver<ModelInstance> {
     try {
       for (const machine of [...mounting].sort()) releases.push(await this.#reports.hold(machine));
       if (!this.isDead) engine.copied.add(source);
+      // A copy takes longer than other requests.
+      for (let i = 0; i < 6; i++) await this.#asked(() => {});
       return await this.#asked(() => {
         if (!engine.volumes.has(source)) throw new Impossible(`its source ${source} is missing`);
         if (engine.isRefusing) throw new Refused("no space");

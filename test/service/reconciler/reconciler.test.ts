@@ -199,6 +199,17 @@ test("a Machine that the engine refuses to start has failed, and is not started 
   expect([state(), service.machines.get("m")?.reports.at(-1)]).toEqual(["stopped", "failed stopped"]);
 });
 
+test("a process that a killed service has started against what is stored now is killed", async () => {
+  const { service, engine, state } = await withMachine(containers);
+  service.operate("m", "stop");
+  await pass(1000);
+  const [made] = engine.made;
+  if (made) made.state = "running";
+  service.killed();
+  await pass(1000);
+  expect([state(), engine.aliveOf("m")]).toEqual(["stopped", []]);
+});
+
 test("without pauses, a suspended Machine is stopped and starts again", async () => {
   const { service, engine, state } = await withMachine(pods);
   service.operate("m", "suspend");
