@@ -62,7 +62,10 @@ const usualPlacementMs = 120_000;
 // ASSUMED: ingress controllers and nodes follow a change within three seconds. Traefik applies one every two seconds, others sooner.
 const usualDrainMs = 3000;
 
-/** Does what a cluster does. */
+/**
+ * Does what a cluster does.
+ * ASSUMED: a cluster cannot keep the memory of a Pod. A suspended Machine has none, and starts like a stopped one.
+ */
 export class KubernetesDriver implements Driver<PodOf> {
   readonly name = "kubernetes";
   readonly place = "the cluster";

@@ -60,6 +60,8 @@ export class ModelEngine {
   isRefusing = false;
   /** Whether processes ignore the signal to end. */
   isDeaf = false;
+  /** The open requests of a Machine, and when it was first to be stopped. */
+  requestsOf = (_machine: string): { readonly open: number; readonly since: number } => ({ open: 0, since: 0 });
   /** The driver of the service that runs now. */
   driver: ModelDriver | undefined;
   #count = 0;
@@ -200,7 +202,8 @@ export class ModelDriver implements Driver<ModelInstance> {
   }
 
   begin(): void {
-    this.#engine.after(this.#engine.kind.answerMs, () => {
+    // Requests of the last run arrive before.
+    this.#engine.after(this.#engine.kind.answerMs + 1, () => {
       if (!this.#engine.isDown) this.connected();
     });
   }
@@ -268,9 +271,12 @@ export class ModelDriver implements Driver<ModelInstance> {
   stop({ made }: ModelInstance, { timeoutMs }: StopRequest): Promise<void> {
     const { drainMs } = this.#engine.kind;
     return this.#asked(() => {
-      const since = Date.now() - (this.#engine.withdrawn.get(made.machine) ?? Number.NEGATIVE_INFINITY);
-      if (drainMs !== undefined && since < drainMs)
-        this.#engine.mistakes.push(`${made.machine} has requests and is stopped`);
+      const engine = this.#engine;
+      const withdrawn = engine.withdrawn.get(made.machine) ?? Number.NEGATIVE_INFINITY;
+      const { open, since } = engine.requestsOf(made.machine);
+      const isDraining =
+        drainMs === undefined ? open > 0 && Date.now() < since + timeoutMs : Date.now() < withdrawn + drainMs;
+      if (isDraining) engine.mistakes.push(`${made.machine} has requests and is stopped`);
       made.asked ??= { at: Date.now(), ms: timeoutMs };
       if (made.state === "paused") made.state = "running";
       if (!this.#engine.isDeaf) this.#engine.after(20, () => this.#engine.end(made));
@@ -363,9 +369,11 @@ export class ModelDriver implements Driver<ModelInstance> {
     const engine = this.#engine;
     const mounting = new Set(engine.made.filter(({ mounts }) => mounts.includes(source)).map(({ machine }) => machine));
     const releases: (() => void)[] = [];
-    engine.copied.add(source);
     try {
       for (const machine of [...mounting].sort()) releases.push(await this.#reports.hold(machine));
+      if (!this.isDead) engine.copied.add(source);
+      // A copy takes longer than other requests.
+      for (let i = 0; i < 6; i++) await this.#asked(() => {});
       return await this.#asked(() => {
         if (!engine.volumes.has(source)) throw new Impossible(`its source ${source} is missing`);
         if (engine.isRefusing) throw new Refused("no space");
@@ -393,7 +401,11 @@ export class ModelDriver implements Driver<ModelInstance> {
     if (this.isDead) return never;
     const { answerMs } = this.#engine.kind;
     await new Promise((resolve) => setTimeout(resolve, answerMs));
-    if (this.isDead) return never;
+    if (this.isDead) {
+      // What was sent before is still done, and no one hears of it.
+      if (!this.#engine.isDown) answer();
+      return never;
+    }
     if (this.#engine.isDown) throw new NoAnswer("no answer");
     return answer();
   }

@@ -17,6 +17,8 @@ import { ModelDriver, type ModelEngine } from "./modelEngine.ts";
 export interface Machine {
   readonly id: string;
   state: MachineState;
+  /** When it was last to be stopped. */
+  since: number;
   version: number;
   starts: number;
   isCordoned: boolean;
@@ -44,11 +46,17 @@ export class ModelService {
   readonly warnings: string[] = [];
   /** The endpoints that the proxy may keep connections to. */
   readonly reachable = new Set<string>();
+  /** Ids are never used again. */
+  count = 0;
   readonly #requests = new Map<string, { count: number; ended: (() => void)[] }>();
   runtime: Runtime;
 
   constructor(engine: ModelEngine) {
     this.engine = engine;
+    engine.requestsOf = (id) => ({
+      open: this.#requests.get(id)?.count ?? 0,
+      since: this.machines.get(id)?.since ?? 0,
+    });
     this.runtime = this.#run();
   }
 
@@ -64,7 +72,7 @@ export class ModelService {
     const volume = this.volumes.get(machine.volume ?? "");
     if (volume) volume.machine = machine.id;
     const created = { ...machine, version: 1, starts: 0, isCordoned: false, reports: [] };
-    this.machines.set(machine.id, { ...created, state: "created" });
+    this.machines.set(machine.id, { ...created, state: "created", since: Date.now() });
     this.#enter(machine.id, "created");
   }
 
@@ -84,7 +92,8 @@ export class ModelService {
 
   deleteVolume(id: string): void {
     const volume = this.volumes.get(id);
-    if (!volume || volume.machine !== null) return;
+    // It is removed a day later.
+    if (!volume?.isWritten || volume.machine !== null) return;
     volume.isDeleted = true;
     this.runtime.volumeChanged?.(id);
   }
@@ -100,25 +109,29 @@ export class ModelService {
     }, ms);
   }
 
-  openRequests(id: string): number {
-    return this.#requests.get(id)?.count ?? 0;
+  /** The store is an older one, which does not know a Machine. */
+  forget(id: string): void {
+    this.#leave(id);
+    this.killed();
   }
 
   #enter(id: string, state: MachineState): void {
     const machine = this.machines.get(id);
     if (!machine) return;
+    if (machine.state === "started") machine.since = Date.now();
     machine.state = state;
     if (state === "starting") machine.starts++;
-    if (state === "destroyed") {
-      this.machines.delete(id);
-      for (const volume of this.volumes.values()) if (volume.machine === id) volume.machine = null;
-      return;
-    }
+    if (state === "destroyed") return this.#leave(id);
     const call = steps[state]?.call;
     const subject = this.#subject(id);
     if (!call || !subject) return;
     if (call === "stop") this.runtime.stop(subject, { signal: "SIGINT", timeoutMs: machine.stopMs });
     else this.runtime[call](subject);
+  }
+
+  #leave(id: string): void {
+    this.machines.delete(id);
+    for (const volume of this.volumes.values()) if (volume.machine === id) volume.machine = null;
   }
 
   #subject(id: string): Subject | undefined {

@@ -8,7 +8,7 @@ import { ModelEngine, type Kind } from "./modelEngine.ts";
 import { ModelService } from "./modelService.ts";
 
 const seed = Number(process.env["FC_SEED"] ?? 20_260_101);
-const runs = isThorough ? 5000 : 300;
+const runs = isThorough ? 30_000 : 3000;
 
 beforeEach(
   () => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setImmediate", "clearImmediate", "Date"] }),
@@ -41,9 +41,13 @@ const happenings: Readonly<Record<string, (service: ModelService, n: number) => 
   ),
   create: (service, n) => {
     const free = [...service.volumes.values()].filter(({ machine, isDeleted }) => machine === null && !isDeleted);
-    const id = `m${service.machines.size}-${n}`;
-    if (service.machines.size > 2 || service.machines.has(id)) return;
-    service.create({ id, isRestarted: n % 2 === 0, volume: free[n % 4]?.id, stopMs: [0, 50, 400][n % 3] ?? 0 });
+    if (service.machines.size > 2) return;
+    service.create({
+      id: `m${++service.count}`,
+      isRestarted: n % 2 === 0,
+      volume: free[n % 4]?.id,
+      stopMs: [0, 50, 400][n % 3] ?? 0,
+    });
   },
   volume: (service, n) => {
     if (!service.volumes.has(`v${n}`)) service.copyVolume(`v${n}`, null);
@@ -74,6 +78,7 @@ const happenings: Readonly<Record<string, (service: ModelService, n: number) => 
   refuses: ({ engine }, n) => void (engine.isRefusing = n % 2 === 0),
   isDeaf: ({ engine }, n) => void (engine.isDeaf = n % 2 === 0),
   serviceKilled: (service) => service.killed(),
+  forget: (service, n) => service.forget(idOf(service, n)),
 };
 
 const idOf = ({ machines }: ModelService, n: number): string =>
@@ -85,7 +90,7 @@ const steps = fc.array(
     fc.nat(8),
     fc.constantFrom(0, 1, 5, 30, 150, 1000),
   ),
-  { maxLength: 25 },
+  { minLength: 3, maxLength: 30, size: "max" },
 );
 
 /** Whether the engine has what the service wants. */
@@ -111,10 +116,9 @@ function expectConverged({ engine, machines, volumes, reachable, runtime }: Mode
   }
   const endpoints = [...machines.keys()].flatMap((id) => runtime.reach?.endpoint(id, 8080) ?? []);
   expect([...reachable].sort()).toEqual(endpoints.sort());
-  for (const { id, isDeleted, isWritten, source } of volumes.values()) {
-    expect(isDeleted, `${id} is discarded`).toBe(false);
-    // One whose source was deleted before it was written waits for nothing.
-    if (source === null || engine.volumes.has(source)) expect(isWritten, `${id} is written`).toBe(true);
+  for (const { id, isDeleted, isWritten } of volumes.values()) {
+    expect(isDeleted, `${id} is not discarded`).toBe(false);
+    expect(isWritten, `${id} is not written`).toBe(true);
   }
   expect([...engine.volumes].filter((id) => !volumes.has(id))).toEqual([]);
 }
@@ -181,6 +185,29 @@ test.each([
   expect(state()).toBe("stopping");
   await pass(200);
   expect(state()).toBe("stopped");
+});
+
+test("a Machine that the engine refuses to start has failed, and is not started again", async () => {
+  const { service, engine, state } = await withMachine(containers);
+  service.operate("m", "stop");
+  await pass(1000);
+  engine.isRefusing = true;
+  service.operate("m", "start");
+  await pass(1000);
+  engine.isRefusing = false;
+  await pass(10_000);
+  expect([state(), service.machines.get("m")?.reports.at(-1)]).toEqual(["stopped", "failed stopped"]);
+});
+
+test("a process that a killed service has started against what is stored now is killed", async () => {
+  const { service, engine, state } = await withMachine(containers);
+  service.operate("m", "stop");
+  await pass(1000);
+  const [made] = engine.made;
+  if (made) made.state = "running";
+  service.killed();
+  await pass(1000);
+  expect([state(), engine.aliveOf("m")]).toEqual(["stopped", []]);
 });
 
 test("without pauses, a suspended Machine is stopped and starts again", async () => {
