@@ -119,7 +119,7 @@ describe("Machine", () => {
   let service: TestService;
   let machine: Bound;
   beforeAll(async () => {
-    service = await startService();
+    service = await startService({ keepBodies: true });
     machine = bind("Machine", service);
     await makeApp(service, "app");
   });
@@ -175,7 +175,11 @@ describe("Machine", () => {
     const seen = async (state: Values) =>
       (await send<{ stdout: string }>(service, "POST", at(state, "/exec"), { command: ["env"] })).stdout;
     const config = { image };
+    const before = service.bodies.length;
     const { id, inputs, state } = await make({ config, minSecretsVersion: await rotate("first") });
+    expect(service.bodies.slice(before).map(({ body }) => body)).toContainEqual(
+      expect.objectContaining({ min_secrets_version: inputs["minSecretsVersion"] }),
+    );
     expect(await seen(state)).toContain("ROTATED=first");
     // The greatest of several: each resource that writes secrets has a version of its own.
     const first = inputs["minSecretsVersion"];

@@ -69,7 +69,7 @@ describe.each(bindings)("MachineCommand, $name binding", ({ start }) => {
   let close: () => Promise<void>;
   let machine = "";
   beforeAll(async () => {
-    service = await startService();
+    service = await startService({ keepBodies: true });
     ({ bound: commands, close } = await start("MachineCommand", service));
     await makeApp(service, "app");
     machine = await started(service, "app");
@@ -103,6 +103,19 @@ describe.each(bindings)("MachineCommand, $name binding", ({ start }) => {
     expect(two.id).not.toBe(one.id);
     expect(one.state).toMatchObject({ stdout: "hello\n", stderr: "", exitCode: 0, machineId: machine });
     expect(two.state).toMatchObject({ stdout: "line", exitCode: 0 });
+  });
+
+  test("each run has the time that it is given", async () => {
+    const times = (since: number): unknown[] =>
+      service.bodies
+        .slice(since)
+        .filter(({ path }) => path.endsWith("/exec"))
+        .map(({ body }) => (body as { timeout?: number }).timeout);
+    const before = service.bodies.length;
+    const { id, inputs, state } = await make({ create: ["true"], timeout: "20s" });
+    const next = await checked({ create: ["true"], timeout: "30s" }, inputs);
+    await commands.update(id, state, next);
+    expect(times(before)).toEqual([20, 30]);
   });
 
   test("without a command nothing is run, but the Machine must exist", async () => {

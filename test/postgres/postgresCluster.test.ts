@@ -98,6 +98,12 @@ describe("PostgresCluster", () => {
     expect(live).toMatchObject({ data: { password } });
   });
 
+  test("an import has the organization that the service reports", async () => {
+    const { id } = await make({ name: "owned" });
+    const found = await cluster.read(id, {});
+    expect(found?.inputs).toMatchObject({ name: "owned", organization: "personal" });
+  });
+
   test("a refresh reads the cluster and its credentials, and keeps known ones that the service omits", async () => {
     const { id, state } = await make({ name: "lean" });
     const { password: _, ...without } = state;

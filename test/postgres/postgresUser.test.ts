@@ -76,6 +76,14 @@ describe("PostgresUser", () => {
     expect(role).toMatchObject({ role: "reader", password: after["password"] });
   });
 
+  test("a change of the role and the rotation of the password both take effect", async () => {
+    const { id, inputs, state } = await make({ username: "clara" });
+    const after = await user.update(id, state, { ...inputs, role: "reader", rotationTriggers: { on: "a" } });
+    expect(after).toMatchObject({ role: "reader", password: await passwordOf("clara") });
+    expect(after["password"]).not.toBe(state["password"]);
+    expect((await user.read(id, state))?.state).toMatchObject({ role: "reader" });
+  });
+
   test.each(["before", "after"] as const)(
     "an answer lost %s the rotation is settled by reading the password",
     async (when) => {
