@@ -5,6 +5,7 @@ import { afterEach, describe, expect, inject, test } from "vitest";
 import { currentCertificate } from "../support/certificates.ts";
 import { allOr, isThorough } from "../support/extent.mts";
 import { gate } from "../support/gate.ts";
+import { entriesOf, entryOf, none, type EveryType } from "../support/everyType.ts";
 import { expectEmptied, expectNoDuplicates, expectSettled } from "../support/invariants.ts";
 import { family, kill, providersOf } from "../support/processes.ts";
 import { bindingsOr, counts, Stack, type Binding } from "../support/stack.ts";
@@ -25,24 +26,36 @@ const app = new machines.App("shop", { name: "killed-shop" });
 `;
 const { fullchain, private_key: privateKey } = currentCertificate({ hosts: ["own.example.com"] });
 
-/** One of every kind that is created by an unrepeatable request. */
-const kinds: Readonly<Record<string, string>> = {
-  data: 'const data = new machines.Volume("data", { app: app.id, region: "ams" });',
-  snapshot: 'new machines.VolumeSnapshot("snapshot", { app: app.id, volume: data.id });',
-  address: 'new machines.IpAssignment("address", { app: app.id, type: "v6" });',
-  secret: 'new machines.Secret("secret", { app: app.id, name: "ONE", value: "hush-hush" });',
-  secrets: 'new machines.AppSecrets("secrets", { app: app.id, values: { TWO: "hush-hush" } });',
-  key: 'new machines.SecretKey("key", { app: app.id, name: "KEY", type: "es256" });',
-  issued: 'new machines.AcmeCertificate("issued", { app: app.id, hostname: "www.example.com" });',
-  own: `new machines.CustomCertificate("own", ${JSON.stringify({ app: "killed-shop", hostname: "own.example.com", fullchain, privateKey })}, { dependsOn: app });`,
-  web: 'const web = new machines.Machine("web", { app: app.id, config: { image } });',
-  cluster:
+/** One of every type that is created by an unrepeatable request. */
+const kinds: EveryType<string> = {
+  App: none("the head of each program has one"),
+  Volume: 'const data = new machines.Volume("data", { app: app.id, region: "ams" });',
+  VolumeSnapshot: 'new machines.VolumeSnapshot("snapshot", { app: app.id, volume: data.id });',
+  IpAssignment: 'new machines.IpAssignment("address", { app: app.id, type: "v6" });',
+  DeployToken: none("no operation revokes one"),
+  Secret: 'new machines.Secret("secret", { app: app.id, name: "ONE", value: "hush-hush" });',
+  AppSecrets: 'new machines.AppSecrets("secrets", { app: app.id, values: { TWO: "hush-hush" } });',
+  SecretKey: 'new machines.SecretKey("key", { app: app.id, name: "KEY", type: "es256" });',
+  Ciphertext: none("the service does not store it"),
+  Signature: none("the service does not store it"),
+  AcmeCertificate: 'new machines.AcmeCertificate("issued", { app: app.id, hostname: "www.example.com" });',
+  CertificateValidation: none("it is a wait for an AcmeCertificate"),
+  CustomCertificate: `new machines.CustomCertificate("own", ${JSON.stringify({ app: "killed-shop", hostname: "own.example.com", fullchain, privateKey })}, { dependsOn: app });`,
+  Machine: 'const web = new machines.Machine("web", { app: app.id, config: { image } });',
+  MachineMetadata: none("its requests can be repeated"),
+  MachineCommand: none("the service does not store commands"),
+  Fleet: none("it has a story of its own"),
+  PostgresCluster:
     'const cluster = new machines.PostgresCluster("cluster", { region: "fra", plan: "basic", deletionProtection: false });',
-  database: 'new machines.PostgresDatabase("database", { cluster: cluster.id, name: "shop", allowDataLoss: true });',
-  user: 'new machines.PostgresUser("user", { cluster: cluster.id, username: "shop", role: "writer" });',
+  PostgresDatabase:
+    'new machines.PostgresDatabase("database", { cluster: cluster.id, name: "shop", allowDataLoss: true });',
+  PostgresUser: 'new machines.PostgresUser("user", { cluster: cluster.id, username: "shop", role: "writer" });',
+  PostgresExtension: none("its requests can be repeated"),
+  PostgresBackup: none("no operation deletes one"),
+  PostgresAttachment: none("its requests can be repeated"),
 };
 
-const volume = `${head}${kinds["data"]}\n`;
+const volume = `${head}${entryOf(kinds, "Volume") ?? ""}\n`;
 const store = (name: string, greeting: string): string =>
   `${volume}new machines.Machine("store", { app: app.id, name: "${name}", region: "ams", config: { image, env: { GREETING: "${greeting}" }, mounts: [{ volume: data.id, path: "/data" }] } });\n`;
 
@@ -83,7 +96,12 @@ const stories: Readonly<Record<string, Story>> = {
   "one of every kind": {
     from: nothing,
     stages: [
-      ["their creates", `${head}${Object.values(kinds).join("\n")}\n`],
+      [
+        "their creates",
+        `${head}${entriesOf(kinds)
+          .map(([, text]) => text)
+          .join("\n")}\n`,
+      ],
       ["their deletions", nothing],
     ],
   },
