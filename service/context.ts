@@ -17,7 +17,7 @@ import type { AppRow, MachineRow } from "./store/rows.ts";
 import type { FairTurns } from "./time/fairTurns.ts";
 import type { Vault } from "./store/vault.ts";
 
-/** The service in the form of rules. */
+/** The service as rules see it. */
 export interface Context {
   readonly store: Store;
   readonly clock: MovableClock;

@@ -7,6 +7,7 @@ import { bin, inRoot, tsc } from "./lib/paths.mjs";
 import { main, quiet, say, Stop } from "./lib/process.mjs";
 import { completeLock } from "./lib/packageLock.mjs";
 import { sdkChecks } from "./lib/sdkChecks.mjs";
+import { checkWords } from "./lib/words.mjs";
 import { setup } from "./setup/index.mjs";
 
 const GENERATE = ["--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", "tools/generate/main.ts"];
@@ -31,6 +32,7 @@ const checks = {
   generated: { command: "node", args: [...GENERATE, "--check"] },
   citations: { check: checkCitations },
   layers: { check: checkLayers },
+  words: { check: checkWords },
   ...Object.fromEntries(Object.entries(sdkChecks).map(([name, check]) => [name, { check }])),
 };
 

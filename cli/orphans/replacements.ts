@@ -118,7 +118,7 @@ export function changedBack({ resource, original, current }: Replacement): { inp
     if (isSealed(before) || isSealed(now)) return [];
     return same(field, before, now)
       ? []
-      : [{ input, before: field.meta.secret ? "the value of before" : JSON.stringify(before) }];
+      : [{ input, before: field.meta.secret ? "the previous value" : JSON.stringify(before) }];
   });
 }
 

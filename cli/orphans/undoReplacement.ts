@@ -257,7 +257,7 @@ function leftText(left: readonly Replacement[]): string {
   const names = (all: readonly Replacement[]): string =>
     all.map(({ original }) => `${original.type} ${original.name} (${original.id})`).join(", ");
   return [
-    ...(open.length > 0 ? [`\nReplaced too, and left so unless you name it: ${names(open)}.\n`] : []),
+    ...(open.length > 0 ? [`\nAlso replaced, and kept that way unless you name it: ${names(open)}.\n`] : []),
     ...(givenUp.length > 0 ? [`\nGiven up before, for the next up to delete: ${names(givenUp)}.\n`] : []),
   ].join("");
 }
@@ -270,6 +270,6 @@ const doneText = (copy: string, { stack }: UndoOptions): string =>
   [
     "",
     "Undone. `pulumi up`, without --replace, goes on with the original and deletes the replacement; `pulumi preview` shows it.",
-    `The state of before is in ${copy}. Until the next up, this brings it back: pulumi stack import${stack === undefined ? "" : ` --stack ${stack}`} --file ${copy}`,
+    `The previous state is in ${copy}. Until the next up, this brings it back: pulumi stack import${stack === undefined ? "" : ` --stack ${stack}`} --file ${copy}`,
     "",
   ].join("\n");

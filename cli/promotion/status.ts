@@ -51,7 +51,7 @@ interface StackReport {
   readonly unseen?: readonly string[];
   /** Its last update, if that failed. */
   readonly failedUpdate?: Update | undefined;
-  /** Machines that this update changed, and that run the release of before again. */
+  /** Machines that this update changed, and that run the previous release again. */
   readonly rolledBack?: readonly string[];
   /** How many of its resources are not as the stack knows them. */
   readonly drifted?: number;
@@ -234,7 +234,7 @@ function failureText(stack: string, { kind, endedAt }: Update, rolledBack: reado
   const back =
     rolledBack.length === 0
       ? ""
-      : ` and was rolled back: ${rolledBack.map((id) => `Machine ${id}`).join(", ")} ${rolledBack.length === 1 ? "runs" : "run"} the release of before again`;
+      : ` and was rolled back: ${rolledBack.map((id) => `Machine ${id}`).join(", ")} ${rolledBack.length === 1 ? "runs" : "run"} the previous release again`;
   return `${stack}: the last ${kind} failed${when}${back}. \`pulumi preview\` shows what is left to do`;
 }
 

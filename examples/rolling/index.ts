@@ -9,7 +9,7 @@ const app = new machines.App("shop");
 
 const checks = { alive: { type: "tcp", port: 8080, interval: "15s", timeout: "2s" } } as const;
 
-// If one Machine fails, all have the configuration of before again.
+// If one Machine fails, all have the previous configuration again.
 const web = new machines.Fleet("web", {
   app: app.id,
   regions: { ams: 2, iad: 2 },

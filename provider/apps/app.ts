@@ -121,7 +121,7 @@ export const app = defineResource({
   // Every input but the behaviour ones replaces: there is nothing to send.
   async update({ id, old, api }) {
     const live = toLive(await api.apps.get({ appName: id.name }), old.organization);
-    // A preview has promised the addresses of before; a refresh finds others.
+    // A preview has promised the previous addresses; a refresh finds others.
     return { ...live, httpUrl: old.httpUrl, httpsUrl: old.httpsUrl };
   },
 

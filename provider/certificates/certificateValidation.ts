@@ -106,7 +106,7 @@ const tooLong = ({ deadline }: Api, { appName: app, hostname }: HostnameKey, liv
   new MachinesError(
     "wait-timeout",
     `${hostname} of App ${app} cannot become active in time: ${stateOf(live)} ` +
-      `The ${deadline.allowed} that this operation may take end before. ${waitsAgain}`,
+      `The time limit of ${deadline.allowed} ends before that. ${waitsAgain}`,
   );
 
 const waitsAgain = "Nothing was created; the next up waits again. `customTimeouts` allows more time.";

@@ -29,10 +29,10 @@ export type Methods = {
   };
 };
 
-/** An answer of the service in the form of programs. */
+/** An answer of the service as programs see it. */
 export type AnswerOf<G extends keyof Contract, M extends keyof Contract[G]> = Answer<Contract[G][M]>;
 
-/** The service in the form of handlers. */
+/** The service as handlers see it. */
 export interface Api extends Methods {
   readonly config: Config;
   readonly clock: Clock;

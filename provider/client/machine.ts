@@ -1,7 +1,7 @@
 // A Machine as the service shows it.
 import type { AnswerOf } from "./api.ts";
 
-/** A Machine in the form of programs. */
+/** A Machine as programs see it. */
 export type Machine = AnswerOf<"machines", "get">;
 
 /** The version of a Machine's configuration, under either of its names (docs/interface.md#versions). */

@@ -417,7 +417,7 @@ const defaults = {
 type Defaults = typeof defaults;
 
 /**
- * A declared resource type in the form of core and the bindings: its definition with defaults, and the fields of its
+ * A declared resource type as core and the bindings see it: its definition with defaults, and the fields of its
  * schemas.
  */
 export type Resource = Omit<Erased, keyof Defaults> & {

@@ -263,7 +263,7 @@ function nested(byPath: Values): Values {
   return whole;
 }
 
-/** A function in the form of programs. */
+/** A function as programs see it. */
 export interface Called {
   /** The function's result; `undefined` for values that are unknown in a preview. */
   readonly answer: Values;

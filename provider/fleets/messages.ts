@@ -209,7 +209,7 @@ export const notRolledBack = (why: RolloutFailure, back: Rollout, error: unknown
   const machines = error instanceof RolloutFailure ? error.machines : undefined;
   return new MachinesError(
     why.code,
-    `the rollout of Fleet ${back.fleet.app}/${back.fleet.name} failed. ${why.reason} Going back to the old configuration failed too: ${also} ${countSentence(back, machines)} Correct the cause and run up again.`,
+    `the rollout of Fleet ${back.fleet.app}/${back.fleet.name} failed. ${why.reason} The rollback to the old configuration also failed: ${also} ${countSentence(back, machines)} Correct the cause and run up again.`,
     { cause: why },
   );
 };

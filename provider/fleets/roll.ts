@@ -137,7 +137,7 @@ async function goBack(
   { failed, live }: { readonly failed: object; readonly live: (machines: readonly Machine[]) => object },
 ): Promise<PartialStateError> {
   const { call, fleet, wanted, template } = rollout;
-  call.progress(`the rollout of Fleet ${fleet.app}/${fleet.name} failed; going back to the old configuration`);
+  call.progress(`the rollout of Fleet ${fleet.app}/${fleet.name} failed; rolling back to the old configuration`);
   const type = wanted.strategy?.type === "canary" ? "rolling" : wanted.strategy?.type;
   const back: Rollout = {
     ...rollout,

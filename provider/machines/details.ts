@@ -62,6 +62,6 @@ export const toMachineDetails = (app: string, live: Machine): z.output<typeof ma
 /** An event of a Machine. */
 export const machineEventDetails = named("MachineEventDetails", camelObject(machineEvent));
 
-/** Metadata in the form of programs, without the provider's own tags (R6). */
+/** Metadata as programs see it, without the provider's own tags (R6). */
 export const withoutTags = (metadata: Readonly<Record<string, string>>): Record<string, string> =>
   Object.fromEntries(Object.entries(metadata).filter(([key]) => !key.startsWith("pulumi-")));

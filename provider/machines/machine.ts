@@ -243,7 +243,7 @@ async function destroy(
   }
 }
 
-/** Whether an update takes a Machine down that is to run: for a new version, or for a restart. */
+/** Whether an update interrupts a Machine that is to run: for a new version, or for a restart. */
 const interrupts = (changes: readonly Change[], old: TriggerInputs, wanted: WantedMachine): boolean =>
   (wanted.state ?? "started") === "started" &&
   (changes.some(({ path: [first, second] }) =>

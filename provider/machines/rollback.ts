@@ -77,7 +77,7 @@ function mostOf(api: Api): Api {
 async function goBack(attempt: Attempt, failed: Machine, why: MachinesError): Promise<never> {
   const { call, key, before } = attempt;
   const name = `Machine ${key.appName}/${key.machineId}`;
-  call.progress(`the new version of ${name} failed; going back to the configuration of before`);
+  call.progress(`the new version of ${name} failed; rolling back to the previous configuration`);
   let back: Machine;
   try {
     back = await postBefore(attempt, failed).catch((error: unknown) => {
@@ -89,14 +89,14 @@ async function goBack(attempt: Attempt, failed: Machine, why: MachinesError): Pr
   } catch (error) {
     throw new MachinesError(
       why.code,
-      `the new version of ${name} failed: ${why.message} Going back to the configuration of before failed too: ${messageOf(error)}`,
+      `the new version of ${name} failed: ${why.message} The rollback to the previous configuration also failed: ${messageOf(error)}`,
       // Losing the lease at the end is no reason to start over.
       isLost(error) ? {} : { cause: error },
     );
   }
   const does = before.state === "started" ? "runs" : "is in place";
   throw new RolledBackError(
-    `the new version of ${name} failed, and the configuration of before ${does} again, as version ${versionOf(back) ?? "?"}: ${why.message}`,
+    `the new version of ${name} failed, and the previous configuration ${does} again, as version ${versionOf(back) ?? "?"}: ${why.message}`,
     why,
   );
 }

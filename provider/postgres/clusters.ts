@@ -5,7 +5,7 @@ import type { Call } from "../core/resource.ts";
 import type { AnswerOf } from "../client/api.ts";
 import { Pending, poll, type Waiting } from "../client/poll.ts";
 
-/** A cluster in the form of programs. */
+/** A cluster as programs see it. */
 export type Cluster = AnswerOf<"postgres", "get">["data"];
 
 /** A cluster whose creation failed permanently. Objects in it can be neither read nor changed. */

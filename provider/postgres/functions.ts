@@ -13,7 +13,7 @@ const reference = { format: "reference" } as const;
 
 const ofCluster = { cluster: required(z.string(), "The cluster: the `id` of a PostgresCluster.", reference) };
 
-/** A type of the interface in the form of programs, with its own name. */
+/** A type of the interface as programs see it, with its own name. */
 const detailsOf = <S extends z.ZodType>(typeName: string, schema: S) => camelSchema(schema).meta({ typeName });
 
 // docs/interface.md#managed-postgres

@@ -51,7 +51,7 @@ export const atLeast = (minVersion: number | undefined) => ({
 export const commaSeparated = (values: readonly string[] | undefined): string | undefined =>
   values === undefined || values.length === 0 ? undefined : values.join(",");
 
-/** An answer in which null means nothing, in the form of programs. */
+/** An answer in which null means nothing, as programs see it. */
 export type WithoutNull<T> = { [K in keyof T]: null extends T[K] ? Exclude<T[K], null> | undefined : T[K] };
 
 /** The object without its own nulls; nested objects stay unchanged. */

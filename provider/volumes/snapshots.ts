@@ -8,7 +8,7 @@ import type { Pass } from "../core/listing.ts";
 import type { Volume } from "../client/listCache.ts";
 import { isLeaving } from "../apps/app.ts";
 
-/** A snapshot in the form of programs. */
+/** A snapshot as programs see it. */
 export type Snapshot = AnswerOf<"volumes", "listSnapshots">[number] & { readonly id: string };
 
 /** One volume. */

@@ -1,4 +1,4 @@
-// An App in the form of a runtime.
+// An App as a runtime sees it.
 import type { Context } from "../context.ts";
 import type { AppSubject } from "../runtime/runtime.ts";
 import { servedCertificate } from "./servedCertificates.ts";
@@ -13,7 +13,7 @@ export function networkOf({ store }: Context, app: string): string {
   return store.get<{ name: string }>(sql, app)?.name ?? "";
 }
 
-/** An App in the form of a runtime; undefined if there is none. Expensive members are computed on access. */
+/** An App as a runtime sees it; undefined if there is none. Expensive members are computed on access. */
 export function appSubject(context: Context, id: string): AppSubject | undefined {
   const { store } = context;
   const name = appName(context, id);

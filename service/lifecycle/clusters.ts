@@ -33,7 +33,7 @@ export const backupsOf = ({ store }: Context, cluster: string): { id: string; is
     )
     .map(({ id, status }) => ({ id, isRunning: status === "running" }));
 
-/** A cluster in the form of the engine. */
+/** A cluster as the engine sees it. */
 export const clusterOf = (row: ClusterRow): Cluster => ({
   id: row.id,
   name: row.name,

@@ -66,7 +66,7 @@ interface ResolvedImage {
 
 const imageOf = ({ image_ref }: MachineRow): ResolvedImage => JSON.parse(image_ref) as ResolvedImage;
 
-/** A Machine in the form of the runtime. Expensive members are computed on access. */
+/** A Machine as the runtime sees it. Expensive members are computed on access. */
 export function subjectOf(context: Context, machine: MachineRow): Subject {
   const { id, app: appId, name, region, version, private_ip, state, cordoned, memory_limit_mb } = machine;
   let config: MachineConfig | undefined;

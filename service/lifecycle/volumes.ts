@@ -57,7 +57,7 @@ export function written(context: Context, id: string, bytes: number): void {
 export const discarded = (context: Context, id: string): void =>
   context.store.run("DELETE FROM discarded WHERE id = ?", id);
 
-/** A volume or snapshot in the form of a runtime. */
+/** A volume or snapshot as a runtime sees it. */
 export function volumeSubject(context: Context, id: string): VolumeSubject | undefined {
   const volume = findVolume(context, id);
   const snapshot = volume ? undefined : context.store.get<SnapshotRow>("SELECT * FROM snapshots WHERE id = ?", id);

@@ -23,7 +23,7 @@ export interface Address {
   readonly ip?: string;
 }
 
-/** The proxy in the form of its addresses. */
+/** The proxy as its addresses. */
 export interface AddressHost {
   readonly context: Context;
   readonly targets: Targets;

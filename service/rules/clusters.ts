@@ -35,7 +35,7 @@ export const attachedApps = (context: Context, id: string): { name: string }[] =
     id,
   );
 
-/** A cluster in the form of answers. */
+/** A cluster as answers have it. */
 export function clusterAnswer(context: Context, row: ClusterRow, org: OrgRow) {
   const { id, name, region, plan, status, disk_size_gb, pg_major_version, endpoints, storage_used_bytes } = row;
   return {

@@ -32,7 +32,7 @@ export interface IssueProblem {
   readonly keep?: string;
 }
 
-/** The service in the form of an issuer. */
+/** The service as an issuer sees it. */
 export interface IssuerHost {
   readonly clock: Clock;
   readonly log: Pick<FastifyBaseLogger, "info" | "warn" | "error">;

@@ -15,7 +15,7 @@ export interface ClusterSource {
   readonly time?: number;
 }
 
-/** A cluster in the form of an engine. */
+/** A cluster as an engine sees it. */
 export interface Cluster {
   readonly id: string;
   readonly name: string;
@@ -164,7 +164,7 @@ export interface PostgresEngine {
   close?(): Promise<void>;
 }
 
-/** The service in the form of an engine. */
+/** The service as an engine sees it. */
 export interface EngineHost {
   readonly timers: Timers;
   readonly delays: Delays;

@@ -15,7 +15,7 @@ export interface Reach {
   listens(machine: string, port: number): Promise<boolean>;
 }
 
-/** A Machine in the form of a runtime. */
+/** A Machine as a runtime sees it. */
 export interface Subject {
   readonly id: string;
   /** Id of the App. */
@@ -44,7 +44,7 @@ export interface Subject {
   readonly secrets: () => Readonly<Record<string, string>>;
 }
 
-/** An App in the form of a runtime. */
+/** An App as a runtime sees it. */
 export interface AppSubject {
   readonly name: string;
   /** Name of its network. */
@@ -64,7 +64,7 @@ export interface HostnameCertificate {
   readonly key: () => string;
 }
 
-/** A volume or a snapshot in the form of a runtime. */
+/** A volume or a snapshot as a runtime sees it. */
 export interface VolumeSubject {
   readonly id: string;
   /** Id of the Machine that it is attached to. */
@@ -261,7 +261,7 @@ export interface Runtime {
 /** Timers of runtimes. They are stored, so that they survive a restart. */
 export type RuntimeTimer = "runtime.step" | "runtime.exit" | "runtime.checks";
 
-/** The service in the form of a runtime. */
+/** The service as a runtime sees it. */
 export interface RuntimeHost {
   readonly clock: Clock;
   readonly delays: Delays;

@@ -278,7 +278,7 @@ describe("which replacements are undone", () => {
     ]);
     expect(reported("SecretKey", { type: "hs256", value: "QQ==" }, { type: "hs384", value: "Qg==" })).toEqual([
       { input: "type", before: '"hs256"' },
-      { input: "value", before: "the value of before" },
+      { input: "value", before: "the previous value" },
     ]);
   });
 });

@@ -154,7 +154,7 @@ describe.each(bindingsOr("pulumi-machines"))("F50: a fleet on %s", (binding) => 
       /2 of 10 Machines have the new configuration \(web-ams-\d, web-ams-\d\), 8 have the old one, 8 are ready/,
     );
     expect([first.least, await ready(), await onImage("3")]).toEqual([8, 8, 8]);
-    // The state has the configuration of before too.
+    // The state has the previous configuration too.
     expect(await stack.ok("stack", "export", "--show-secrets")).toContain(`c4n4ry-${image("3")}`);
     expect(await stack.ok("stack", "export")).not.toContain("c4n4ry");
     expect(first.output).not.toContain("c4n4ry");

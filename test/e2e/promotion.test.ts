@@ -94,7 +94,7 @@ describe("promotion", () => {
     const [id = ""] = (await releaseOf("dev")).machines;
     expect(await refused(npm("status", "dev"))).toMatch(
       new RegExp(
-        `^dev .* 1 healthy\ndev: the last update failed (just now|\\d+ minutes? ago) and was rolled back: Machine ${id} runs the release of before again\\. `,
+        `^dev .* 1 healthy\ndev: the last update failed (just now|\\d+ minutes? ago) and was rolled back: Machine ${id} runs the previous release again\\. `,
         "m",
       ),
     );

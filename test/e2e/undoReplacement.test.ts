@@ -115,7 +115,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("undoing a replacement, %s",
     test("after the undo, up continues with the original and deletes the replacement", async () => {
       const [replacement = ""] = idsOf(stack, "data").current;
       const output = await done(stack, "--yes");
-      const file = /The state of before is in (dev-before-undo-\d{8}T\d{6}Z\.json)\./.exec(output)?.[1] ?? "";
+      const file = /The previous state is in (dev-before-undo-\d{8}T\d{6}Z\.json)\./.exec(output)?.[1] ?? "";
       expect(readdirSync(stack.dir)).toContain(file);
       expect(idsOf(stack, "data")).toEqual({ current: [original], leaving: [replacement] });
       expect(await done(stack, "--yes")).toContain(

@@ -146,7 +146,7 @@ describe("F55: a rollback", () => {
       const { errors } = await shop.up(shop.fleet("2", never));
       expect(errors).toEqual([
         expect.stringMatching(
-          /^the rollout of Fleet shop\/web failed\. update web-ams-1: .* Going back to the old configuration failed too: update web-ams-1.*: .* 1 of 3 Machines has the new configuration \(web-ams-1\), 2 have the old one, 2 are ready\. Correct the cause and run up again\./,
+          /^the rollout of Fleet shop\/web failed\. update web-ams-1: .* The rollback to the old configuration also failed: update web-ams-1.*: .* 1 of 3 Machines has the new configuration \(web-ams-1\), 2 have the old one, 2 are ready\. Correct the cause and run up again\./,
         ),
       ]);
       expect(errors[0]?.match(/of 3 Machines/g)).toHaveLength(1);

@@ -98,7 +98,7 @@ test.each(["kube-apiserver", "etcd"])(
   },
 );
 
-test("Machines converge when the cluster is restored from a backup of before they were created", async () => {
+test("Machines converge when the cluster is restored from a backup from before they were created", async () => {
   const cluster = await ownCluster();
   const app = await onCluster({ kubeconfig: cluster.kubeconfig });
   const ids = [await app.create({ services })];

@@ -101,7 +101,7 @@ describe("F51: a program that ends is a failure", () => {
       expect(await program.up({ web: { config: { image } } })).toMatchObject({ error: undefined });
       const next = { config: { image, env: ending }, onUpdateFailure: "rollback" };
       expect((await program.up({ web: next })).error).toMatch(
-        /failed, and the configuration of before runs again.*exited \(code 3\)/,
+        /failed, and the previous configuration runs again.*exited \(code 3\)/,
       );
       const kept = { config: { image, env: ending } };
       expect((await program.up({ web: kept })).error).toMatch(/Machine shop\/\w+ is stopped.*exited \(code 3\)/);

@@ -57,7 +57,7 @@ describe.each(bindings)("onUpdateFailure of a Machine, $name binding", ({ start 
     const next = await checked({ ...inputs, config, cordoned: true }, inputs);
     const failed = await failing(machine.update(id, state, next));
     expect(failed.message).toMatch(
-      /new version of Machine app\/\w+ failed, and the configuration of before runs again, as version \w{26}: .*exited \(code 1/,
+      /new version of Machine app\/\w+ failed, and the previous configuration runs again, as version \w{26}: .*exited \(code 1/,
     );
     // An ordinary failure: the engine keeps the old state, so the change shows again.
     expect(failed.properties).toBeUndefined();
@@ -81,7 +81,7 @@ describe.each(bindings)("onUpdateFailure of a Machine, $name binding", ({ start 
       const { id, inputs, state } = await make({});
       service.fail({ operation: "machines.update", when, status: 503, nth: 2 });
       const failed = await failing(machine.update(id, state, await checked({ ...inputs, config: crashing }, inputs)));
-      expect(failed.message).toMatch(/the configuration of before runs again/);
+      expect(failed.message).toMatch(/the previous configuration runs again/);
       expect(await live(state)).toMatchObject({ state: "started", config: { image } });
     },
   );
@@ -101,7 +101,9 @@ describe.each(bindings)("onUpdateFailure of a Machine, $name binding", ({ start 
   test("a Machine that was stopped is stopped again", async () => {
     const { id, inputs, state } = await make({ state: "stopped" });
     const next = await checked({ ...inputs, config: crashing, state: "started" }, inputs);
-    expect((await failing(machine.update(id, state, next))).message).toMatch(/of before is in place again/);
+    expect((await failing(machine.update(id, state, next))).message).toMatch(
+      /previous configuration is in place again/,
+    );
     expect(await live(state)).toMatchObject({ state: "stopped", config: { image } });
   });
 
@@ -110,14 +112,14 @@ describe.each(bindings)("onUpdateFailure of a Machine, $name binding", ({ start 
     service.fail({ operation: "machines.update", nth: 2, when: "before", status: 409, body: { error: "aborted: no" } });
     const failed = await failing(machine.update(id, state, await checked({ ...inputs, config: crashing }, inputs)));
     expect(failed.message).toMatch(
-      /exited \(code 1.*Going back to the configuration of before failed too: .*aborted: no/,
+      /exited \(code 1.*The rollback to the previous configuration also failed: .*aborted: no/,
     );
     expect(failed.properties).toMatchObject({ version: (await live(state)).version, config: crashing });
     // A Machine that had failed before the update is not rolled back.
     const worse = { ...crashing, env: { ...crashing.env, B: "1" } };
     const next = await checked({ ...inputs, config: worse }, inputs);
     const again = await failing(machine.update(id, failed.properties ?? {}, next));
-    expect(again.message).not.toMatch(/of before/);
+    expect(again.message).not.toMatch(/previous configuration/);
     expect(again.properties).toMatchObject({ config: worse });
   });
 
@@ -139,7 +141,7 @@ describe.each(bindings)("onUpdateFailure of a Machine, $name binding", ({ start 
     const { id, inputs, state } = await make({ onUpdateFailure: "keep" });
     const next = await checked({ ...inputs, config: crashing, onUpdateFailure: "keep" }, inputs);
     const failed = await failing(machine.update(id, state, next));
-    expect(failed.message).not.toMatch(/of before/);
+    expect(failed.message).not.toMatch(/previous configuration/);
     expect(failed.properties).toMatchObject({ config: crashing });
   });
 });

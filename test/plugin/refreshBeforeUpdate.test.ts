@@ -177,7 +177,7 @@ describe("an update after the read", () => {
     expect(await images()).toEqual([image("1"), image("1"), image("1")]);
   });
 
-  test("waits with the canaries, and still knows the configuration of before", async () => {
+  test("waits with the canaries, and still knows the previous configuration", async () => {
     const strategy = { type: "canary", count: 1, observe: "0s", promote: "manual" };
     const waiting = { strategy, config: { image: image("2") } };
     await up(await next(waiting));

@@ -41,7 +41,7 @@ export async function runCommand(
   }
 }
 
-/** Processes in the form of an engine. */
+/** Processes as an engine sees it. */
 interface Listed {
   readonly Titles: readonly string[];
   readonly Processes: readonly (readonly string[])[];

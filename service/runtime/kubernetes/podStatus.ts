@@ -76,7 +76,7 @@ export interface PodOf extends Instance {
   readonly pod: V1Pod;
 }
 
-/** A Pod in the form of the reconciler. */
+/** A Pod as the reconciler sees it. */
 export function instanceOf(pod: V1Pod, machine: Subject | undefined): PodOf {
   const uid = pod.metadata?.uid ?? "";
   return {

@@ -61,7 +61,7 @@ interface Waiting {
   reject(error: Error): void;
 }
 
-/** Changes that are applied until they succeed: the passwords and roles of before are not kept. */
+/** Changes that are applied until they succeed: earlier passwords and roles are not kept. */
 const lasting: ReadonlySet<ClusterChange["kind"]> = new Set(["changeRole", "setPassword", "dropUser"]);
 
 /** Pause between two looks at a cluster whose data is to be copied. */

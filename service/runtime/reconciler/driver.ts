@@ -133,7 +133,7 @@ export interface Driver<I extends Instance> extends Pick<
   signal(machine: Subject, signal: SignalName): Promise<void>;
 }
 
-/** The reconciler in the form of a driver. */
+/** The reconciler as a driver sees it. */
 export interface Reports {
   /** Something about a Machine or its instances has changed. */
   changed(id: string): void;

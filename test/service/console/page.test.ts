@@ -116,7 +116,7 @@ test("clients that do not name HTML get the same at / as before", async () => {
   }
 });
 
-test("with --console off there is the first page of before, and nothing of the console", async () => {
+test("with --console off there is the previous first page, and nothing of the console", async () => {
   const { url, token } = await withApp({ console: "off" });
   const authorization = `Bearer ${token}`;
   const first = await send(url, "GET", "/", { headers: browserAccepts });
