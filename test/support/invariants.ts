@@ -1,10 +1,11 @@
 // Invariants after any fault: no duplicates, no losses, nothing left to do (I1 to I3).
 import { expect } from "vitest";
-import type { ResourceName } from "../../provider/registry.ts";
-import { linesOf, onService } from "../faults/inventory.ts";
 import { send } from "./around.ts";
 import { counts, type Stack } from "./stack.ts";
 import type { TestService } from "./startService.ts";
+
+const appsOf = async (service: TestService): Promise<string[]> =>
+  (await send<{ apps: { name: string }[] }>(service, "GET", "/v1/apps?org_slug=personal")).apps.map(({ name }) => name);
 
 interface There {
   readonly id: string;
@@ -13,42 +14,73 @@ interface There {
 
 const over: readonly string[] = ["destroyed", "destroying", "pending_destroy"];
 
-/** Every Machine, also those of fleets. None has a lease. */
-async function machinesOf(service: TestService): Promise<string[]> {
-  const { apps } = await send<{ apps: { name: string }[] }>(service, "GET", "/v1/apps?org_slug=personal");
-  const inApp = async ({ name }: { name: string }): Promise<string[]> => {
-    const all = await send<There[]>(service, "GET", `/v1/apps/${name}/machines`);
+/** Ids of the contents of an App, by kind, in the form of programs. */
+const inApp: Readonly<Record<string, (service: TestService, app: string) => Promise<string[]>>> = {
+  async Machine(service, app) {
+    const all = await send<There[]>(service, "GET", `/v1/apps/${app}/machines`);
     const machines = all.filter(({ state }) => !over.includes(state));
     for (const { id } of machines) {
-      const lease = send(service, "GET", `/v1/apps/${name}/machines/${id}/lease`);
+      const lease = send(service, "GET", `/v1/apps/${app}/machines/${id}/lease`);
       await expect(lease, `a lease of Machine ${id} that was never released`).rejects.toThrow(/404/);
     }
-    return machines.map(({ id }) => `one Machine ${name}/${id}`);
+    return machines.map(({ id }) => id);
+  },
+  async Volume(service, app) {
+    const all = await send<There[]>(service, "GET", `/v1/apps/${app}/volumes`);
+    return all.filter(({ state }) => !over.includes(state)).map(({ id }) => id);
+  },
+  async VolumeSnapshot(service, app) {
+    const volumes = (await inApp["Volume"]?.(service, app)) ?? [];
+    const of = async (volume: string) =>
+      (await send<{ id: string }[]>(service, "GET", `/v1/apps/${app}/volumes/${volume}/snapshots`)).map(
+        ({ id }) => `${volume}/${id}`,
+      );
+    return (await Promise.all(volumes.map(of))).flat();
+  },
+  IpAssignment: async (service, app) =>
+    (await send<{ ips: { ip: string }[] }>(service, "GET", `/v1/apps/${app}/ip_assignments`)).ips.map(({ ip }) => ip),
+  SecretKey: async (service, app) =>
+    (await send<{ secret_keys: { name: string }[] }>(service, "GET", `/v1/apps/${app}/secretkeys`)).secret_keys.map(
+      ({ name }) => name,
+    ),
+  Certificate: async (service, app) =>
+    (
+      await send<{ certificates: { hostname: string }[] }>(service, "GET", `/v1/apps/${app}/certificates`)
+    ).certificates.map(({ hostname }) => hostname),
+};
+
+/** Kinds and ids of all objects of a service that must be created only once. */
+async function held(service: TestService): Promise<string[]> {
+  const inside = async (app: string): Promise<string[]> => {
+    const kinds = Object.entries(inApp).map(async ([kind, list]) =>
+      (await list(service, app)).map((id) => `${kind} ${app}/${id}`),
+    );
+    return [`App ${app}`, ...(await Promise.all(kinds)).flat()];
   };
-  return (await Promise.all(apps.map(inApp))).flat();
+  return [...(await Promise.all((await appsOf(service)).map(inside))).flat(), ...(await clustersOf(service))];
 }
 
-/** All objects of a service, and each Machine of its fleets. */
-const held = async (service: TestService): Promise<string[]> =>
-  [...onService(service.service), ...(await machinesOf(service))].sort();
+async function clustersOf(service: TestService): Promise<string[]> {
+  const path = "/v1/postgres?org_slug=personal";
+  const { data } = await send<{ data: { id: string; status: string }[] }>(service, "GET", path);
+  return data.filter(({ status }) => status !== "deleted").map(({ id }) => `PostgresCluster ${id}`);
+}
+
+const compared = new RegExp(`:(?:Acme|Custom)?(App|PostgresCluster|${Object.keys(inApp).join("|")})$`);
 
 /** The same for the state of a stack. */
 const managed = (stack: Stack): string[] =>
-  Object.entries(stack.state())
-    .flatMap(([name, { id, type: token, inputs, outputs: state }]) => {
-      const type = token.slice(token.lastIndexOf(":") + 1) as ResourceName;
-      const { machines } = state;
-      const members = type === "Fleet" && Array.isArray(machines) ? (machines as There[]).map((one) => one.id) : [];
-      return [
-        ...linesOf({ type, name, id, inputs, state, needs: [], failed: [] }),
-        ...(type === "Machine" ? [id] : members).map((one) => `one Machine ${one}`),
-      ];
-    })
-    .sort();
+  Object.values(stack.state()).flatMap(({ id, type, outputs }) => {
+    const { machines } = outputs ?? {};
+    if (type.endsWith(":Fleet") && Array.isArray(machines))
+      return (machines as There[]).map((machine) => `Machine ${machine.id}`);
+    const [, kind] = compared.exec(type) ?? [];
+    return kind === undefined ? [] : [`${kind} ${id}`];
+  });
 
 /** Asserts that the service has exactly the objects in the state of a stack, and no lease. */
 export async function expectNoDuplicates(service: TestService, stack: Stack): Promise<void> {
-  expect(await held(service)).toEqual(managed(stack));
+  expect((await held(service)).sort()).toEqual(managed(stack).sort());
 }
 
 /** Ids and inputs in the state, by name; every run encrypts secrets again. */
