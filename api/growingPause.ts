@@ -1,7 +1,7 @@
 // The pauses of everything that tries again.
 
 /**
- * Milliseconds before each attempt: `first`, then `factor` times as long each time, up to `longest`. Call it anew after a
+ * Milliseconds before each attempt: `first`, then `factor` times as long each time, up to `longest`. Begin a new one after a
  * success.
  */
 export function growingPause(first: number, longest: number, factor = 2): () => number {

@@ -14,7 +14,7 @@ interface There {
 
 const over: readonly string[] = ["destroyed", "destroying", "pending_destroy"];
 
-/** Ids of the contents of an App, by kind, as programs see it. */
+/** Ids of the contents of an App, by kind, as programs see them. */
 const inApp: Readonly<Record<string, (service: TestService, app: string) => Promise<string[]>>> = {
   async Machine(service, app) {
     const all = await send<There[]>(service, "GET", `/v1/apps/${app}/machines`);

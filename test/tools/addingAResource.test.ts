@@ -10,12 +10,15 @@ import {
   readdirSync,
   readFileSync,
   realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
 } from "node:fs";
-import { rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
+import { repositoryFiles } from "../../tools/lib/files.mjs";
 import { afterThisTest } from "../support/leftovers.ts";
 import { wholeRun } from "../support/patience.mts";
 import { thoroughTest } from "../support/thorough.ts";
@@ -68,11 +71,7 @@ function copied(): string {
   const root = process.cwd();
   const copy = realpathSync(mkdtempSync(join(tmpdir(), "machines-adding-")));
   afterThisTest(() => rmSync(copy, { recursive: true, force: true }));
-  const listed = execFileSync("git", ["ls-files", "-z", "--cached", "--others", "--exclude-standard"], {
-    encoding: "utf8",
-    maxBuffer: 2 ** 24,
-  });
-  for (const file of listed.split("\0").filter((one) => one !== "" && existsSync(one))) {
+  for (const file of repositoryFiles()) {
     mkdirSync(dirname(join(copy, file)), { recursive: true });
     cpSync(file, join(copy, file), { verbatimSymlinks: true });
   }

@@ -1,8 +1,6 @@
 // Checks that citations are valid: sections of docs/interface.md, faults (F41) of docs/faults.md, rules (R11) of
 // docs/how-it-works.md.
-import { execFileSync } from "node:child_process";
-import fs from "node:fs";
-import { inRoot } from "./paths.mjs";
+import { repositoryFiles, textOf } from "./files.mjs";
 
 /** Files of others, and files that repeat the content of another file. */
 const IGNORED = /^(?:package-lock\.json|test\/upgrade\/[^/]+\/|tools\/pulumi\/)/;
@@ -39,11 +37,10 @@ export function anchorsOf(page) {
 
 /** The valid targets of citations, according to the pages. */
 export function citable() {
-  const page = (path) => fs.readFileSync(inRoot(path), "utf8");
   const rows = (path, letter) =>
-    new Set([...page(path).matchAll(new RegExp(String.raw`^\| (${letter}\d+) \|`, "gm"))].map(([, id]) => id));
+    new Set([...textOf(path).matchAll(new RegExp(String.raw`^\| (${letter}\d+) \|`, "gm"))].map(([, id]) => id));
   return {
-    section: anchorsOf(page("docs/interface.md")),
+    section: anchorsOf(textOf("docs/interface.md")),
     fault: rows("docs/faults.md", "F"),
     rule: rows("docs/how-it-works.md", "R"),
   };
@@ -75,15 +72,8 @@ export function wrongCitations(file, text, known) {
 
 /** The check: every text file of the repository. */
 export async function checkCitations() {
-  const listed = execFileSync("git", ["ls-files", "-z", "--cached", "--others", "--exclude-standard"], {
-    cwd: inRoot("."),
-    encoding: "utf8",
-    maxBuffer: 64 * 1024 * 1024,
-  });
-  const files = listed
-    .split("\0")
-    .filter((file) => READ.test(file) && !IGNORED.test(file) && fs.existsSync(inRoot(file)));
+  const files = repositoryFiles().filter((file) => READ.test(file) && !IGNORED.test(file));
   const known = citable();
-  const wrong = files.flatMap((file) => wrongCitations(file, fs.readFileSync(inRoot(file), "utf8"), known));
+  const wrong = files.flatMap((file) => wrongCitations(file, textOf(file), known));
   return { code: wrong.length > 0 ? 1 : 0, output: wrong.join("\n") };
 }

@@ -1,8 +1,6 @@
 // Checks that imports only go down: a file imports from its own layer and from lower layers, and never itself through others.
-import { execFileSync } from "node:child_process";
-import fs from "node:fs";
 import path from "node:path";
-import { inRoot } from "./paths.mjs";
+import { repositoryFiles, textOf } from "./files.mjs";
 
 /** By folder, its layers from the lowest to the highest: folders, and files without their extension. */
 export const layers = {
@@ -114,12 +112,6 @@ export async function checkLayers() {
 
 /** The texts of the files with one of these extensions, by their paths from the root of the repository. */
 function textsOf(extensions, paths) {
-  const listed = execFileSync("git", ["ls-files", "-z", "--cached", "--others", "--exclude-standard", ...paths], {
-    cwd: inRoot("."),
-    encoding: "utf8",
-  });
-  const files = listed
-    .split("\0")
-    .filter((file) => extensions.includes(path.extname(file)) && fs.existsSync(inRoot(file)));
-  return Object.fromEntries(files.map((file) => [file, fs.readFileSync(inRoot(file), "utf8")]));
+  const files = repositoryFiles(...paths).filter((file) => extensions.includes(path.extname(file)));
+  return Object.fromEntries(files.map((file) => [file, textOf(file)]));
 }

@@ -1,7 +1,5 @@
 // Checks that no file has a phrase that CONTRIBUTING.md refuses; the table there also says what to write.
-import { execFileSync } from "node:child_process";
-import fs from "node:fs";
-import { inRoot } from "./paths.mjs";
+import { repositoryFiles, textOf } from "./files.mjs";
 
 /** The table itself, and files that are generated, recorded or of others. */
 const IGNORED =
@@ -29,15 +27,9 @@ export const wrongWords = (file, text, phrases) =>
 
 /** The check: every text file of the repository. */
 export async function checkWords() {
-  const listed = execFileSync("git", ["ls-files", "-z", "--cached", "--others", "--exclude-standard"], {
-    cwd: inRoot("."),
-    encoding: "utf8",
-    maxBuffer: 64 * 1024 * 1024,
-  });
-  const phrases = refusedPhrases(fs.readFileSync(inRoot("CONTRIBUTING.md"), "utf8"));
-  const wrong = listed
-    .split("\0")
-    .filter((file) => READ.test(file) && !IGNORED.test(file) && fs.existsSync(inRoot(file)))
-    .flatMap((file) => wrongWords(file, fs.readFileSync(inRoot(file), "utf8"), phrases));
+  const phrases = refusedPhrases(textOf("CONTRIBUTING.md"));
+  const wrong = repositoryFiles()
+    .filter((file) => READ.test(file) && !IGNORED.test(file))
+    .flatMap((file) => wrongWords(file, textOf(file), phrases));
   return { code: phrases.length === 0 || wrong.length > 0 ? 1 : 0, output: wrong.join("\n") };
 }

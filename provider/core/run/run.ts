@@ -1,5 +1,5 @@
 // The memory of one run of the engine: what its program declares, what the state is, and what this run has created, deleted
-// and reported. Everything that only one run may know is made anew by `Runs.begin`.
+// and reported. `Runs.begin` creates a new one, which knows nothing of other runs.
 import { KeyedQueue } from "../../../api/keyedQueue.ts";
 import type { Api } from "../../client/api.ts";
 import type { Config } from "../../client/config.ts";
@@ -30,13 +30,13 @@ export class Run implements RunInfo {
   readonly #secrets = new Map<Leaf, boolean>();
   readonly #journal: () => Journal;
 
-  /** @param journal opens the journal of started creates, which remains after the run */
+  /** @param journal the journal of started creates, which remains after the run; opened on first use */
   constructor(journal: () => Journal) {
     this.#journal = journal;
   }
 
   get journal(): Journal {
-    return this.memo.get("journal", this.#journal);
+    return this.#journal();
   }
 
   /** The client of this run for a configuration. `warn` gets the warnings of its first use. */
