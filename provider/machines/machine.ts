@@ -77,7 +77,7 @@ export const machine: Resource = defineResource({
   pendingWhen(state, next) {
     // A Machine that destroyed itself and is to be created again cannot be updated.
     if (isDone(state) && next.recreate === true) return { property: "recreate", replaces: true };
-    // What nobody asked to end is started again. A Machine with a schedule has its next start anyway.
+    // A Machine that ended by itself is started again. A Machine with a schedule has its next start anyway.
     const mustStart = (next.state ?? "started") === "started" && state.config?.schedule === undefined;
     return state.failure !== undefined && mustStart ? { property: "failure", replaces: false } : undefined;
   },

@@ -1,8 +1,8 @@
 // The tables, and the steps to them from older stores. A file of a newer service is refused (store/database.ts).
 //
 // SQLite reads a row without a rowid whole for every key it compares, large values too. Rows that may be large have a rowid
-// therefore, their keys lie in indexes, and what may be large stands last in its row or in a table of its own: one client's large
-// values cost nobody else anything.
+// therefore, their keys lie in indexes, and what may be large stands last in its row or in a table of its own: the large values of one
+// client do not slow down others.
 
 /** The tables of {@link firstSchema}. A released text never changes: a store that exists has them already. */
 const tables = `
