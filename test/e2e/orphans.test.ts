@@ -1,5 +1,5 @@
 // Objects of the service that are in no state, found and removed with the packed command and the real CLI.
-import { execFile, spawn } from "node:child_process";
+import { execFile } from "node:child_process";
 import { readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
@@ -190,14 +190,9 @@ new machines.IpAssignment("ipAssignment", { app: app.id, type: "v6" });
     );
     service.fail({ operation: "machines.create", when: "after", delayMs: 5000 });
     const before = (await machines()).length;
-    const cli = spawn("pulumi", ["up", "--yes", "--skip-preview", "--non-interactive"], {
-      cwd: stack.dir,
-      env: stack.env,
-      stdio: "ignore",
-    });
-    const ended = new Promise((resolve) => cli.on("close", resolve));
+    const { pid, ended } = stack.start(["up", "--yes", "--skip-preview"]);
     await expect.poll(async () => (await machines()).length).toBe(before + 1);
-    kill(family(cli.pid ?? -1));
+    kill(family(pid));
     await ended;
     await stack.ok("cancel", "--yes");
   }

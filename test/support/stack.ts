@@ -193,7 +193,6 @@ export class Stack {
   /** Writes the program; it imports `pulumi-machines`, in any binding. */
   program(text: string): void {
     writeFileSync(this.#main, text.replace('from "pulumi-machines"', `from "${this.binding}"`));
-    this.#compile();
   }
 
   /** The current program. */
