@@ -1,7 +1,7 @@
 // The standbys of a fleet: Machines that are stopped, and that the service starts when a member has failed. They are put in
 // order after a rollout, because they stand by for the members that it leaves.
-import { waitForTarget } from "../machines/power.ts";
 import { createOnce, discard } from "../machines/create.ts";
+import { untilIn } from "../machines/ready.ts";
 import { differingFields, sameVersion, toService, type Config } from "../machines/settings.ts";
 import { versionOf, type Machine } from "../client/machine.ts";
 import type { FleetInputs, Template } from "./inputs.ts";
@@ -102,10 +102,5 @@ async function create(
   const { minSecretsVersion } = template;
   const body = { name, region, config: toService(config), skipLaunch: true, minSecretsVersion };
   const made = await createOnce(call, undefined, fleet.app, body, { config, fallbackRegions: wanted.fallbackRegions });
-  await waitForTarget(
-    call,
-    keyOf(rollout, made),
-    { config },
-    { target: "stopped", version: versionOf(made), fresh: true },
-  );
+  await untilIn(call, keyOf(rollout, made), "stopped", { version: versionOf(made), fresh: true });
 }

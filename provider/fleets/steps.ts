@@ -7,9 +7,10 @@ import { getFresh } from "../client/wait.ts";
 import { PartialStateError } from "../core/partialState.ts";
 import { createOnce } from "../machines/create.ts";
 import { keepMemory } from "../machines/memory.ts";
-import { destroyGracefully, waitForTarget } from "../machines/power.ts";
+import { bring, end } from "../machines/executor.ts";
+import type { WantedMachine } from "../machines/plan.ts";
+import { untilReady } from "../machines/ready.ts";
 import { toService } from "../machines/settings.ts";
-import { applyChanges } from "../machines/update.ts";
 import { millisecondsOf } from "./inputs.ts";
 import {
   configOf,
@@ -163,9 +164,9 @@ async function restart(rollout: Rollout, name: string, why: MachinesError): Prom
   const key = keyOf(rollout, machine);
   const restarted = await withLease(api, key, { description: "rollout by pulumi", progress }, async (lease) => {
     await api.machines.restart({ ...key, leaseNonce: lease.nonce() });
-    const target = { config: wanted.config, ...patienceOf(wanted) };
+    const expected = { config: wanted.config, ...patienceOf(wanted) };
     const lastEventId = machine.events?.[0]?.id;
-    return waitForTarget(call, key, target, { target: "started", version: versionOf(machine), lease, lastEventId });
+    return untilReady(call, key, expected, { version: versionOf(machine), lastEventId });
   });
   await stayHealthy(rollout, restarted);
   return restarted;
@@ -222,9 +223,8 @@ async function create(rollout: Rollout, step: Create, volumeId: string | undefin
   const { fallbackRegions } = wanted;
   const made = await createOnce(call, undefined, fleet.app, body, { config, fallbackRegions });
   const key = keyOf(rollout, made);
-  const target = { config, ...patienceOf(wanted) };
-  const version = versionOf(made);
-  const machine = await waitForTarget(call, key, target, { target: "started", version, fresh: true });
+  const expected = { config, ...patienceOf(wanted) };
+  const machine = await untilReady(call, key, expected, { version: versionOf(made), fresh: true });
   await stayHealthy(rollout, machine);
   return limitMemory(rollout, machine);
 }
@@ -259,7 +259,7 @@ async function change(rollout: Rollout, { machine, region }: Found, phase: Phase
 export async function bringTo(
   rollout: Rollout,
   machine: Machine,
-  wanted: Omit<Parameters<typeof applyChanges>[3], "minSecretsVersion">,
+  wanted: Omit<WantedMachine, "minSecretsVersion">,
 ): Promise<Machine> {
   const { call, template, before } = rollout;
   const { minSecretsVersion } = template;
@@ -271,7 +271,7 @@ export async function bringTo(
     const isSeen = own.metadata?.[secretsTag] === config.metadata?.[secretsTag];
     // Nothing is compared with a state: a Machine that others have changed is brought back to the template.
     const old = { config: own, unfinished: true, minSecretsVersion: isSeen ? minSecretsVersion : undefined };
-    const changed = await applyChanges(call, key, lease, { ...wanted, minSecretsVersion }, old, () => ({}));
+    const changed = await bring(call, key, lease, { ...wanted, minSecretsVersion }, old, () => ({}));
     return limitMemory(rollout, changed);
   }).catch((error: unknown) => {
     throw error instanceof PartialStateError && error.cause instanceof MachinesError ? error.cause : error;
@@ -280,7 +280,7 @@ export async function bringTo(
 
 /**
  * Waits until a Machine has kept running, and passed, for as long as the fleet wants each of them to. Its events decide (R16). Where
- * the fleet does not say for how long, {@link waitForTarget} has watched it.
+ * the fleet does not say for how long, {@link untilReady} has watched it.
  */
 async function stayHealthy(rollout: Rollout, machine: Machine): Promise<void> {
   const { call, wanted } = rollout;
@@ -358,7 +358,7 @@ async function stopAndTag(
   const own = ownConfig(live, written, undefined);
   const config = { ...own, metadata: { ...own.metadata, ...tags } };
   const stopped = { config, state: "stopped" as const, cordoned: true };
-  return applyChanges(call, keyOf(rollout, live), lease, stopped, { config: own, unfinished: false }, () => ({}));
+  return bring(call, keyOf(rollout, live), lease, stopped, { config: own, unfinished: false }, () => ({}));
 }
 
 /** Takes the traffic from a Machine, lets it finish, and stops it; then it is destroyed or kept. Returns it if it is kept. */
@@ -384,7 +384,7 @@ export async function takeAway(
       const live = await getFresh(api, key, { fresh: true });
       const cordoned = await drain(rollout, live, lease);
       if (kind === "keep") return stopAndTag(rollout, live, lease, { [phaseTag]: "kept" });
-      await destroyGracefully(call, key, lease, { ...live, cordoned }, { config: live.config, force: false });
+      await end(call, key, lease, { ...live, cordoned }, { config: live.config, force: false });
       lease.letGo();
       return undefined;
     });

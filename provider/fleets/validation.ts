@@ -4,7 +4,7 @@ import { machineConfig, type MachineConfig } from "../../api/machineConfig.ts";
 import type { Problem } from "../core/resource.ts";
 import { memoryProblems } from "../machines/memory.ts";
 import { validate as validateMachine } from "../machines/validation.ts";
-import { isJob } from "../machines/power.ts";
+import { isJob } from "../machines/settings.ts";
 import { optionsOf, type FleetInputs } from "./inputs.ts";
 
 /** Rules about several fields. */

@@ -11,8 +11,8 @@ import { isDestroyed, type Machine, type MachineKey } from "../client/machine.ts
 import { waitForMachine } from "../client/wait.ts";
 import { ApiError, isNotFound, MachinesError } from "../client/errors.ts";
 import type { Call } from "../core/resource.ts";
-import { isJob, type Power } from "./power.ts";
-import { fromService, sameMetadata, sameVersion, type Config } from "./settings.ts";
+
+import { fromService, isJob, sameMetadata, sameVersion, type Config, type Power } from "./settings.ts";
 
 type Body = Parameters<Api["machines"]["create"]>[0]["body"];
 

@@ -1,8 +1,8 @@
 // Whether a Machine has failed: its program ended, and nobody asked for it.
 import { exitSince, latestExit, type Exit } from "../client/events.ts";
 import type { Machine } from "../client/machine.ts";
-import { isJob } from "./power.ts";
-import type { Config } from "./settings.ts";
+
+import { isJob, type Config } from "./settings.ts";
 
 /**
  * Milliseconds after a start by the restart policy for which a Machine counts as one that does not keep running. No longer than an

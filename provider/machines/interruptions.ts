@@ -5,7 +5,7 @@ import { MachinesError } from "../client/errors.ts";
 import { isDestroyed, type Machine, type MachineKey } from "../client/machine.ts";
 import { PartialStateError } from "../core/partialState.ts";
 import type { Call } from "../core/resource.ts";
-import { RolledBackError } from "./rollback.ts";
+import { RolledBackError } from "./executor.ts";
 import { admissible, conditionOf, isUnlimited, limitOf, type Candidate, type Condition } from "./admission.ts";
 
 /** Milliseconds without a new resource of the program after which the engine has sent what it begins together. */

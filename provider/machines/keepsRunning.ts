@@ -13,16 +13,20 @@ import type { Config } from "./settings.ts";
  */
 const shortLook = (keptRunning: number): number => Math.min(333, 2000 / keptRunning);
 
-/** A Machine that has just started. */
-export interface Started {
-  readonly config: Config;
+/** The start that a wait is about. */
+export interface Start {
   readonly version: string | undefined;
   /** The newest event before the start; what happened before is not held against the Machine. */
-  readonly lastEventId: string | undefined;
+  readonly lastEventId?: string | undefined;
+  /** The Machine was just created: the service may not find it yet. */
+  readonly fresh?: boolean | undefined;
+}
+
+/** A Machine that has just started. */
+interface Started extends Start {
+  readonly config: Config;
   /** Milliseconds that it has to keep running. */
   readonly healthy: number;
-  /** The Machine was just created: the service may not find it yet. */
-  readonly fresh: boolean | undefined;
 }
 
 /** What this run knows of a program: how many Machines kept running with it, and whether the first is being watched. */

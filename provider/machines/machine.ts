@@ -2,11 +2,11 @@
 import { isObject } from "../../api/schema.ts";
 import { findMachine } from "../client/listCache.ts";
 import { withLease } from "../client/lease.ts";
-import { isDestroyed, versionOf, type Machine, type MachineKey } from "../client/machine.ts";
-import { isJustMade, getFresh } from "../client/wait.ts";
+import { isDestroyed, type Machine, type MachineKey } from "../client/machine.ts";
+import { isJustMade, getFresh, waitForMachine } from "../client/wait.ts";
 import { ApiError, isNotFound, MachinesError } from "../client/errors.ts";
 import { PartialStateError } from "../core/partialState.ts";
-import { diffInputs, type Change } from "../core/diff.ts";
+import { diffInputs } from "../core/diff.ts";
 import { pathId } from "../core/ids.ts";
 import { defineResource, type Call, type Resource, type Values } from "../core/resource.ts";
 import { UNKNOWN } from "../core/values.ts";
@@ -14,14 +14,12 @@ import { bareId } from "../../api/names.ts";
 import { createOnce } from "./create.ts";
 import { fleetOf, liveMachines } from "./live.ts";
 import { inputs, outputs, toLive } from "./inputs.ts";
-import { configFields, toService, type Config } from "./settings.ts";
-import { keepMemory, memoryOf } from "./memory.ts";
+import { bring, currentOr, end, finish } from "./executor.ts";
+import { configFields, isJob, toService, type Config } from "./settings.ts";
+import { memoryOf } from "./memory.ts";
 import { createReplacement, deleteForGood, deleteToReplace, whenInterruptible } from "./interruptions.ts";
-import type { WantedMachine } from "./plan.ts";
-import { actionsFor, onlyOptionsChanged, type TriggerInputs } from "./restart.ts";
-import { waitForTarget, destroyGracefully, currentOr, isJob, untilDestroyed } from "./power.ts";
+import { interrupts, onlyOptionsChanged } from "./plan.ts";
 import { mountProblem, nameProblem, validate, warnings } from "./validation.ts";
-import { applyChanges } from "./update.ts";
 import { regionProblem, regionsProblem, roomWarning } from "../shared/region.ts";
 import { orUndefined } from "../client/existence.ts";
 
@@ -132,9 +130,7 @@ export const machine: Resource = defineResource({
       const created = await createOnce(call, owner, app, body, wanted);
       const key = { appName: app, machineId: created.id };
       try {
-        const version = versionOf(created);
-        const live = await waitForTarget(call, key, wanted, { target: state ?? "started", version, fresh: true });
-        return toLive(app, await keepMemory(api, key, live, wanted.memoryLimitMb), wanted);
+        return toLive(app, await finish(call, key, wanted, created), wanted);
       } catch (error) {
         const now = await currentOr(api, key, created);
         // A job that destroyed itself cannot be repaired in place.
@@ -189,7 +185,7 @@ export const machine: Resource = defineResource({
       toLive(id.app, found, { ...wanted, placedRegion, config: { ...wanted.config, metadata } });
     const apply = (within: Call) =>
       withLease(within.api, key, { description: "update by pulumi", progress: within.progress }, (lease) =>
-        applyChanges(within, key, lease, wanted, { ...old, unfinished: isUnfinished || lease.isAgain }, partly),
+        bring(within, key, lease, wanted, { ...old, unfinished: isUnfinished || lease.isAgain }, partly),
       );
     try {
       const isInterrupted = !isJob(wanted.config, wanted.state) && (isUnfinished || interrupts(changes, old, wanted));
@@ -229,7 +225,7 @@ async function destroy(
     await withLease(api, key, { description: "deletion by pulumi", progress }, async (lease) => {
       // The previous holder of the lease may have started, stopped or destroyed the Machine. A Machine with a lease
       // exists, visible or not.
-      await destroyGracefully(call, key, lease, await getFresh(api, key, { fresh: true }), options);
+      await end(call, key, lease, await getFresh(api, key, { fresh: true }), options);
       lease.letGo();
     });
   } catch (error) {
@@ -238,18 +234,10 @@ async function destroy(
     const refused = error instanceof ApiError && error.operation === "machines.acquireLease";
     if (!refused || [401, 403].includes(error.status)) throw error;
     const { state: now } = await api.machines.get(key);
-    if (now === "destroying") await untilDestroyed(call, key);
+    if (now === "destroying") await waitForMachine(api, key, ["destroyed"], { progress });
     else if (now !== "destroyed") throw error;
   }
 }
-
-/** Whether an update interrupts a Machine that is to run: for a new version, or for a restart. */
-const interrupts = (changes: readonly Change[], old: TriggerInputs, wanted: WantedMachine): boolean =>
-  (wanted.state ?? "started") === "started" &&
-  (changes.some(({ path: [first, second] }) =>
-    first === "config" ? second !== "metadata" : first === "minSecretsVersion",
-  ) ||
-    actionsFor(old, wanted).includes("restart"));
 
 /** Whether a Machine has done its work and destroyed itself, as configured. */
 const isDone = ({ state, config: settings }: { state?: string | undefined; config?: Config | undefined }): boolean =>

@@ -11,6 +11,9 @@ export type ServiceConfig = Camel<z.infer<typeof machineConfig>>;
 /** A Machine's configuration in a program's form. */
 export type Config = ServiceConfig & { extra?: Record<string, unknown> | undefined };
 
+/** Power states that a program can request. */
+export type Power = "started" | "stopped" | "suspended";
+
 const camel = camelSchema(machineConfig) as unknown as z.ZodObject;
 
 /** Schema of the `config` input: the service's configuration in camelCase, and `extra`. */
@@ -32,6 +35,15 @@ const settings = fieldOf(config);
 /** Fields of the configuration in a program's form. */
 export const configFields = settings.shape.kind === "object" ? settings.shape.fields : {};
 const known = fieldOf(camel);
+
+/**
+ * A Machine that ends by itself: success is exit code 0, not that it keeps running. Without restarts, it is one unless the program
+ * sets the state that it is kept in.
+ */
+export const isJob = ({ schedule, autoDestroy, restart }: Config, state?: Power): boolean =>
+  schedule !== undefined ||
+  autoDestroy === true ||
+  (restart?.policy === "no" && state !== "started" && state !== "suspended");
 
 /** Metadata keys that no program manages: the provider's own tags and the platform's. */
 export const isForeign = (key: string): boolean => /^(pulumi-|fly_)/.test(key);

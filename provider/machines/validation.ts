@@ -11,8 +11,8 @@ import { hasUnknown } from "../core/values.ts";
 import { isOwnedBy } from "./create.ts";
 import type { MachineInputs, Written } from "./inputs.ts";
 import { memoryProblems } from "./memory.ts";
-import { isJob } from "./power.ts";
-import { modelledInExtra } from "./settings.ts";
+
+import { isJob, modelledInExtra } from "./settings.ts";
 
 /** Rules about several fields, with a program's names. */
 export function validate(inputs: Partial<MachineInputs>): Problem[] {
