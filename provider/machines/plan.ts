@@ -85,14 +85,14 @@ export interface Observed {
   readonly lastEventId: string | undefined;
   /** Whether this operation has created the Machine. */
   readonly isNew: boolean;
-  /** Whether the new version of this operation has failed, so that the previous configuration has to run again. */
-  readonly hasFailed: boolean;
+  /** The new version of this operation that has failed, so that the previous configuration has to run again. */
+  readonly failed: Machine | undefined;
 }
 
 /** A Machine of which nothing but one answer is known. */
 export const observed = (live: Machine): Observed => ({
   ...{ before: live, live, isSeen: true, done: [], goingTo: undefined, isReached: false },
-  ...{ lastEventId: live.events?.[0]?.id, isNew: false, hasFailed: false },
+  ...{ lastEventId: live.events?.[0]?.id, isNew: false, failed: undefined },
 });
 
 /** A Machine that was just created. */
@@ -104,7 +104,7 @@ export const created = (live: Machine, leadsTo: Power): Observed => ({
 /** A Machine whose new version has failed. */
 export const failed = ({ before, live }: Observed): Observed => ({
   ...observed(live),
-  ...{ before, isSeen: false, hasFailed: true },
+  ...{ before, isSeen: false, failed: live },
 });
 
 /** What is known after a step, with the Machine as the step's answer shows it. */
@@ -137,7 +137,7 @@ export function after(known: Observed, step: Step, answer: Partial<Machine> | un
 
 /** The steps that a Machine still needs, in their order. */
 export function plan(wanted: WantedMachine, known: KnownMachine, seen: Observed): Step[] {
-  if (seen.hasFailed) return planRollback(wanted, known, seen);
+  if (seen.failed) return planRollback(wanted, known, seen, seen.failed);
   if (seen.isNew) {
     const target = wanted.state ?? "started";
     return withMemory(powerSteps(wanted, target, seen), seen, wanted.memoryLimitMb, target);
@@ -274,20 +274,16 @@ function withMemory(steps: Step[], seen: Observed, limitMb: number | undefined, 
 }
 
 /** Whether an update whose new version fails is rolled back. A configuration that also failed is not rolled back to. */
-export const mayRollBack = (
-  wanted: WantedMachine,
-  known: KnownMachine,
-  { before, done, hasFailed }: Observed,
-): boolean =>
+export const mayRollBack = (wanted: WantedMachine, known: KnownMachine, { before, done, failed }: Observed): boolean =>
   done.includes("update") &&
-  !hasFailed &&
+  failed === undefined &&
   wanted.onUpdateFailure === "rollback" &&
   !known.unfinished &&
   before.config !== undefined &&
   ["started", "stopped", "suspended"].includes(before.state);
 
 /** The steps back to the previous configuration, with the metadata that others have written since. */
-function planRollback(wanted: WantedMachine, known: KnownMachine, seen: Observed): Step[] {
+function planRollback(wanted: WantedMachine, known: KnownMachine, seen: Observed, failed: Machine): Step[] {
   const { before, live, done } = seen;
   if (done.length === 0) return [{ kind: "read" }];
   const config = fromService(before.config ?? known.config, known.config);
@@ -301,7 +297,8 @@ function planRollback(wanted: WantedMachine, known: KnownMachine, seen: Observed
     };
     const body = {
       config: toService(config, metadata),
-      currentVersion: versionOf(live),
+      // Only the failed version is replaced, and none that another client has made since.
+      currentVersion: versionOf(failed),
       skipLaunch: leadsTo === "stopped" || undefined,
       skipServiceRegistration: before.cordoned || undefined,
     };
