@@ -9,8 +9,20 @@ import { PartialStateError } from "../core/partialState.ts";
 import type { Call } from "../core/resource.ts";
 import { retryUnlessApplied } from "../core/retryUnlessApplied.ts";
 import { keepMemory } from "./memory.ts";
-import * as planned from "./plan.ts";
-import type { KnownMachine, Observed, Step, WantedMachine } from "./plan.ts";
+import {
+  after,
+  created,
+  failed,
+  mayRollBack,
+  observed,
+  plan,
+  planEnd,
+  refusalOf,
+  type KnownMachine,
+  type Observed,
+  type Step,
+  type WantedMachine,
+} from "./plan.ts";
 import { untilIn, untilReady } from "./ready.ts";
 import { fromService, sameVersion, type Config } from "./settings.ts";
 
@@ -41,10 +53,10 @@ class Execution {
   }
 
   /** Carries out a plan, and returns the Machine. `limit` is the service within the time that a wait may take. */
-  async follow(plan: (seen: Observed) => readonly Step[], limit = (): Api => this.#call.api): Promise<Machine> {
-    while ((this.step = plan(this.seen)[0])) {
+  async follow(next: (seen: Observed) => readonly Step[], limit = (): Api => this.#call.api): Promise<Machine> {
+    while ((this.step = next(this.seen)[0])) {
       const answer = await (this.step.kind === "wait" ? this.#wait(this.step, limit()) : this.#send(this.step));
-      this.seen = planned.after(this.seen, this.step, answer);
+      this.seen = after(this.seen, this.step, answer);
     }
     return this.seen.live;
   }
@@ -147,8 +159,8 @@ class Execution {
 export function finish(call: Call, key: MachineKey, wanted: WantedMachine, made: Machine): Promise<Machine> {
   const leadsTo = wanted.state === "stopped" ? "stopped" : "started";
   const known = { config: wanted.config, unfinished: false };
-  const execution = new Execution(call, key, undefined, planned.created(made, leadsTo));
-  return execution.follow((seen) => planned.plan(wanted, known, seen));
+  const execution = new Execution(call, key, undefined, created(made, leadsTo));
+  return execution.follow((seen) => plan(wanted, known, seen));
 }
 
 /**
@@ -167,20 +179,20 @@ export async function bring(
 ): Promise<Machine> {
   // A Machine with a lease exists, visible or not.
   const before = await getFresh(call.api, key, { fresh: true });
-  const execution = new Execution(call, key, lease, planned.observed(before));
+  const execution = new Execution(call, key, lease, observed(before));
   // With a lease that was lost and acquired again, part of the change may be in place already.
   execution.hasChanged = lease.isAgain;
-  const mayRollBack = () => planned.mayRollBack(wanted, known, execution.seen);
+  const isRolledBack = () => mayRollBack(wanted, known, execution.seen);
   try {
-    const refusal = planned.refusalOf(key, wanted, known, before);
+    const refusal = refusalOf(key, wanted, known, before);
     if (refusal) throw refusal;
     return await execution.follow(
-      (seen) => planned.plan(wanted, known, seen),
-      () => (mayRollBack() ? mostOf(call.api) : call.api),
+      (seen) => plan(wanted, known, seen),
+      () => (isRolledBack() ? mostOf(call.api) : call.api),
     );
   } catch (error) {
     if (!execution.hasChanged || before.state === "destroyed") throw error;
-    const isDue = execution.step?.kind === "wait" && mayRollBack() && saysItFailed(call.api, error);
+    const isDue = execution.step?.kind === "wait" && isRolledBack() && saysItFailed(call.api, error);
     const failure = isDue ? await rollBack(call, key, lease, { wanted, known, seen: execution.seen }, error) : error;
     if (failure instanceof RolledBackError) throw failure;
     const now = await currentOr(call.api, key, before);
@@ -213,7 +225,7 @@ async function rollBack(
   const name = `Machine ${key.appName}/${key.machineId}`;
   call.progress(`the new version of ${name} failed; rolling back to the previous configuration`);
   const restore = (under: Lease): Promise<Machine> =>
-    new Execution(call, key, under, planned.failed(seen)).follow((now) => planned.plan(wanted, known, now));
+    new Execution(call, key, under, failed(seen)).follow((now) => plan(wanted, known, now));
   try {
     const back = await restore(lease).catch((error: unknown) => {
       if (!isLost(error)) throw error;
@@ -270,8 +282,8 @@ export async function end(
   live: Machine,
   { config, force }: { readonly config: Config | undefined; readonly force: boolean },
 ): Promise<void> {
-  const execution = new Execution(call, key, lease, planned.observed(live));
-  const planWith = (mustKill: boolean) => (seen: Observed) => planned.planEnd(config, mustKill, seen);
+  const execution = new Execution(call, key, lease, observed(live));
+  const planWith = (mustKill: boolean) => (seen: Observed) => planEnd(config, mustKill, seen);
   try {
     await execution.follow(planWith(false));
   } catch (error) {
