@@ -12,4 +12,9 @@ export class KeyedQueue {
     mine.then(forget, forget);
     return mine;
   }
+
+  /** Whether work of the key runs or waits. */
+  isBusy(key: string): boolean {
+    return this.#last.has(key);
+  }
 }

@@ -1,17 +1,7 @@
 // Finds resources that are equal but for their names and regions, and declares them in a loop.
-import type { ResourceName } from "../../provider/registry.ts";
 import { grouped } from "./grouped.ts";
 import { idsIn, literal, type Block, type Declaration, type Entry, type Expression } from "./program.ts";
-
-/** Inputs that may differ from row to row. In everything else, the resources of a loop are equal. */
-const varying: Readonly<Record<string, readonly string[]>> = {
-  Machine: ["name", "region"],
-  Volume: ["region"],
-  Secret: ["name", "value"],
-  SecretKey: ["name"],
-  AcmeCertificate: ["hostname"],
-  PostgresDatabase: ["name"],
-} satisfies Readonly<Partial<Record<ResourceName, readonly string[]>>>;
+import { varyingOf } from "./types.ts";
 
 /** Two Machines are worth a loop. Of smaller resources, two are as short without one. */
 const fewest = (type: string): number => (type === "Machine" ? 2 : 3);
@@ -73,12 +63,12 @@ function bundlesOf(
 function shapeOf(members: readonly Declaration[], usersOf: ReadonlyMap<string, readonly string[]>): string | undefined {
   const keys = members.map(({ key }) => key);
   const isUsedElsewhere = members.some(({ key }) => (usersOf.get(key) ?? []).some((user) => !keys.includes(user)));
-  if (isUsedElsewhere || members.some(({ type }) => varying[type] === undefined)) return undefined;
+  if (isUsedElsewhere || members.some(({ type }) => varyingOf(type) === undefined)) return undefined;
   return JSON.stringify(
     members.map(({ type, inputs, ignoreChanges }) => [
       type,
       ignoreChanges,
-      inputs.map(([name, value]) => [name, varying[type]?.includes(name) ? null : withOwn(value, keys)]),
+      inputs.map(([name, value]) => [name, varyingOf(type)?.includes(name) ? null : withOwn(value, keys)]),
     ]),
   );
 }
@@ -125,7 +115,7 @@ function loopOf(rows: readonly (readonly Declaration[])[]) {
       const [one] = ofRow;
       if (!one) throw new Error("the rows of a loop have different lengths");
       const inputs = one.inputs.map(([name, value], j): Entry => {
-        if (!varying[one.type]?.includes(name)) return [name, value];
+        if (!varyingOf(one.type)?.includes(name)) return [name, value];
         return [
           name,
           inColumn(

@@ -3,7 +3,7 @@ import { isObject, type Field } from "../../api/schema.ts";
 import { bareId } from "../../api/names.ts";
 import { kindOf, type Values } from "../../provider/core/resource.ts";
 import { fieldAt } from "../../provider/core/values.ts";
-import { resources, type ResourceName } from "../../provider/registry.ts";
+import { resources } from "../../provider/registry.ts";
 import { ignorable } from "./limits.ts";
 import { secretIn } from "../../policy/core/secretText.ts";
 import type { Import } from "../orphans/importFile.ts";
@@ -22,40 +22,7 @@ import {
   type Section,
   type Setting,
 } from "./program.ts";
-
-/** The order of types in a section: a resource comes after those that it refers to. */
-const order = Object.keys({
-  App: true,
-  PostgresCluster: true,
-  IpAssignment: true,
-  AcmeCertificate: true,
-  CustomCertificate: true,
-  SecretKey: true,
-  Secret: true,
-  Volume: true,
-  Machine: true,
-  Fleet: true,
-  VolumeSnapshot: true,
-  PostgresDatabase: true,
-  PostgresUser: true,
-  PostgresExtension: true,
-  PostgresAttachment: true,
-  PostgresBackup: true,
-  // No list shows the objects of these, so they are in no program that is written.
-  AppSecrets: false,
-  CertificateValidation: false,
-  Ciphertext: false,
-  DeployToken: false,
-  MachineCommand: false,
-  MachineMetadata: false,
-  Signature: false,
-} satisfies Record<ResourceName, boolean>);
-
-/** Required inputs that the service never shows. They come from the configuration, and their changes are ignored. */
-export const unreadable: Readonly<Record<string, readonly string[]>> = {
-  Secret: ["value"],
-  CustomCertificate: ["fullchain", "privateKey"],
-} satisfies Readonly<Partial<Record<ResourceName, readonly string[]>>>;
+import { rankOf, typeNamed, unreadableOf } from "./types.ts";
 
 /** Whether an input says what the provider or the service would decide anyway. */
 const isDecided = (property: string, value: unknown): boolean =>
@@ -85,13 +52,12 @@ export function programOf({ found, remarks }: Discovery): Program {
 
 const placeIn = (id: string): string => id.split("/")[0] ?? "";
 
-const byType = (a: Declaration, b: Declaration): number =>
-  order.indexOf(a.type) - order.indexOf(b.type) || (a.key < b.key ? -1 : 1);
+const byType = (a: Declaration, b: Declaration): number => rankOf(a.type) - rankOf(b.type) || (a.key < b.key ? -1 : 1);
 
 /** The imports of objects under their names, in an order in which a resource comes after its App or cluster. */
 export const importsOf = (found: readonly Found[], names: ReadonlyMap<string, string>): readonly Import[] =>
   found
-    .toSorted((a, b) => order.indexOf(a.type) - order.indexOf(b.type) || (a.key < b.key ? -1 : 1))
+    .toSorted((a, b) => rankOf(a.type) - rankOf(b.type) || (a.key < b.key ? -1 : 1))
     .map(({ key, type, id, held }) => ({
       type: `machines:index:${type}`,
       name: names.get(key) ?? id,
@@ -133,8 +99,7 @@ export function namesOf(found: readonly Found[]): ReadonlyMap<string, string> {
       user: mounting.length === 1 ? mounting[0] : undefined,
     };
   });
-  const rank = (type: string): number =>
-    order.indexOf(type === "Volume" ? "Machine" : type) + (type === "Volume" ? 0.5 : 0);
+  const rank = (type: string): number => rankOf(type === "Volume" ? "Machine" : type) + (type === "Volume" ? 0.5 : 0);
   return resourceNames(named.sort((a, b) => rank(a.type) - rank(b.type) || (a.key < b.key ? -1 : 1)));
 }
 
@@ -158,7 +123,7 @@ function declarationOf(found: Found, name: string, { keys, settings }: Context):
   const inputs: Entry[] = [];
   const writer = new ValueWriter({ keys, settings, place, ignoreChanges, name });
   for (const [property, field] of Object.entries(resource?.inputFields ?? {})) {
-    if (unreadable[type]?.includes(property)) {
+    if (unreadableOf(type).includes(property)) {
       const own = type === "Secret" ? `${place} ${found.name ?? ""}` : `${place} ${found.name ?? ""} ${property}`;
       inputs.push([property, settings.secret(own, `${key} ${property}`)]);
       ignoreChanges.push(property);
@@ -218,8 +183,8 @@ class ValueWriter {
       `${place}/user/${bareId(value)}`,
       `${place}/database/${bareId(value)}`,
     ];
-    const types = typesOf[String(last)] ?? [];
-    const of = types.flatMap((type) => inputs.map((id) => `${type} ${id}`)).find((key) => keys.has(key));
+    const type = typeNamed(String(last));
+    const of = inputs.map((id) => `${type} ${id}`).find((key) => keys.has(key));
     return of === undefined ? literal(value) : { is: "id", of };
   }
 
@@ -233,16 +198,6 @@ class ValueWriter {
     return settings.secret(`${place} ${last}`, `${place} ${last} ${value}`);
   }
 }
-
-/** The types that an input can name, by its own name. */
-const typesOf: Readonly<Record<string, readonly string[]>> = {
-  app: ["App"],
-  cluster: ["PostgresCluster"],
-  volume: ["Volume"],
-  machine: ["Machine"],
-  user: ["PostgresUser"],
-  database: ["PostgresDatabase"],
-};
 
 function looksSecret(name: string, value: string, field: Field | undefined): boolean {
   const texts = field?.meta.format === "bytes" ? [Buffer.from(value, "base64").toString()] : [value];

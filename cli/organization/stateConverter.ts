@@ -11,8 +11,9 @@ import { isDynamic } from "../stackState.ts";
 import { version } from "../version.ts";
 import { diagnostic } from "../conversion/diagnostic.ts";
 import type { Found } from "./discovery.ts";
-import { importsOf, namesOf, unreadable } from "./model.ts";
+import { importsOf, namesOf } from "./model.ts";
 import { projectHere, readOrganization } from "./reading.ts";
+import { unreadableOf } from "./types.ts";
 
 /** As in the SDKs, so that the provider of the imported resources is that of the program. */
 const pluginDownloadURL = homepage.replace("https://", "github://api.");
@@ -71,8 +72,8 @@ export async function convertState(request: rpc.ConvertStateRequest): Promise<rp
 /** What the program has to set, because the service never shows it. */
 const unreadableIn = (found: readonly Found[]): readonly string[] =>
   found.flatMap(({ key, type, held }) => {
-    const inputs = unreadable[type];
-    return inputs === undefined || held !== undefined
+    const inputs = unreadableOf(type);
+    return inputs.length === 0 || held !== undefined
       ? []
       : [
           `${key}: the service does not show its ${inputs.join(" and ")}. Ignore changes of that, or set the real value.`,

@@ -2,15 +2,20 @@
 import { growingPause } from "../../api/growingPause.ts";
 import { inSpan } from "../../api/tracing.ts";
 import { ApiError } from "./errors.ts";
-import type { Api } from "./api.ts";
-import { everyTenSeconds, type Deadline } from "./clock.ts";
+import { everyTenSeconds, type Clock, type Deadline } from "./clock.ts";
 
 /** Milliseconds within which a new object is visible in every list (docs/interface.md#organization-lists). */
 export const consistencyWindow = 10_000;
 
+/** The time of an operation. */
+interface Timed {
+  readonly clock: Clock;
+  readonly deadline: Deadline;
+}
+
 /** The waiting client. */
-export interface Waiting {
-  readonly api: Api;
+export interface Waiting<Client extends Timed = Timed> {
+  readonly api: Client;
   /** Gets a message every ten seconds. */
   readonly progress?: ((message: string) => void) | undefined;
 }
@@ -69,7 +74,7 @@ function endedBy({ allowed }: Deadline, error: Error): Error {
 }
 
 /** Reads until `look` finds something, or the time or the operation's deadline is over. It reads at least once. */
-export function pollUntil<T>(api: Api, at: number, look: () => Promise<T | undefined>): Promise<T | undefined> {
+export function pollUntil<T>(api: Timed, at: number, look: () => Promise<T | undefined>): Promise<T | undefined> {
   const until = Math.min(api.deadline.at, at);
   const lookOnce = async (): Promise<T | undefined | Pending> => {
     const found = await look();

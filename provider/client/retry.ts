@@ -1,5 +1,6 @@
 // Which failed requests are sent again, and when. A request that may have taken effect is never repeated.
 import type { Operation } from "../../api/operation.ts";
+import { growingPause } from "../../api/growingPause.ts";
 import { inSpan } from "../../api/tracing.ts";
 import { answerError, isAmbiguous, unreachable } from "./errorMessages.ts";
 import type { Deadline } from "./clock.ts";
@@ -26,9 +27,9 @@ export function judge(
   operation: Operation,
   outcome: Outcome,
   attempt: number,
-  options: { retries: number; random: () => number; now: () => number },
+  options: { retries: number; longest: () => number; random: () => number; now: () => number },
 ): Verdict {
-  const again = (afterMs = backoff(attempt, options.random)): Verdict =>
+  const again = (afterMs = backoff(options)): Verdict =>
     attempt < options.retries ? { kind: "again", afterMs } : { kind: "failed" };
   if (outcome.kind === "unsent") return outcome.lasting ? { kind: "failed" } : again();
   const repeatable = operation.repeat !== "once";
@@ -49,8 +50,8 @@ export function judge(
 }
 
 /** Full jitter, so that clients which failed together do not come back together. */
-const backoff = (attempt: number, random: () => number): number =>
-  Math.round(random() * Math.min(5000, 200 * 2 ** attempt)) + 50;
+const backoff = ({ longest, random }: { readonly longest: () => number; readonly random: () => number }): number =>
+  Math.round(random() * longest()) + 50;
 
 /** Milliseconds that a `Retry-After` header requires, in seconds or as an HTTP date; undefined without a usable one. */
 export function retryAfter(header: string | undefined, now: number): number | undefined {
@@ -80,7 +81,8 @@ export const withRetries =
   ): Handler<Answer> =>
   async (request) => {
     const { operation, url, deadline, token } = request;
-    const options = { retries: config.retries, random: () => clock.random(), now: () => clock.now() };
+    const longest = growingPause(200, 5000);
+    const options = { retries: config.retries, longest, random: () => clock.random(), now: () => clock.now() };
     const isInTime = (milliseconds: number): boolean => clock.now() + milliseconds < deadline.at;
     const attempting = {};
     try {

@@ -3,6 +3,7 @@ import { isObject } from "../../api/schema.ts";
 import type { Clock } from "./clock.ts";
 import { MachinesError } from "./errors.ts";
 import { isRead, type Handler, type Request } from "./handler.ts";
+import { Pending, poll } from "./poll.ts";
 
 /** Milliseconds for which reads may be stale (docs/interface.md#organization-lists), and between two reads. */
 const staleAtMost = 5000;
@@ -30,7 +31,7 @@ export const retryStaleReads =
   async (request) => {
     const { operation, args, url, deadline } = request;
     const since = clock.now();
-    for (;;) {
+    const read = async (): Promise<unknown> => {
       const answer = await next(request);
       const machine = machineIn(request, answer);
       // A version that is requested by name is the one that is returned.
@@ -42,8 +43,9 @@ export const retryStaleReads =
           "api",
           `${operation.id}: ${operation.method} ${url} shows version ${machine.version} of Machine ${machine.id}, and not the later one that this run has written; try again`,
         );
-      await clock.sleep(pause, deadline.signal);
-    }
+      return new Pending();
+    };
+    return poll({ api: { clock, deadline } }, read, { first: pause, longest: pause });
   };
 
 /** The Machine in an answer, with its version under either of its names (docs/interface.md#machine). */

@@ -70,6 +70,7 @@ async function untilReached(
   };
   const stopReporting = api.clock.every(10_000, () => void report());
   try {
+    // Not `poll`: the service holds each request, and the last one needs all of the time that is left.
     for (;;) {
       const remaining = Math.ceil((api.deadline.at - api.clock.now()) / 1000);
       if (remaining <= 0) throw await timedOut(api, key, states, lastFailure);

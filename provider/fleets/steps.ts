@@ -3,6 +3,7 @@ import { isNotFound, MachinesError } from "../client/errors.ts";
 import { withLease, type Lease } from "../client/lease.ts";
 import { exitSince, lastEvent, notReached } from "../client/events.ts";
 import { versionOf, type Machine } from "../client/machine.ts";
+import { Pending, poll } from "../client/poll.ts";
 import { getFresh } from "../client/wait.ts";
 import { PartialStateError } from "../core/partialState.ts";
 import { createOnce } from "../machines/create.ts";
@@ -322,7 +323,7 @@ async function observe(rollout: Rollout, members: readonly Found[]): Promise<voi
   const names = canaries.map(({ name }) => name).join(", ");
   call.progress(`watching ${names} for ${wanted.strategy?.observe ?? "1m"}`);
   const lastEvents = new Map<string, string | undefined>();
-  for (;;) {
+  const watch = async (): Promise<undefined | Pending> => {
     const live = new Map((await fleetMachines(api, fleet)).map((machine) => [machine.id, machine]));
     for (const { machine } of canaries) {
       const now = live.get(machine.id);
@@ -330,10 +331,9 @@ async function observe(rollout: Rollout, members: readonly Found[]): Promise<voi
       if (!lastEvents.has(machine.id)) lastEvents.set(machine.id, now.events?.[0]?.id);
       requireHealthy(rollout, now, lastEvents.get(machine.id), "while it was watched as a canary");
     }
-    const remaining = until - api.clock.now();
-    if (remaining <= 0) return;
-    await api.clock.sleep(Math.min(lookEvery, remaining), api.deadline.signal);
-  }
+    return api.clock.now() < until ? new Pending() : undefined;
+  };
+  await poll({ api }, watch, { first: lookEvery, longest: lookEvery });
 }
 
 /** Takes the traffic from a Machine that has some, and lets it finish. Returns whether it is cordoned now. */

@@ -2,7 +2,7 @@
 // failed.
 import { ApiError, MachinesError } from "../client/errors.ts";
 import type { Call } from "../core/resource.ts";
-import type { AnswerOf } from "../client/api.ts";
+import type { AnswerOf, Api } from "../client/api.ts";
 import { Pending, poll, type Waiting } from "../client/poll.ts";
 
 /** A cluster as programs see it. */
@@ -24,7 +24,7 @@ const hasFailed = (status: string | undefined): boolean => status === "failed" |
  * @throws MachinesError if it failed, is being deleted, or the operation's deadline comes first
  */
 export function untilReady(
-  { api, progress }: Waiting,
+  { api, progress }: Waiting<Api>,
   id: string,
   seen: (cluster: Cluster) => void = () => undefined,
 ): Promise<Cluster> {
@@ -53,7 +53,7 @@ export function untilReady(
 }
 
 /** Runs work that needs a ready cluster; it waits for one that is not ready. */
-export async function whenReady<T>(waiting: Waiting, cluster: string, work: () => Promise<T>): Promise<T> {
+export async function whenReady<T>(waiting: Waiting<Api>, cluster: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
@@ -87,7 +87,7 @@ export async function readWithin<Live>(
 
 /** Deletes an object in a cluster. An object in a failed cluster is deleted with the cluster. */
 export async function deleteWithin(
-  call: Waiting & WarnCall,
+  call: Waiting<Api> & WarnCall,
   cluster: string,
   what: string,
   work: () => Promise<unknown>,

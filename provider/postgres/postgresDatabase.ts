@@ -3,6 +3,7 @@ import { z } from "zod";
 import { databaseName } from "../../api/names.ts";
 import { required } from "../../api/schema.ts";
 import { deleteWithin, readWithin, whenReady } from "./clusters.ts";
+import type { Api } from "../client/api.ts";
 import type { Waiting } from "../client/poll.ts";
 import { createExactlyOnce } from "../core/exactlyOnce.ts";
 import { fixed, pathId } from "../core/ids.ts";
@@ -74,5 +75,5 @@ export const postgresDatabase = defineResource({
   },
 });
 
-const databasesOf = async (call: Waiting, cluster: string) =>
+const databasesOf = async (call: Waiting<Api>, cluster: string) =>
   (await whenReady(call, cluster, () => call.api.postgres.listDatabases({ postgresClusterId: cluster }))).data;

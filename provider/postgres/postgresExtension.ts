@@ -3,6 +3,7 @@ import { z } from "zod";
 import { databaseName, extensionParam } from "../../api/names.ts";
 import { required } from "../../api/schema.ts";
 import { deleteWithin, readWithin, whenReady } from "./clusters.ts";
+import type { Api } from "../client/api.ts";
 import type { Waiting } from "../client/poll.ts";
 import { createExactlyOnce } from "../core/exactlyOnce.ts";
 import { ApiError, MachinesError } from "../client/errors.ts";
@@ -101,12 +102,12 @@ interface ExtensionKey {
   readonly name: string;
 }
 
-async function installedIn({ api, ...rest }: Waiting, { cluster, database }: ExtensionKey) {
+async function installedIn({ api, ...rest }: Waiting<Api>, { cluster, database }: ExtensionKey) {
   const ask = () => api.postgres.listExtensions({ postgresClusterId: cluster, database });
   return (await whenReady({ api, ...rest }, cluster, ask)).data.filter(({ installed }) => installed != null);
 }
 
-async function find(call: Waiting, { cluster, database, name }: ExtensionKey) {
+async function find(call: Waiting<Api>, { cluster, database, name }: ExtensionKey) {
   const found = (await installedIn(call, { cluster, database, name })).find((one) => one.name === name);
   return found && { cluster, database, name, schema: found.installed?.schema, version: found.installed?.version };
 }

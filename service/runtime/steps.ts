@@ -2,6 +2,7 @@
 // there, and does what is missing. It is repeated until it succeeds.
 
 import { growingPause } from "../../api/growingPause.ts";
+import { KeyedQueue } from "../../api/keyedQueue.ts";
 
 /** Pauses between two failed attempts. */
 export const newPause = (): (() => number) => growingPause(200, 5000);
@@ -39,8 +40,8 @@ export class Steps {
   readonly #host: StepsHost;
   readonly #of: StepsOf;
   readonly #work = new Map<string, Work>();
-  /** The last holder of each thing. */
-  readonly #held = new Map<string, Promise<void>>();
+  /** The holders of each thing. */
+  readonly #held = new KeyedQueue();
   #isClosed = false;
 
   constructor(host: StepsHost, of: StepsOf) {
@@ -50,7 +51,7 @@ export class Steps {
 
   /** Something has changed, or may have. */
   changed(id: string): void {
-    if (this.#isClosed || this.#held.has(id)) return;
+    if (this.#isClosed || this.#held.isBusy(id)) return;
     const working = this.#work.get(id);
     if (working) {
       working.again = true;
@@ -63,21 +64,15 @@ export class Steps {
   }
 
   /** Lets the current step end, and begins none until the returned function is called. Holders come one after the other. */
-  async hold(id: string): Promise<() => void> {
-    const before = this.#held.get(id);
-    let release = (): void => {};
-    const released = new Promise<void>((resolve) => (release = resolve));
-    const mine = (before ?? Promise.resolve()).then(() => released);
-    this.#held.set(id, mine);
-    await before;
-    this.#work.get(id)?.wake();
-    await this.#work.get(id)?.ended;
-    return () => {
-      release();
-      if (this.#held.get(id) !== mine) return;
-      this.#held.delete(id);
-      this.changed(id);
-    };
+  hold(id: string): Promise<() => void> {
+    return new Promise((resolve) => {
+      const held = this.#held.run(id, async () => {
+        this.#work.get(id)?.wake();
+        await this.#work.get(id)?.ended;
+        await new Promise<void>((release) => resolve(release));
+      });
+      void held.then(() => this.changed(id));
+    });
   }
 
   /** Begins no further step, and resolves when those that run have ended. */
@@ -90,7 +85,7 @@ export class Steps {
   async #continue(id: string, work: Work): Promise<void> {
     let pause = newPause();
     let logged: string | undefined;
-    while (work.again && !this.#isClosed && !this.#held.has(id)) {
+    while (work.again && !this.#isClosed && !this.#held.isBusy(id)) {
       work.again = false;
       try {
         // The call came inside a transaction, which may still be undone.

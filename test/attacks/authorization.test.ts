@@ -3,6 +3,7 @@
 import { expect, test } from "vitest";
 import { contract, type OperationWithBody } from "../../api/index.ts";
 import type { Operation } from "../../api/operation.ts";
+import { requestExamples } from "../../service/openapi/examples.ts";
 import { makeCertificate } from "../support/certificates.ts";
 import { ofAdminRoutes, ofOperations, ofRoutes, ofValues, type Decision } from "./decisions.ts";
 import { send, senders, type Sender } from "./senders.ts";
@@ -10,48 +11,25 @@ import { openShop, type Registered, type Shop } from "./shop.ts";
 
 const operations = Object.values(contract).flatMap((group) => Object.values(group as Record<string, Operation>));
 
-/** Bodies that the operations accept; undefined for one that is sent without. */
-const bodiesFor = ({ backup }: Shop["params"]) =>
-  ({
+/** Bodies that fit the objects of the shop, or none; all others are the examples of the description. */
+const bodiesFor = ({ backup }: Shop["params"]): Readonly<Record<string, unknown>> => ({
+  ...requestExamples,
+  ...({
     "apps.create": { name: "new", org_slug: "acme" },
-    "apps.createDeployToken": {},
-    "ipAssignments.assign": { type: "v4" },
     "machines.create": { config: { image: "nginx" } },
     "machines.update": { config: { image: "nginx", metadata: { canary: "canary-shop" } } },
     "machines.acquireLease": undefined,
     "machines.stop": undefined,
-    "machines.exec": { command: ["env"] },
-    "machines.signal": { signal: "SIGKILL" },
     "machines.setMemory": { limit_mb: 256 },
-    "machines.reclaimMemory": { amount_mb: 1 },
-    "machines.patchMetadata": { metadata: { canary: "gone" } },
-    "machines.putMetadata": { metadata: { canary: "gone" } },
-    "machines.setMetadataKey": { value: "gone" },
     "certificates.createAcme": { hostname: "new.example.com" },
     "certificates.createCustom": { hostname: "new.example.com", ...certificate },
-    "volumes.create": { name: "data" },
-    "volumes.update": { snapshot_retention: 1 },
     "volumes.extend": { size_gb: 100 },
-    "secrets.update": { values: { OTHER: "gone" } },
-    "secrets.set": { value: "gone" },
-    "secretKeys.set": { type: "hs256", value: Buffer.alloc(32).toString("base64") },
-    "secretKeys.generate": { type: "hs256" },
-    "secretKeys.encrypt": { plaintext: "" },
-    "secretKeys.decrypt": { ciphertext: "" },
-    "secretKeys.sign": { plaintext: "" },
-    "secretKeys.verify": { plaintext: "", signature: "" },
     "platform.placements": { org_slug: "acme" },
     "postgres.create": { org_slug: "acme", region: "ams", plan: "basic" },
     "postgres.attach": { app_name: "other" },
-    "postgres.createDatabase": { name: "new" },
-    "postgres.installExtension": { name: "vector" },
-    "postgres.createUser": { username: "new", role: "reader" },
-    "postgres.updateUser": { role: "reader" },
-    "postgres.rotatePassword": undefined,
-    "postgres.createBackup": { type: "full" },
     "postgres.restore": { backup_id: backup },
-    "postgres.fork": undefined,
-  }) satisfies Readonly<Record<OperationWithBody, unknown>>;
+  } satisfies Readonly<Partial<Record<OperationWithBody, unknown>>>),
+});
 
 const certificate = makeCertificate({ hosts: ["new.example.com"] });
 
@@ -89,7 +67,7 @@ function decisionFor(decided: ReadonlyMap<string, Decision>, name: string): Deci
 
 /** Every operation of the contract; those that can show values of secrets come twice. */
 function operationsOf({ params }: Shop): readonly Asked[] {
-  const bodies: Readonly<Record<string, unknown>> = bodiesFor(params);
+  const bodies = bodiesFor(params);
   return operations.flatMap(({ id, method, path, query }) => {
     const at = named(id, path, params) + (queries[id] ?? "");
     const asked = { name: id, method, path: at, body: bodies[id], decision: decisionFor(ofOperations, id) };

@@ -1,4 +1,5 @@
 // Three organizations on one service. `acme` has one object of every kind; every name that only some may see has a canary.
+import type { PathParameter } from "../../api/index.ts";
 import { operationsById } from "../../service/faults/faults.ts";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { ManualClock, startAdmin, type Service } from "../../service/index.ts";
@@ -79,13 +80,14 @@ async function fill(call: Call): Promise<Readonly<Record<string, string>>> {
   await made(`/postgres/${id}/databases/fly-db/extensions`, { name: "vector" });
   await made(`/postgres/${id}/backups`, { type: "full" });
   const backups = (await call("GET", `/postgres/${id}/backups`)).body.data;
-  return {
+  const params: Readonly<Record<PathParameter | "backup" | "version", string>> = {
     ...{ app_name: "shop", machine_id: machine, volume_id: volume, org_slug: "acme", key: "canary", ip },
     ...{ hostname: "canary-shop.example.com", secret_name: "CANARY" },
     ...{ postgres_cluster_id: id, database: "fly-db", extension: "vector", username: "canary-acme" },
     backup: backups[0].id,
     version: (await call("GET", `/apps/shop/machines/${machine}`)).body.version,
   };
+  return params;
 }
 
 /** The service with its organizations, and all its routes. */

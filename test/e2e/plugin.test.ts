@@ -227,7 +227,7 @@ new machines.Provider("wrong", { endpoint: "machines.example.com", token: "t", r
   });
 });
 
-// test/plugin/changeover.test.ts has this in process, and the upgrade test a whole program in one direction.
+// The lifecycle suite has this in process for every type, and the upgrade test a whole program in one direction.
 thoroughDescribe("from the dynamic binding to the plugin", () => {
   test("changing the import to the plugin and back changes nothing in the service", async () => {
     const service = await startService();

@@ -39,3 +39,34 @@ export const bodyOf = (row: Operation): ValidateFunction =>
 /** Whether an answer is described. */
 export const answerOf = (row: Operation, status: number): ValidateFunction =>
   validator(at(row, `responses/${status}/content/application~1json/schema`));
+
+const answers = new Map<string, ValidateFunction>();
+
+/** Why an answer of an operation is not as described; undefined if it is. */
+export function answerProblem(id: string, status: number, text: string): string | undefined {
+  const row = rows.find((one) => one.id === id);
+  if (!row) return `${id} is no operation`;
+  const problem = (why: string): string => `${id} ${status} ${text} ${why}`;
+  const { content } = operationOf(row).responses[status] ?? { content: null };
+  if (content === null) return problem("has a status that is not described");
+  if (!content) return text === "" ? undefined : problem("is not empty");
+  const valid = answers.get(`${id} ${status}`) ?? answerOf(row, status);
+  answers.set(`${id} ${status}`, valid);
+  return valid(JSON.parse(text)) ? undefined : problem(JSON.stringify(valid.errors));
+}
+
+/** Checks all answers of a service, for its option `onAnswer`. */
+export function checkedAnswers() {
+  const succeeded = new Set<string>();
+  const undescribed: string[] = [];
+  return {
+    /** Operations that succeeded. */
+    succeeded,
+    /** Answers that are not as described. */
+    undescribed,
+    onAnswer(id: string, status: number, text: string): void {
+      if (status < 300) succeeded.add(id);
+      undescribed.push(...[answerProblem(id, status, text) ?? []].flat());
+    },
+  };
+}

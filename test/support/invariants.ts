@@ -1,86 +1,62 @@
 // Invariants after any fault: no duplicates, no losses, nothing left to do (I1 to I3).
 import { expect } from "vitest";
-import { send } from "./around.ts";
+import { keysOf } from "../../cli/stateIds.ts";
+import { everyApp } from "../../provider/client/pages.ts";
+import { newPass } from "../../provider/core/listing.ts";
+import type { Resource } from "../../provider/core/resource.ts";
+import { fleetOf, liveMachines } from "../../provider/machines/live.ts";
+import { listPage } from "../../provider/plugin/list.ts";
+import { resources, type ResourceName } from "../../provider/registry.ts";
+import { jumpingClient } from "./jumpingClient.ts";
 import { counts, type Stack } from "./stack.ts";
 import type { TestService } from "./startService.ts";
 
-const appsOf = async (service: TestService): Promise<string[]> =>
-  (await send<{ apps: { name: string }[] }>(service, "GET", "/v1/apps?org_slug=personal")).apps.map(({ name }) => name);
-
-interface There {
-  readonly id: string;
-  readonly state: string;
-}
-
-const over: readonly string[] = ["destroyed", "destroying", "pending_destroy"];
-
-/** Ids of the contents of an App, by kind, as programs see them. */
-const inApp: Readonly<Record<string, (service: TestService, app: string) => Promise<string[]>>> = {
-  async Machine(service, app) {
-    const all = await send<There[]>(service, "GET", `/v1/apps/${app}/machines`);
-    const machines = all.filter(({ state }) => !over.includes(state));
-    for (const { id } of machines) {
-      const lease = send(service, "GET", `/v1/apps/${app}/machines/${id}/lease`);
-      await expect(lease, `a lease of Machine ${id} that was never released`).rejects.toThrow(/404/);
-    }
-    return machines.map(({ id }) => id);
-  },
-  async Volume(service, app) {
-    const all = await send<There[]>(service, "GET", `/v1/apps/${app}/volumes`);
-    return all.filter(({ state }) => !over.includes(state)).map(({ id }) => id);
-  },
-  async VolumeSnapshot(service, app) {
-    const volumes = (await inApp["Volume"]?.(service, app)) ?? [];
-    const of = async (volume: string) =>
-      (await send<{ id: string }[]>(service, "GET", `/v1/apps/${app}/volumes/${volume}/snapshots`)).map(
-        ({ id }) => `${volume}/${id}`,
-      );
-    return (await Promise.all(volumes.map(of))).flat();
-  },
-  IpAssignment: async (service, app) =>
-    (await send<{ ips: { ip: string }[] }>(service, "GET", `/v1/apps/${app}/ip_assignments`)).ips.map(({ ip }) => ip),
-  SecretKey: async (service, app) =>
-    (await send<{ secret_keys: { name: string }[] }>(service, "GET", `/v1/apps/${app}/secretkeys`)).secret_keys.map(
-      ({ name }) => name,
-    ),
-  Certificate: async (service, app) =>
-    (
-      await send<{ certificates: { hostname: string }[] }>(service, "GET", `/v1/apps/${app}/certificates`)
-    ).certificates.map(({ hostname }) => hostname),
+/** Types with a list whose objects are not compared, and why. Every other type with a list is compared. */
+const leftOut: Readonly<Partial<Record<ResourceName, string>>> = {
+  Secret: "a state encrypts the names of those that AppSecrets set",
 };
 
-/** Kinds and ids of all objects of a service that must be created only once. */
+const compared = Object.values(resources).filter(({ name, list }) => list !== undefined && !(name in leftOut));
+
+/** Types and ids of all objects of a service, and those of each Machine of a fleet. Asserts that no Machine has a lease. */
 async function held(service: TestService): Promise<string[]> {
-  const inside = async (app: string): Promise<string[]> => {
-    const kinds = Object.entries(inApp).map(async ([kind, list]) =>
-      (await list(service, app)).map((id) => `${kind} ${app}/${id}`),
+  const { api } = jumpingClient(service);
+  const ofType = async (resource: Resource): Promise<string[]> =>
+    (await listPage(resource, { query: {}, size: undefined, continuation: "" }, api)).items.flatMap(({ id }) =>
+      linesOf(resource.name, id),
     );
-    return [`App ${app}`, ...(await Promise.all(kinds)).flat()];
+  const inFleets = async (app: string): Promise<string[]> => {
+    const machines = await liveMachines(newPass(api), app);
+    for (const { id: machineId } of machines) {
+      const lease = api.machines.getLease({ appName: app, machineId });
+      await expect(lease, `a lease of Machine ${machineId} that was never released`).rejects.toThrow(/404/);
+    }
+    return machines.flatMap((one) => (fleetOf(one) === undefined ? [] : [`Machine of a fleet ${app}/${one.id}`]));
   };
-  return [...(await Promise.all((await appsOf(service)).map(inside))).flat(), ...(await clustersOf(service))];
+  const apps = await everyApp(api, { orgSlug: api.config.organization });
+  const lines = await Promise.all([...compared.map(ofType), ...apps.map(({ name }) => inFleets(name))]);
+  return lines.flat().sort();
 }
 
-async function clustersOf(service: TestService): Promise<string[]> {
-  const path = "/v1/postgres?org_slug=personal";
-  const { data } = await send<{ data: { id: string; status: string }[] }>(service, "GET", path);
-  return data.filter(({ status }) => status !== "deleted").map(({ id }) => `PostgresCluster ${id}`);
-}
-
-const compared = new RegExp(`:(?:Acme|Custom)?(App|PostgresCluster|${Object.keys(inApp).join("|")})$`);
+const linesOf = (type: string, id: string): string[] => keysOf(type, id).map((key) => `${type} ${key}`);
 
 /** The same for the state of a stack. */
 const managed = (stack: Stack): string[] =>
-  Object.values(stack.state()).flatMap(({ id, type, outputs }) => {
-    const { machines } = outputs ?? {};
-    if (type.endsWith(":Fleet") && Array.isArray(machines))
-      return (machines as There[]).map((machine) => `Machine ${machine.id}`);
-    const [, kind] = compared.exec(type) ?? [];
-    return kind === undefined ? [] : [`${kind} ${id}`];
-  });
+  Object.values(stack.state())
+    .flatMap(({ id, type: token, outputs }) => {
+      const type = token.slice(token.lastIndexOf(":") + 1);
+      const { machines } = outputs ?? {};
+      const members = type === "Fleet" && Array.isArray(machines) ? (machines as { readonly id: string }[]) : [];
+      return [
+        ...(compared.some(({ name }) => name === type) ? linesOf(type, id) : []),
+        ...members.map((machine) => `Machine of a fleet ${machine.id}`),
+      ];
+    })
+    .sort();
 
 /** Asserts that the service has exactly the objects in the state of a stack, and no lease. */
 export async function expectNoDuplicates(service: TestService, stack: Stack): Promise<void> {
-  expect((await held(service)).sort()).toEqual(managed(stack).sort());
+  expect(await held(service)).toEqual(managed(stack));
 }
 
 /** Ids and inputs in the state, by name; every run encrypts secrets again. */

@@ -3,12 +3,12 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { bareId } from "../../api/names.ts";
 import { newPass } from "../../provider/core/listing.ts";
 import { leavesIn } from "../../provider/core/redaction.ts";
-import { CONTEXT, isParent, kindOf, type Values } from "../../provider/core/resource.ts";
+import { CONTEXT, contextOf, isParent, kindOf, type Values } from "../../provider/core/resource.ts";
 import { canonical, same, withoutUndefined } from "../../provider/core/values.ts";
 import { withoutWriteOnly, writeOnlyIn } from "../../provider/core/writeOnly.ts";
 import type { ResourceName } from "../../provider/registry.ts";
 import { linesOf, onService } from "../faults/inventory.ts";
-import type { Bound } from "./binding.ts";
+import { bind, type Bound } from "./binding.ts";
 import { breakOnPurpose, roundsOf } from "./mutantRounds.ts";
 import type { Life } from "./life.ts";
 import { jumpingClient } from "./jumpingClient.ts";
@@ -44,13 +44,14 @@ export function lifecycle(
 ): void {
   const resource = resourceOf(type);
 
-  describe.each(roundsOf(type))(`life of a ${type}, $name binding`, ({ start, mutant }) => {
+  describe.each(roundsOf(type))(`life of a ${type}, $name binding`, ({ name: binding, start, mutant }) => {
     breakOnPurpose(mutant);
     let close: () => Promise<void>;
     let service: TestService;
     let bound: Bound;
-    /** The program's inputs, and the checked ones. */
+    /** The program's inputs, the first ones, and the checked ones. */
     let program: Values;
+    let first: Values;
     let inputs: Values;
     let id: string;
     let state: Values;
@@ -61,7 +62,8 @@ export function lifecycle(
       service = await startService({ keepBodies: true });
       ({ bound, close } = await start(type, service));
       // The values that are not stored are remembered by the owner, which a program of the dynamic binding always sends.
-      program = { ...(await given(service)), [CONTEXT]: { owner: `life of a ${type}` } };
+      first = { ...(await given(service)), [CONTEXT]: { owner: `life of a ${type}` } };
+      program = first;
     });
     afterAll(async () => {
       await close();
@@ -345,5 +347,44 @@ export function lifecycle(
       expect((await bound.read(id, state))?.state).toEqual(state);
       await bound.delete(id, state);
     });
+
+    if (binding === "plugin")
+      test("switching from the dynamic binding changes nothing, and all operations continue to work", async () => {
+        await bound.nextRun();
+        const dynamic = bind(type, service);
+        // The changes are those of the first program.
+        const from: Values = {
+          ...first,
+          ...("deletionProtection" in resource.inputFields ? { deletionProtection: false } : {}),
+          [CONTEXT]: { ...contextOf(first), timeouts: { create: "5m" } },
+        };
+        // The dynamic binding's host adds this key to inputs and state.
+        const host = { __provider: 'exports.handler=()=>require("pulumi-machines/dynamic").provider("x");' };
+        const olds = { ...(await dynamic.check({}, from)).inputs, ...host };
+        const made = await dynamic.create(olds);
+        ({ inputs } = await checked(olds, from));
+        state = { ...made.state, ...host };
+        expect(await bound.diff(made.id, state, inputs)).toBe("same");
+        const found = await bound.read(made.id, state);
+        expect(await bound.diff(made.id, found?.state ?? {}, inputs)).toBe("same");
+        const change = (await changes(service)).find((one) => one.expect === "update" && one.diffOnly !== true);
+        if (change) {
+          const changed = withoutUndefined({ ...from, ...change.set });
+          const { inputs: next } = await checked(olds, changed);
+          expect(await bound.diff(made.id, state, next)).toBe("update");
+          state = await bound.update(made.id, state, next);
+          expect(state).not.toHaveProperty("__provider");
+          expect(await bound.diff(made.id, state, next)).toBe("same");
+          // And back: the owner in the state may change, and nothing is sent.
+          const back = { ...(await dynamic.check(olds, changed)).inputs, ...host };
+          const before = effects(service);
+          expect(await dynamic.diff(made.id, state, back)).toMatch(/^(same|update)$/);
+          state = await dynamic.update(made.id, state, back);
+          expect(effects(service)).toBe(before);
+        }
+        await bound.nextRun();
+        await bound.delete(made.id, state);
+        if (!survives) expect(await bound.read(made.id, state)).toBeUndefined();
+      });
   });
 }

@@ -26,14 +26,18 @@ export interface TestService<C extends Clock | undefined = Clock | undefined> {
   close(): Promise<void>;
 }
 
+/** Is called with every answer of a service. */
+type OnAnswer = (operation: string, status: number, text: string) => void;
+
 /** Whether a request intends a change. */
 export const isWrite = ({ operation = "" }: Seen): boolean => operationsById.get(operation)?.repeat !== "read";
 
 /** Starts a service: by default strict, without delays or disk, and with an audit. */
 export async function startService<C extends Clock | undefined = undefined>({
   keepBodies = false,
+  onAnswer,
   ...options
-}: ServiceOptions & { clock?: C; keepBodies?: boolean } = {}): Promise<TestService<C>> {
+}: ServiceOptions & { clock?: C; keepBodies?: boolean; onAnswer?: OnAnswer } = {}): Promise<TestService<C>> {
   const requests: Seen[] = [];
   const bodies: TestService["bodies"] = [];
   const service = createService({
@@ -46,6 +50,11 @@ export async function startService<C extends Clock | undefined = undefined>({
   if (keepBodies)
     service.app.addHook("preHandler", ({ method, url: path, body }, _reply, done) => {
       if (body !== undefined) bodies.push({ method, path, body });
+      done();
+    });
+  if (onAnswer)
+    service.app.addHook("onSend", ({ routeOptions }, { statusCode }, payload, done) => {
+      onAnswer(routeOptions.config.operation ?? "", statusCode, String(payload ?? ""));
       done();
     });
   const url = await service.app.listen({ host: "127.0.0.1", port: 0 });

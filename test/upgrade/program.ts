@@ -176,6 +176,56 @@ else new machines.Machine("removed", { app: named.id, config: { image, restart: 
 if (config.getBoolean("failing") ?? false)
   new machines.Machine("failing", { app: generated.id, config: { image, env: { MACHINES_SIMULATE: "crash" } } });
 
+// One of every other type; tools/generate/missing.ts says which are left out, and why.
+const inNamed = { app: named.id };
+new machines.IpAssignment("address", { ...inNamed, type: "v6" });
+new machines.Secret("secret", { ...inNamed, name: "SECRET", value: password });
+new machines.AppSecrets("secrets", { ...inNamed, values: { LEVEL: either("info", "debug") } });
+const box = new machines.SecretKey("box", { ...inNamed, name: "BOX", type: "xaes256gcm" });
+new machines.Ciphertext("letter", { ...inNamed, key: box.id, plaintext: base64(either("hello", "hi")) });
+const pen = new machines.SecretKey("pen", { ...inNamed, name: "PEN", type: "es256" });
+new machines.Signature("signature", { ...inNamed, key: pen.id, plaintext: base64(either("hello", "hi")) });
+new machines.VolumeSnapshot("snapshot", { ...inNamed, volume: data.id, triggers: { release: either("1", "2") } });
+const ofWeb = { ...inNamed, machine: web.id };
+new machines.MachineMetadata("marks", { ...ofWeb, values: { team: either("shop", "sales") } });
+new machines.MachineCommand("greeting", { ...ofWeb, create: ["echo", "hello"], update: ["echo", either("a", "b")] });
+const issued = new machines.AcmeCertificate("issued", { ...inNamed, hostname: "www.example.com" });
+new machines.CertificateValidation("valid", { ...inNamed, hostname: issued.hostname });
+// No client trusts this certificate.
+new machines.CustomCertificate("own", {
+  ...inNamed,
+  hostname: "own.example.com",
+  fullchain: `-----BEGIN CERTIFICATE-----
+MIIBpzCCAU2gAwIBAgIUVGOyKK3FJOcg/AKFU77KU8yUYtswCgYIKoZIzj0EAwIw
+GjEYMBYGA1UEAwwPb3duLmV4YW1wbGUuY29tMCAXDTI2MTEyNzAwNDkyOFoYDzIw
+OTUwNTA5MDA0OTI4WjAaMRgwFgYDVQQDDA9vd24uZXhhbXBsZS5jb20wWTATBgcq
+hkjOPQIBBggqhkjOPQMBBwNCAATcYTWa/2QaXWUFc2RqpRHlwN/r2pHm5SdAilZl
+sj9pIT5FlwamC+/Qu1hb5w6yuoFFEAfHJWh7UZmfWX+GM2JZo28wbTAdBgNVHQ4E
+FgQUFE0bXsWaUQpw/QdXWrHKpp8EsF0wHwYDVR0jBBgwFoAUFE0bXsWaUQpw/QdX
+WrHKpp8EsF0wDwYDVR0TAQH/BAUwAwEB/zAaBgNVHREEEzARgg9vd24uZXhhbXBs
+ZS5jb20wCgYIKoZIzj0EAwIDSAAwRQIgTNd5WiVszIRzCyb4TxhLi3qc6BiXt8ez
+RiksT7di7dYCIQDoJ/fd+cMlUVUD7DuDEZAV6yxDoSB5Ts5fImXgTPHs5g==
+-----END CERTIFICATE-----
+`,
+  privateKey: `-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgHI5YDa4NJzqFtg7V
+VEH/fHegfZwMDK/nPYzdGfL7CduhRANCAATcYTWa/2QaXWUFc2RqpRHlwN/r2pHm
+5SdAilZlsj9pIT5FlwamC+/Qu1hb5w6yuoFFEAfHJWh7UZmfWX+GM2JZ
+-----END PRIVATE KEY-----
+`,
+});
+const cluster = new machines.PostgresCluster("cluster", {
+  region: "fra",
+  plan: "basic",
+  deletionProtection: false,
+});
+const inCluster = { cluster: cluster.id };
+const database = new machines.PostgresDatabase("database", { ...inCluster, name: "shop", allowDataLoss: true });
+new machines.PostgresUser("user", { ...inCluster, username: "shop", role: either("writer", "reader") });
+new machines.PostgresExtension("extension", { ...inCluster, database: database.id, name: "vector" });
+new machines.PostgresBackup("backup", { ...inCluster, triggers: { release: either("1", "2") } });
+new machines.PostgresAttachment("attachment", { ...inCluster, ...inNamed });
+
 // Only one of the bindings has explicit providers.
 const { Provider } = machines as unknown as {
   Provider?: new (name: string, args: pulumi.Inputs) => pulumi.ProviderResource;
