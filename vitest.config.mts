@@ -200,7 +200,9 @@ export default defineConfig({
           include: ["test/{e2e,upgrade}/**/*.test.ts"],
           exclude: isThorough ? [] : [`test/e2e/{${onlyInAll.join(",")}}.test.ts`],
           globalSetup: ["test/e2e/globalSetup.ts"],
+          setupFiles: ["test/support/newRun.ts"],
           maxWorkers,
+          isolate: false,
           // After everything else: a run of the CLI keeps a core busy.
           sequence: { groupOrder: 1 },
           testTimeout: wholeRun,

@@ -22,14 +22,14 @@ describe.each(bindings)("the configuration of a stack of %s", (binding) => {
   const hint = /the last `pulumi up` stored.*run `pulumi up` first, or add --run-program/;
   const isPlugin = binding === "pulumi-machines-plugin";
 
-  test("a misspelt key fails, and the message names the nearest one", async () => {
+  const [dynamicTest, pluginTest] = isPlugin ? [thoroughTest, test] : [test, thoroughTest];
+
+  pluginTest("a misspelt key fails, and the message names the nearest one", async () => {
     await stack.set({ "machines:organisation": "team" });
     expect(await stack.fails("preview")).toMatch(
       /machines:organisation: there is no such configuration; did you mean machines:organization\?/,
     );
   });
-
-  const [dynamicTest, pluginTest] = isPlugin ? [thoroughTest, test] : [test, thoroughTest];
 
   // In process for both: test/core/connection.test.ts.
   thoroughTest(

@@ -9,13 +9,18 @@ import { findRuntime } from "../support/runtimes.ts";
 import { counts, type Stack } from "../support/stack.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
-// The first have tests of their own, which show the same besides their own steps. The last are compiled, or need language
-// hosts that are built in minutes.
+// The first have tests of their own, which show the same besides their own steps: the web app in test/runtime/webApp.test.ts,
+// Python in languages.test.ts, and rollouts in fleets.test.ts. The last are compiled, or need language hosts that are built in minutes.
 const elsewhere: readonly string[] = [
   "volumes",
   "database",
   "policy",
   "promotion",
+  "web-app",
+  "rolling",
+  "bluegreen",
+  "worker-fleet",
+  "quickstart-python",
   "quickstart-go",
   "quickstart-java",
   "quickstart-yaml",

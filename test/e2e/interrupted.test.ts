@@ -73,7 +73,8 @@ new machines.Machine("web", { app: app.id, config: ${JSON.stringify({
       await expectSettled(service, stack);
     });
 
-    test("F17: ^C during an update ends the wait and releases the lease", async () => {
+    // In process: test/core/interrupted.test.ts and test/plugin/cancel.test.ts.
+    thoroughTest("F17: ^C during an update ends the wait and releases the lease", async () => {
       const id = idInState();
       program({ MACHINES_SIMULATE: "checks:critical", MORE: "1" });
       const { output } = await interrupt(await upUntil(looks()));

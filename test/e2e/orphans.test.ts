@@ -402,7 +402,8 @@ new machines.Machine("web", { app: "${app}", name: "web-${i}", region: "ams", co
   );
 });
 
-describe.each(bindingsOr("pulumi-machines-plugin"))("F59: copied and moved states on %s", (binding) => {
+// In process: test/cli/whose.test.ts.
+describe.each(allOr(bindings, []))("F59: copied and moved states on %s", (binding) => {
   let service: TestService;
   const app = "shared-shop";
   beforeAll(async () => {
@@ -471,8 +472,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("F59: copied and moved state
     expect(await orphans(copy, "--app", app, "--delete", double, "--yes")).toMatchObject({ code: 0 });
   });
 
-  // test/cli/whose.test.ts shows the same in process.
-  thoroughTest("what a stack of another project got by state move is that stack's, and so there and back", async () => {
+  test("what a stack of another project got by state move is that stack's, and so there and back", async () => {
     const own = await begin("giver", undefined, "web", "given");
     await own.up();
     const taker = new Stack(inject("installed"), "taker", binding);
@@ -510,31 +510,28 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("F59: copied and moved state
     expect(await own.preview()).toEqual({});
   });
 
-  // In process: test/cli/whose.test.ts, and test/core/backend.test.ts with the journal.
-  thoroughTest(
-    "the interrupted Machine of a stack of the same name in another backend is left to that stack",
-    async () => {
-      const own = await begin("twins", undefined, "web");
-      const other = await begin("twins", own, "web");
-      await own.up();
-      await other.up();
-      const before = await live();
-      other.program(text("web", "late"));
-      service.fail({ operation: "machines.create", when: "after", delayMs: 5000 });
-      const running = other.start(["up", "--yes", "--skip-preview"]);
-      await expect.poll(async () => (await live()).length, { timeout: 60_000 }).toBe(before.length + 1);
-      kill(family(running.pid));
-      await running.ended;
-      await other.ok("cancel", "--yes");
-      const [begun = ""] = (await live()).filter((id) => !before.includes(id));
-      await isNotClaimed(own, begun, "pulumi");
-      // The same resource of this stack does not adopt it either, with the same journal.
-      own.program(text("web", "late"));
-      await own.up();
-      expect(idOf(own, "late")).not.toBe(begun);
-      await isNotClaimed(own, begun, "namesake");
-      await other.up();
-      expect(idOf(other, "late")).toBe(begun);
-    },
-  );
+  // test/core/backend.test.ts has the journal.
+  test("the interrupted Machine of a stack of the same name in another backend is left to that stack", async () => {
+    const own = await begin("twins", undefined, "web");
+    const other = await begin("twins", own, "web");
+    await own.up();
+    await other.up();
+    const before = await live();
+    other.program(text("web", "late"));
+    service.fail({ operation: "machines.create", when: "after", delayMs: 5000 });
+    const running = other.start(["up", "--yes", "--skip-preview"]);
+    await expect.poll(async () => (await live()).length, { timeout: 60_000 }).toBe(before.length + 1);
+    kill(family(running.pid));
+    await running.ended;
+    await other.ok("cancel", "--yes");
+    const [begun = ""] = (await live()).filter((id) => !before.includes(id));
+    await isNotClaimed(own, begun, "pulumi");
+    // The same resource of this stack does not adopt it either, with the same journal.
+    own.program(text("web", "late"));
+    await own.up();
+    expect(idOf(own, "late")).not.toBe(begun);
+    await isNotClaimed(own, begun, "namesake");
+    await other.up();
+    expect(idOf(other, "late")).toBe(begun);
+  });
 });

@@ -10,7 +10,7 @@ import { currentCertificate } from "../support/certificates.ts";
 import { packsFromFolders, runFromFolder } from "../support/policyFolder.ts";
 import { bindingsOr, counts, Stack } from "../support/stack.ts";
 import { isWrite, startService, type TestService } from "../support/startService.ts";
-import { thoroughTest } from "../support/thorough.ts";
+import { thoroughDescribe, thoroughTest } from "../support/thorough.ts";
 
 const installed = inject("installed");
 const pack = join(installed, "node_modules/pulumi-machines-policy");
@@ -247,7 +247,8 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("policies on %s", (binding) 
     ]);
   });
 
-  test("remediated values are applied and stay", async () => {
+  // test/policy/policies/ has each remedy, and test/policy/pack.test.ts asks the pack for them.
+  thoroughTest("remediated values are applied and stay", async () => {
     await newStack("remediated");
     stack.program(`
 import * as machines from "pulumi-machines";
@@ -283,7 +284,8 @@ new machines.Machine("web", {
     expect(counts(again.output)).toEqual({ unchanged: 4 });
   });
 
-  test("an exception is reported while it is needed, and expires on its date", async () => {
+  // In process: test/policy/core/exceptions.test.ts.
+  thoroughTest("an exception is reported while it is needed, and expires on its date", async () => {
     await newStack("excepted");
     set({
       ...baselines.production,
@@ -435,7 +437,8 @@ new machines.Machine("web", {
   });
 });
 
-describe("the example's pack", () => {
+// The checks compile the example, and the pack of the README runs from its folder, too.
+thoroughDescribe("the example's pack", () => {
   let service: TestService;
   let stack: Stack;
 
@@ -468,7 +471,7 @@ describe("the example's pack", () => {
     ]);
   });
 
-  thoroughTest("a pack with some of the policies accepts a complete baseline", async () => {
+  test("a pack with some of the policies accepts a complete baseline", async () => {
     const file = join(stack.dir, "policies/index.ts");
     const text = readFileSync(file, "utf8");
     writeFileSync(
@@ -484,7 +487,7 @@ describe("the example's pack", () => {
     expect(code).not.toBe(0);
   });
 
-  thoroughTest("its own policy applies, and mandatory policies in production are advisory in development", async () => {
+  test("its own policy applies, and mandatory policies in production are advisory in development", async () => {
     stack.program(
       stack
         .read()

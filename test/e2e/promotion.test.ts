@@ -111,7 +111,8 @@ describe("promotion", () => {
     expect(first, "without --verbose").not.toContain("Previewing update");
   });
 
-  test("what staging does not run healthy now is not promoted, and nothing is changed", async () => {
+  // In process: test/cli/promote.test.ts.
+  thoroughTest("what staging does not run healthy now is not promoted, and nothing is changed", async () => {
     const id = await power("staging", "stop");
     const before = configuration("prod");
     const output = await refused(npm("promote", "staging", "prod", "--yes"));
@@ -170,7 +171,8 @@ describe("promotion", () => {
     expect(await releaseOf("prod")).toMatchObject({ digest: digest("a"), promotedBy: "bob" });
   });
 
-  test("the three stacks are shown side by side, with their problems", async () => {
+  // In process: test/cli/status.test.ts.
+  thoroughTest("the three stacks are shown side by side, with their problems", async () => {
     const output = await done(npm("status"));
     expect(output).toMatch(/^dev +shop:1\.0\.0 +a{12} +\w{12} +\(updated (just now|\d+ minutes? ago)\) +1 healthy$/m);
     expect(output).toMatch(/^dev [^]*^staging [^]*^prod /m);
@@ -186,7 +188,8 @@ describe("promotion", () => {
     await power("staging", "start");
   });
 
-  test("without the passphrase, there is one sentence and no table", async () => {
+  // In process: test/cli/main.test.ts.
+  thoroughTest("without the passphrase, there is one sentence and no table", async () => {
     const args = ["-u", "PULUMI_CONFIG_PASSPHRASE", "npm", "run", "-s", "status"];
     expect(await stack.run(args, { command: "env", plain: true })).toMatchObject({
       code: 2,
@@ -196,7 +199,8 @@ describe("promotion", () => {
     });
   });
 
-  test("nothing is promoted to the stack where releases begin", async () => {
+  // In process: test/cli/promote.test.ts.
+  thoroughTest("nothing is promoted to the stack where releases begin", async () => {
     const toDev = { command: "node_modules/.bin/pulumi-machines", plain: true };
     expect(await refused(stack.run(["promote", "staging", "dev", "--yes"], toDev))).toContain(
       "dev is where releases begin, so nothing is promoted to it. To go back: npx pulumi-machines promote staging --rollback\n",

@@ -3,6 +3,7 @@ import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { thoroughTest } from "../support/thorough.ts";
 import { counts, Stack } from "../support/stack.ts";
 
 const readme = readFileSync("README.md", "utf8");
@@ -99,21 +100,25 @@ describe("the README's first program", () => {
     expect(await outputs()).toEqual(made);
   });
 
-  test("a smaller volume, another region, and a misspelt property are refused before anything happens", async () => {
-    const refused = async (...changes: (readonly [from: string, to: string])[]) => {
-      program(...changes);
-      const { code, output } = await run("preview");
-      expect(code).not.toBe(0);
-      return output;
-    };
-    expect(await refused()).toMatch(/sizeGb: got 1, .*never shrinks\. Keep 2, or create a second, smaller volume/);
-    expect(await refused(['region: "ams", sizeGb: 1', 'region: "fra", sizeGb: 2'])).toMatch(
-      /region: changing it replaces the Volume and destroys .* set allowDataLoss: true/,
-    );
-    expect(await refused(["env:", "enviroment:"])).toMatch(
-      /index\.ts\(12,5\): error TS2353: .*'enviroment' does not exist/,
-    );
-  });
+  // In process: test/volumes/volume.test.ts, and the compiler for the misspelt property.
+  thoroughTest(
+    "a smaller volume, another region, and a misspelt property are refused before anything happens",
+    async () => {
+      const refused = async (...changes: (readonly [from: string, to: string])[]) => {
+        program(...changes);
+        const { code, output } = await run("preview");
+        expect(code).not.toBe(0);
+        return output;
+      };
+      expect(await refused()).toMatch(/sizeGb: got 1, .*never shrinks\. Keep 2, or create a second, smaller volume/);
+      expect(await refused(['region: "ams", sizeGb: 1', 'region: "fra", sizeGb: 2'])).toMatch(
+        /region: changing it replaces the Volume and destroys .* set allowDataLoss: true/,
+      );
+      expect(await refused(["env:", "enviroment:"])).toMatch(
+        /index\.ts\(12,5\): error TS2353: .*'enviroment' does not exist/,
+      );
+    },
+  );
 
   test("destroy deletes everything", async () => {
     program();

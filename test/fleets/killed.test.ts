@@ -87,7 +87,7 @@ describe.each(Object.entries(cases))(
   (name, { before, after, machines, volumes, mayLeaveCopy }) => {
     test.each(["before", "after"] as const)("%s a request", async (when) => {
       // Some of the requests, other ones in each case.
-      const every = isThorough ? 1 : 29;
+      const every = isThorough ? 1 : 53;
       const killedAt = async (request: number, simulation: Simulation): Promise<boolean> => {
         const stack = emptyStack();
         expect(failures((await runUp(simulation, stack, before)) as never)).toEqual([]);

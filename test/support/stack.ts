@@ -15,6 +15,7 @@ import type { Readable } from "node:stream";
 import { ModuleKind, ScriptTarget, transpileModule } from "typescript";
 import { allOr } from "./extent.mts";
 import { elsewhere, nodejs, type Runtime } from "./runtimes.ts";
+import { vault } from "./vault.ts";
 
 /** The result of a CLI run. */
 export interface Ran {
@@ -168,7 +169,9 @@ export class Stack {
 
   /** Creates the stack and sets its configuration. */
   async init(config: Readonly<Record<string, string>>): Promise<void> {
-    await this.ok("stack", "init", "dev");
+    const { provider, env } = await vault();
+    Object.assign(this.env, env);
+    await this.ok("stack", "init", "dev", "--secrets-provider", provider);
     await this.set(config);
   }
 
