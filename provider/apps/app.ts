@@ -25,7 +25,7 @@ const inputs = z.object({
     "IPv6 private network the App is on; the organization's default network when left out. Changing it replaces the App.",
   ),
   forceDestroy: behaviour(z.boolean().default(false)).describe(
-    "Lets the deletion of the App take along Machines and volumes it still holds.",
+    "Allows deleting the App together with the Machines and volumes that it still holds.",
   ),
 });
 

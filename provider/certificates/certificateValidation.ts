@@ -20,7 +20,9 @@ const inputs = z.object({
     "Hostname to wait for: the `id` or the `hostname` of its certificate. Changing it waits again.",
     { format: "reference" },
   ),
-  triggers: triggers("the certificate is waited for again; use the `uploadedAt` of a CustomCertificate, for example"),
+  triggers: triggers(
+    "this resource waits for the certificate again; for example, use the `uploadedAt` of a CustomCertificate",
+  ),
 });
 
 const outputs = z.object({
@@ -40,9 +42,7 @@ export const certificateValidation = defineResource({
   name: "CertificateValidation",
   summary: "Waits until the certificate of a hostname is valid.",
   description:
-    "Its creation has the DNS checked at intervals until the hostname is `active`. It creates nothing on the service, and deleting it sends nothing. " +
-    "It waits 30 minutes unless `customTimeouts` says otherwise. " +
-    "When a refresh finds the hostname no longer active, the validation is gone, and the next up waits again.",
+    "While it is created, the service checks the DNS at intervals until the hostname is `active`. It creates nothing on the service, and deleting it sends nothing. It waits 30 minutes, or as long as `customTimeouts` says. When a refresh finds the hostname no longer active, the validation counts as deleted, and the next up waits again.",
   inputs,
   outputs,
   id: pathId("app", "hostname"),

@@ -10,7 +10,7 @@ export interface ReleaseRecord {
   readonly image: string;
   /** The digest, `sha256:` and 64 hexadecimal digits, as the service reported it. */
   readonly digest: string;
-  /** Configuration that travels with the image. */
+  /** Configuration that is promoted with the image. */
   readonly settings: { readonly [name: string]: string };
   /** SHA-256 of `settings`, in hexadecimal digits: the same wherever they are the same, in whatever order they are written. */
   readonly hash: string;
