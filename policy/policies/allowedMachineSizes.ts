@@ -41,7 +41,7 @@ export const allowedMachineSizes: ResourceValidationPolicy = {
     });
     args.whenKnown(() => {
       if (!gpus && ((config.guest?.gpus ?? 0) > 0 || config.guest?.gpuKind !== undefined))
-        report("config.guest asks for GPUs, which are not allowed. Leave out gpus and gpuKind.");
+        report("config.guest requests GPUs, which are not allowed. Leave out gpus and gpuKind.");
     });
   }),
 };

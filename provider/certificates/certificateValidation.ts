@@ -101,7 +101,7 @@ export async function untilActive(
 /** The time until which the service accepts no more checks. */
 const limitOf = ({ rateLimitedUntil }: Detail): number => (rateLimitedUntil ? Date.parse(rateLimitedUntil) || 0 : 0);
 
-/** The service wants not to be asked for longer than the operation may take: waiting would be in vain. */
+/** The service accepts no check within the operation's time limit, so waiting is useless. */
 const tooLong = ({ deadline }: Api, { appName: app, hostname }: HostnameKey, live: Detail): MachinesError =>
   new MachinesError(
     "wait-timeout",
@@ -125,6 +125,6 @@ function stateOf({ status, validationErrors = [], rateLimitedUntil, configured }
   );
   const why =
     problems.length > 0 ? problems.join(" ") : configured === false ? "The DNS does not lead to the App yet." : "";
-  const limit = rateLimitedUntil ? `The service is not asked again before ${rateLimitedUntil}.` : "";
+  const limit = rateLimitedUntil ? `The service accepts no further check before ${rateLimitedUntil}.` : "";
   return [`it is ${status ?? "in no known state"}.`, why, limit].filter(Boolean).join(" ");
 }

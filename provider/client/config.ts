@@ -156,7 +156,7 @@ export function readConfig(
   }
   if (token.value !== undefined && !/^[\u0021-\u007e]+( [\u0021-\u007e]+)*$/.test(token.value)) {
     wrong(
-      `${token.source}: the token holds a line break or another character that no token has; was it copied whole, and nothing else?`,
+      `${token.source}: the token contains a line break or another character that no token has; copy the whole token, and nothing else`,
     );
   }
   const header = text("leaseHeader").value ?? configKeys.leaseHeader.default;
@@ -194,7 +194,7 @@ export function readEndpoint({ value, source }: { value: string | undefined; sou
   }
   const url = URL.canParse(value) ? new URL(value) : wrong(`${source}: got ${JSON.stringify(value)}, which is no URL`);
   if (url.username || url.password)
-    return wrong(`${source}: must not hold a user or password; the token goes to machines:token`);
+    return wrong(`${source}: must not contain a user or password; set the token as machines:token`);
   if (url.search || url.hash) return wrong(`${source}: got ${JSON.stringify(value)}; must not hold "?" or "#"`);
   return baseOf(url);
 }

@@ -62,7 +62,7 @@ export interface Rollout {
   readonly committed: Config | undefined;
   /** The configuration that failed, while the rollout goes back to the committed one. */
   readonly failed?: Config | undefined;
-  /** Whether it goes on where its strategy waits for a promotion. */
+  /** Whether it continues without a promotion, although its strategy waits for one. */
   readonly isPromoted: boolean;
 }
 

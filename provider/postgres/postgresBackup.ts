@@ -94,9 +94,7 @@ export const postgresBackup = defineResource({
   },
 
   delete({ id, warn }) {
-    warn(
-      `backup ${id.backupId} of cluster ${id.cluster} stays for as long as the service keeps it; nothing removes one`,
-    );
+    warn(`backup ${id.backupId} of cluster ${id.cluster} cannot be deleted; the service decides how long it is stored`);
     return Promise.resolve();
   },
 });
@@ -175,7 +173,7 @@ async function settled(
       () =>
         new MachinesError(
           "wait-timeout",
-          `${what} of cluster ${cluster} was not done within ${call.api.deadline.allowed}; it goes on. The next up looks again.`,
+          `${what} of cluster ${cluster} was not finished within ${call.api.deadline.allowed}; it continues in the service. The next up checks it again.`,
         ),
     );
   };

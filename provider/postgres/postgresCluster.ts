@@ -209,7 +209,7 @@ export const postgresCluster = defineResource({
         () =>
           new MachinesError(
             "wait-timeout",
-            `cluster ${id.clusterId} was not deleted within ${api.deadline.allowed}; its deletion goes on. Run destroy again.`,
+            `cluster ${id.clusterId} was not deleted within ${api.deadline.allowed}; the deletion continues in the service. Run destroy again.`,
           ),
       );
     };

@@ -163,7 +163,7 @@ export const volume = defineResource({
     old.sizeGb !== undefined && next.sizeGb !== undefined && next.sizeGb < old.sizeGb && !isAllowedAnew(old, next)
       ? {
           path: ["sizeGb"],
-          message: `got ${next.sizeGb}, which is less than the ${old.sizeGb} GB asked for before; a volume grows in place and never shrinks. Keep ${old.sizeGb}, or create a second, smaller volume and copy the data to it (${docsUrl("volumes.md#growing")})`,
+          message: `got ${next.sizeGb}, which is less than the ${old.sizeGb} GB that were requested before; a volume can be extended, and never shrinks. Keep ${old.sizeGb}, or create a second, smaller volume and copy the data to it (${docsUrl("volumes.md#growing")})`,
         }
       : undefined,
   previewChecks: [{ needs: ["region"], ask: ({ region }, api) => regionProblem(api, region) }],

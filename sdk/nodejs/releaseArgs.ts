@@ -2,7 +2,7 @@
 import type * as pulumi from "@pulumi/pulumi";
 import type { ReleaseRecord } from "../../provider/dynamic/index.ts";
 
-/** How the Machines of the stack before are looked at, where this stack's own token cannot. */
+/** The service to read the previous stack's Machines from, if this stack's own token cannot read them. */
 export interface ReleaseSource {
   /** Base URL of its service; this stack's when left out. */
   readonly endpoint?: pulumi.Input<string> | undefined;

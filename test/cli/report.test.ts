@@ -128,7 +128,7 @@ describe("the file of --import", () => {
     expect(out, "a file is written").not.toContain("Nothing was changed");
     expect([code, err]).toEqual([
       1,
-      "import.json is written. Take out what is not to be taken over, then run: pulumi import --file import.json\n",
+      "import.json is written. Remove what must not be adopted, then run: pulumi import --file import.json\n",
     ]);
     const { nameTable, resources } = JSON.parse(readFileSync(join(folder, "import.json"), "utf8")) as {
       nameTable: Record<string, string>;
@@ -277,7 +277,7 @@ describe("providers declared in the program", () => {
     const first = await runHere(["orphans", "--state", "-"], { stdin: state });
     expect(first).toMatchObject({ code: 2, out: "" });
     expect(first.err).toBe(
-      "Not compared: provider staging was not looked at: its token cannot be read, because the state holds secrets encrypted. Run this again with --provider staging and MACHINES_TOKEN set.\n",
+      "Not compared: provider staging was not read: its token cannot be read, because the state holds secrets encrypted. Run this again with --provider staging and MACHINES_TOKEN set.\n",
     );
     expect(service.requests).toHaveLength(before);
     expect(await runHere(["orphans", "--state", "-", "--provider", "staging"], { stdin: state })).toMatchObject({

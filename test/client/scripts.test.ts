@@ -139,7 +139,7 @@ describe("withLease", () => {
     const error = await failureOf(withLease(client, at(), options, () => Promise.resolve("never")));
     expect(error).toMatchObject({ code: "lease-held" });
     expect(String(error)).toMatch(
-      /did not come free within 2s: .*lease currently held by.* more time with timeoutSeconds/,
+      /was not released within 2s: .*lease currently held by.* more time with timeoutSeconds/,
     );
     expect(heard.join()).toContain(`waiting for the lease of Machine ${machine}`);
     await send(service, "DELETE", path(), undefined, { "svc-machine-lease-nonce": data.nonce });

@@ -1,5 +1,5 @@
 // Rollouts of a fleet with the real CLI: how many Machines are ready at any moment, where a bad image stops, and how a killed
-// rollout goes on (F50).
+// rollout continues (F50).
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { send } from "../support/around.ts";
@@ -132,7 +132,7 @@ describe.each(bindingsOr("pulumi-machines"))("F50: a fleet on %s", (binding) => 
     expect(await ready()).toBe(10);
   });
 
-  test("a rollout that was killed goes on with the next up", async () => {
+  test("the next up continues a rollout that was killed", async () => {
     await stack.set({ image: image("3") });
     const { pid, ended } = stack.start(["up", "--yes", "--skip-preview"]);
     await expect.poll(() => onImage("3"), { timeout: 60_000 }).toBeGreaterThan(2);

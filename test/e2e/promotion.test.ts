@@ -118,7 +118,7 @@ describe("promotion", () => {
     // Before the preview, which would print what changes.
     expect(output).toBe(
       `Machine web-ams-1 (${id}) of a fleet is stopped\n` +
-        "Not promoted: staging does not run its release healthy. " +
+        "Not promoted: staging does not run its release in a healthy state. " +
         "Repair it, for example with `pulumi up --refresh --stack staging`. Then promote again. Nothing has changed.\n",
     );
     expect(configuration("prod")).toBe(before);
@@ -175,7 +175,7 @@ describe("promotion", () => {
     expect(output).toMatch(/^dev +shop:1\.0\.0 +a{12} +\w{12} +\(updated (just now|\d+ minutes? ago)\) +1 healthy$/m);
     expect(output).toMatch(/^dev [^]*^staging [^]*^prod /m);
     expect(output).toMatch(/^prod +shop:1\.0\.0 +a{12} +\w{12} +(just now|\d+ minutes? ago) by bob +2 healthy$/m);
-    // Whoever works on a stack goes on with it.
+    // Whoever works on a stack continues with it.
     expect(await stack.ok("stack", "--show-name")).toBe("prod\n");
     const id = await power("staging", "stop");
     await power("staging", "cordon");
@@ -199,7 +199,7 @@ describe("promotion", () => {
   test("nothing is promoted to the stack where releases begin", async () => {
     const toDev = { command: "node_modules/.bin/pulumi-machines", plain: true };
     expect(await refused(stack.run(["promote", "staging", "dev", "--yes"], toDev))).toContain(
-      "dev is where releases begin, so nothing is promoted to it. To go back: npx pulumi-machines promote staging --rollback\n",
+      "Releases begin in dev, so nothing is promoted to it. To roll back: npx pulumi-machines promote staging --rollback\n",
     );
   });
 

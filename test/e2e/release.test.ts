@@ -122,11 +122,11 @@ describe.each(bindingsOr("pulumi-machines"))("a release on %s", (binding) => {
     elsewhere('new machines.DeployToken("reader", { app: new machines.App("other").id, expiry: "1h" }).token');
     const { code, output } = await on("prod", "preview");
     expect(code, output).toBe(0);
-    expect(output).toContain("source is not known yet: whether the stack before runs its release healthy is looked at");
+    expect(output).toContain("source is not known yet: the update checks whether the release is healthy");
     elsewhere('""');
     expect((await on("prod", "preview")).output).toContain("source has no token: this stack's own is not sent");
     elsewhere('"no-token-of-anybody"');
-    expect((await on("prod", "preview")).output).toMatch(/cannot be looked at: .*401/);
+    expect((await on("prod", "preview")).output).toMatch(/cannot be read: .*401/);
     stack.program(program);
   });
 
@@ -138,7 +138,7 @@ describe.each(bindingsOr("pulumi-machines"))("a release on %s", (binding) => {
     const { code, output } = await on("prod", "preview");
     expect(code).not.toBe(0);
     expect(output).toContain(
-      `error: the release cannot be used: release/staging does not run its release healthy now: ${machine} is stopped, not started`,
+      `error: the release cannot be used: release/staging does not run its release in a healthy state now: ${machine} is stopped, not started`,
     );
     expect((await on("prod", "up", "--yes", "--skip-preview")).code).not.toBe(0);
   });
@@ -156,7 +156,7 @@ describe.each(bindingsOr("pulumi-machines"))("a release on %s", (binding) => {
     writeFileSync(join(stack.dir, "prod.json"), JSON.stringify({ ...release, pending: true }));
     const { code, output } = await on("prod", "preview");
     expect(code).not.toBe(0);
-    expect(output).toContain("release/staging does not run its release healthy now");
+    expect(output).toContain("release/staging does not run its release in a healthy state now");
   });
 
   // Both bindings use the same code.
@@ -164,7 +164,7 @@ describe.each(bindingsOr("pulumi-machines"))("a release on %s", (binding) => {
     const { release } = await outputs("prod");
     for (const [record, message] of [
       [{ ...release, digest: "latest" }, /pinned has no digest/],
-      [{ ...release, image }, /pinned has an image that is not of its digest/],
+      [{ ...release, image }, /pinned has an image with another digest/],
       [{ ...release, settings: { LOG_LEVEL: "debug" } }, /pinned has settings that differ from its original ones/],
       [{ ...release, machines: [] }, /pinned names no Machines/],
     ] as const) {

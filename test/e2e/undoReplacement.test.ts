@@ -119,7 +119,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("undoing a replacement, %s",
       expect(readdirSync(stack.dir)).toContain(file);
       expect(idsOf(stack, "data")).toEqual({ current: [original], leaving: [replacement] });
       expect(await done(stack, "--yes")).toContain(
-        `Given up before, for the next up to delete: Volume data (${replacement})`,
+        `Already given up; the next up deletes: Volume data (${replacement})`,
       );
       await stack.refresh();
       await stack.up();
@@ -148,7 +148,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("undoing a replacement, %s",
       const [gone = ""] = idsOf(stack, "logs").leaving;
       await send(service, "DELETE", `/v1/apps/${gone.replace("/", "/volumes/")}`);
       const { code, output } = await undo(stack, "--yes");
-      expect([code, output]).toEqual([1, expect.stringContaining(`The Volume ${gone} is gone, or on its way out`)]);
+      expect([code, output]).toEqual([1, expect.stringContaining(`The Volume ${gone} is deleted or being deleted`)]);
       await stack.refresh();
       await unchanged(stack);
       stack.program(shop());

@@ -120,7 +120,10 @@ describe("F22 TLS", () => {
     const port = await listening(
       createTcp((socket) => socket.on("data", () => socket.end(Buffer.from([0x15, 3, 1, 0, 2, 2, 70])))),
     );
-    refused(await tried(`http://127.0.0.1:${port}`), /speaks TLS, and was asked without\. .*begins with https:\/\//);
+    refused(
+      await tried(`http://127.0.0.1:${port}`),
+      /speaks TLS, but the request did not use it\. .*begins with https:\/\//,
+    );
   });
 
   test("F22 plain HTTP to a TLS port that only closes: a read reports the likely cause and ends", async () => {

@@ -100,7 +100,7 @@ describe("F09 a long poll that ends early", () => {
       (error: unknown) => error as Error & { id: string; properties: Record<string, unknown> },
     );
     expect(failed).toMatchObject({ name: "InitializationFailed", id: expect.stringMatching(`^${app}/`) as unknown });
-    expect(failed.message).toMatch(/was not started within 1m.*The next up goes on from here/);
+    expect(failed.message).toMatch(/was not started within 1m.*The next up continues from here/);
     service.service.faults.clear();
     const state = await type.update({ id: failed.id, state: failed.properties }, program);
     expect(state).toMatchObject({ state: "started" });

@@ -572,7 +572,7 @@ describe("a fleet with volumes", () => {
     await fleet.delete(id, returned);
   });
 
-  test("goes on with a move that was interrupted, or takes it back", async () => {
+  test("an interrupted move is continued or undone", async () => {
     const { id, state } = await fleet.create(await checked({ name: "stop", regions: { ams: 1 } }));
     const before = await mounted();
     const wanted = await checked({ name: "stop", regions: { fra: 1 } });
@@ -587,7 +587,7 @@ describe("a fleet with volumes", () => {
     await fleet.update(id, failed, await checked({ name: "stop", regions: { ams: 1 } }));
     const [old] = await machinesOf(service, "stateful");
     expect([old?.state, JSON.stringify(old?.config)]).toEqual(["started", expect.not.stringContaining("fleet-move")]);
-    // An interrupted move goes on with the copy that it has made.
+    // An interrupted move continues with the copy that it has created.
     service.fail({ ...refusal, operation: "machines.create" });
     await expect(fleet.update(id, state, wanted)).rejects.toThrow(/not now/);
     const forks = createdVolumes().length;

@@ -152,7 +152,7 @@ describe("F54: a volume of others with a name of the fleet", () => {
       await shop.succeed(shop.fleet("1", { adopt: [id] }));
       const { warnings } = await shop.succeed(shop.fleet("1", { regions: { ams: 0 } }));
       expect(warnings.join()).toContain(
-        `shop/${foreign} of Machine first is kept with its data, because the fleet did not make it`,
+        `shop/${foreign} of Machine first is kept with its data, because the fleet did not create it`,
       );
       expect(ids(shop.volumes())).toEqual([foreign]);
     });

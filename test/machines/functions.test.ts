@@ -97,7 +97,7 @@ describe.each(callings)("functions about Machines, $name binding", ({ name, star
     await expect(calling.call("getMachineEvents", { ...at(web), limit: 51 })).rejects.toThrow(/limit: got 51/);
   });
 
-  test("getMachineVersions lists every configuration in the form of Machine inputs", async () => {
+  test("getMachineVersions lists every configuration with the names of Machine inputs", async () => {
     const made = await makeMachine(service, "shop", { region: "lhr", config: { image, env: { A_B: "1" } } });
     await send(service, "POST", `/v1/apps/shop/machines/${made}`, { config: { image, env: { A_B: "2" } } });
     const { versions } = (await answerOf("getMachineVersions", at(made))) as {

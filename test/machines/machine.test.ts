@@ -368,7 +368,7 @@ describe("Machine", () => {
       inputs,
     );
     await expect(machine.update(id, state, next)).rejects.toThrow(
-      /did not come free within 2s: .*currently held by .*expires at .*Nothing was changed/,
+      /was not released within 2s: .*currently held by .*expires at .*Nothing was changed/,
     );
     expect((await live(state)).version).toBe(state["version"]);
     const updating = machine.update(id, state, await checked({ ...next, __context: {} }, inputs));

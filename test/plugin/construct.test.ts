@@ -137,7 +137,7 @@ describe("a Release", () => {
       await expect(
         construct({ from: { ...from, image: `x@${digestOfOther}`, digest: digestOfOther } }),
       ).rejects.toThrow(
-        `shop/dev does not run its release healthy now: ${id} runs ${String(digest)}, not ${digestOfOther}`,
+        `shop/dev does not run its release in a healthy state now: ${id} runs ${String(digest)}, not ${digestOfOther}`,
       );
     });
 
@@ -148,7 +148,7 @@ describe("a Release", () => {
       expect(service.requests.length).toBe(before);
       await expect(
         construct({ from, pinned: pinned({ pending: true, hash: hashOf({}), settings: {} }) }),
-      ).rejects.toThrow("pinned is another release than shop/dev runs");
+      ).rejects.toThrow("pinned differs from the release that shop/dev runs");
     });
 
     test("is unknown in a preview while it is not known which one it is", async () => {
@@ -176,7 +176,7 @@ describe("a Release", () => {
       const { state } = await construct({ from, source: { token: secret(service.token) } });
       expect(state["digest"]).toBe(from["digest"]);
       const refused = construct({ from, source: { token: secret("a-token-of-nobody") } });
-      await expect(refused).rejects.toThrow(/cannot be looked at: .*401/);
+      await expect(refused).rejects.toThrow(/cannot be read: .*401/);
       await expect(refused).rejects.not.toThrow("a-token-of-nobody");
       await expect(construct({ from, source: { token: "" } })).rejects.toThrow("source has no token");
     });

@@ -31,7 +31,7 @@ describe.runIf(hasEngine)("volumes of the docker runtime", () => {
       const [first, second] = [await read(app, reading, "/data/first"), await read(app, reading, "/data/second")];
       expect([0, 1], `first ${first}, second ${second}`).toContain(Number(first) - Number(second));
     }
-    // The program goes on.
+    // The program continues.
     const before = Number(await read(app, writing, "/data/first"));
     await expect.poll(async () => Number(await read(app, writing, "/data/first"))).toBeGreaterThan(before);
   });

@@ -74,7 +74,7 @@ describe("an exception", () => {
     expect(await run(policies, { name: "web", config: config(exception("other"), exception(resource)) })).toEqual({
       violations: [],
     });
-    expect(await policies.used()).toEqual(["web: restart-policy does not hold for it until 2026-06-30: TICKET-1"]);
+    expect(await policies.used()).toEqual(["web: restart-policy does not apply to it until 2026-06-30: TICKET-1"]);
   });
 
   test.each(["we", "eb", "Web", "web2", urnOf("Volume", "web"), "Machine::web"])(
@@ -148,7 +148,7 @@ describe("an exception", () => {
         Volume: [],
         Machine: ["web: wrong: 1\nAn exception has its name, but is for the type Volume; this is a Machine."],
       });
-      expect(await policies.used()).toEqual(["web: foreign does not hold for it until 2026-06-30: TICKET-1"]);
+      expect(await policies.used()).toEqual(["web: foreign does not apply to it until 2026-06-30: TICKET-1"]);
     });
 
     test.each([
@@ -159,8 +159,8 @@ describe("an exception", () => {
       const policies = pack();
       expect(await both(policies, ...order)).toEqual({ Machine: [], Volume: [] });
       expect((await policies.used()).toSorted()).toEqual([
-        'web: foreign does not hold for it until 2026-06-30: TICKET-1\nThe exception has no type, so it also applies to the Machine of this name. If it is for one of them, give it "type": "Volume" or "Machine".',
-        'web: foreign does not hold for it until 2026-06-30: TICKET-1\nThe exception has no type, so it also applies to the Volume of this name. If it is for one of them, give it "type": "Machine" or "Volume".',
+        'web: foreign does not apply to it until 2026-06-30: TICKET-1\nThe exception has no type, so it also applies to the Machine of this name. If it is for one of them, give it "type": "Volume" or "Machine".',
+        'web: foreign does not apply to it until 2026-06-30: TICKET-1\nThe exception has no type, so it also applies to the Volume of this name. If it is for one of them, give it "type": "Machine" or "Volume".',
       ]);
     });
 
@@ -225,7 +225,7 @@ describe("a policy of another pack", () => {
     expect(await check(policy, "Volume", { app: "a" }, { config: config(exception("it")) })).toEqual({
       violations: [],
     });
-    expect(await policies.used()).toEqual(["it: foreign does not hold for it until 2026-06-30: TICKET-1"]);
+    expect(await policies.used()).toEqual(["it: foreign does not apply to it until 2026-06-30: TICKET-1"]);
   });
 
   test("remains not applicable", async () => {
@@ -266,7 +266,7 @@ describe("a stack policy", () => {
     expect(await checkStack(policy, clusters, { config: config(exception("a")) })).toEqual({
       violations: [expect.stringMatching(/^b: There is no backup/)],
     });
-    expect(await policies.used()).toEqual(["a: database-backups does not hold for it until 2026-06-30: TICKET-1"]);
+    expect(await policies.used()).toEqual(["a: database-backups does not apply to it until 2026-06-30: TICKET-1"]);
     expect(await checkStack(policy, clusters, { config: config(exception("a", "2026-06-01")) })).toEqual({
       violations: [
         expect.stringMatching(/^a: There is no backup.*\nIts exception \(TICKET-1\) has ended on 2026-06-01\.$/s),

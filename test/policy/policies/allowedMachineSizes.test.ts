@@ -60,7 +60,7 @@ describe("allowed-machine-sizes", () => {
 
   test.each([{ gpus: 1 }, { gpuKind: "a10" }])("refuses GPUs unless they are allowed: %j", async (guest) => {
     expect(await check(allowedMachineSizes, "Machine", machine(guest))).toEqual({
-      violations: ["config.guest asks for GPUs, which are not allowed. Leave out gpus and gpuKind."],
+      violations: ["config.guest requests GPUs, which are not allowed. Leave out gpus and gpuKind."],
     });
     expect(await check(allowedMachineSizes, "Machine", machine(guest), { config: { gpus: true } })).toEqual({
       violations: [],

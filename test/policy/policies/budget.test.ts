@@ -170,7 +170,7 @@ describe("budget", () => {
         expect(violations.length > 0).toBe(counted > monthly);
         expect(violations.join("\n")).not.toContain(`${exempt}: `);
         expect((await checkStack(report, [])).violations).toEqual([
-          `${exempt}: budget does not hold for it until 9999-12-31: it is paid by others`,
+          `${exempt}: budget does not apply to it until 9999-12-31: it is paid by others`,
         ]);
       }),
     );

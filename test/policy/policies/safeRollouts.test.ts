@@ -34,7 +34,7 @@ describe("safe-rollouts", () => {
     [
       "immediate",
       { strategy: { type: "immediate" } },
-      'strategy.type is "immediate", which takes down all Machines together.',
+      'strategy.type is "immediate", which interrupts all Machines at once.',
     ],
     [
       "100%",
