@@ -1,7 +1,7 @@
 // Provider configuration: stack configuration first, then MACHINES_* variables. Checked before anything is sent.
 import { MachinesError } from "./errors.ts";
 
-/** How many Machines of an App a run may take down at a time: a number, or a share of all in percent. */
+/** How many Machines of an App a run may interrupt at a time: a number, or a share of all in percent. */
 export type MaxUnavailable = { readonly machines: number } | { readonly percent: number };
 
 /** How the provider reaches the service. */
@@ -24,7 +24,7 @@ export interface Config {
   readonly allowMissingApps: boolean;
   /** Whether a preview fails when the service does not answer; otherwise it warns. */
   readonly previewRequiresService: boolean;
-  /** How many Machines of an App an update may take down at a time. */
+  /** How many Machines of an App an update may interrupt at a time. */
   readonly maxUnavailable: MaxUnavailable;
   /** Seconds that a Machine without checks has to keep running after its start. */
   readonly minHealthySeconds: number;

@@ -160,7 +160,7 @@ describe.each(bindingsOr("pulumi-machines"))("F50: a fleet on %s", (binding) => 
     expect(first.output).not.toContain("c4n4ry");
   });
 
-  thoroughTest("no retry takes more, and a good image reaches those that are down first", async () => {
+  thoroughTest("no retry interrupts more Machines, and a good image first reaches those that are down", async () => {
     const again = await observed();
     expect(again.code).not.toBe(0);
     expect([again.least, await onImage("3")]).toEqual([8, 8]);

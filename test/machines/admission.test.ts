@@ -59,7 +59,7 @@ describe("the condition of a Machine", () => {
 });
 
 describe("updates that may begin", () => {
-  test("never take down more than the limit, never wait if they cost nothing, and never all wait", () => {
+  test("updates never interrupt more Machines than the limit, never wait if they cost nothing, and never all wait", () => {
     fc.assert(
       fc.property(situation, ({ waiting, underway, limit, failing }) => {
         const begun = admissible({ waiting, underway, limit, failing });

@@ -35,7 +35,7 @@ lifecycle("Volume", {
     { set: { sourceVolumeId: (await aSource(service)).volume }, expect: "replace" },
     { set: { app: await anotherApp(service) }, expect: "replace" },
   ],
-  steady: { sizeGb: "a volume the platform made larger is left so" },
+  steady: { sizeGb: "a volume that the platform extended keeps its size" },
   drift: [
     {
       interfere: (service, { app, volumeId }) =>
@@ -412,7 +412,7 @@ describe("a Volume and its snapshots", () => {
     expect(await volume.read({ id, state })).toBeUndefined();
     const again = sent("volumes.createSnapshot").length;
     await volume.delete({ id, state });
-    expect(sent("volumes.createSnapshot"), "one that is on its way out needs no other").toHaveLength(again);
+    expect(sent("volumes.createSnapshot"), "a volume that is being deleted needs no other").toHaveLength(again);
   });
 
   test("no snapshot is taken without finalSnapshot", async () => {

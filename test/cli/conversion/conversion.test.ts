@@ -1,4 +1,4 @@
-// Deployment files as programs: what becomes of each key, and that the provider accepts the result.
+// Deployment files as programs: each key is converted or reported, and the provider accepts the result.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse, stringify } from "smol-toml";
