@@ -39,7 +39,7 @@ describe("configuration", () => {
   test.each(["line\nbreak", "carriage\rreturn", "nul\u0000", " leading", "ünicode"])(
     "a token like %j is refused and never quoted",
     (token) => {
-      expect(() => read({ ...valid, token })).toThrow(/machines:token: the token holds/);
+      expect(() => read({ ...valid, token })).toThrow(/machines:token: the token contains/);
       try {
         read({ ...valid, token });
       } catch (error) {

@@ -59,7 +59,7 @@ describe.each(bindingsOr("pulumi-machines"))("invalid configuration on %s", (bin
   test("no token, a token with a line break (never shown)", async () => {
     expect((await preview(service.url, "")).output).toMatch(/no access token: .*--secret machines:token/);
     const { output } = await preview(service.url, "first-half\nsecond-half");
-    expect(output).toMatch(/MACHINES_TOKEN: the token holds a line break/);
+    expect(output).toMatch(/MACHINES_TOKEN: the token contains a line break/);
     expect(output).not.toMatch(/first-half|second-half/);
   });
 

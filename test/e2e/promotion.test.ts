@@ -107,7 +107,7 @@ describe("promotion", () => {
 
   test("a release goes from dev to staging by its digest", async () => {
     const first = await done(npm("promote", "dev", "staging", "--yes", "--by", "alice"));
-    expect(first).toMatch(/^ {2}created {3}Fleet web$[^]*^staging has no release before this one to go back to\.$/m);
+    expect(first).toMatch(/^ {2}created {3}Fleet web$[^]*^staging has no previous release to roll back to\.$/m);
     expect(first, "without --verbose").not.toContain("Previewing update");
   });
 

@@ -124,7 +124,7 @@ describe.each(bindingsOr("pulumi-machines"))("a release on %s", (binding) => {
     expect(code, output).toBe(0);
     expect(output).toContain("source is not known yet: the update checks whether the release is healthy");
     elsewhere('""');
-    expect((await on("prod", "preview")).output).toContain("source has no token: this stack's own is not sent");
+    expect((await on("prod", "preview")).output).toContain("source has no token: this stack's own token is not sent");
     elsewhere('"no-token-of-anybody"');
     expect((await on("prod", "preview")).output).toMatch(/cannot be read: .*401/);
     stack.program(program);

@@ -258,7 +258,7 @@ describe("F16 paged lists", () => {
     const read = async () => {
       for await (const page of pages(ask, ({ next }) => next)) void page;
     };
-    await expect(read()).rejects.toThrow(/the service's list does not end: 10000 pages/);
+    await expect(read()).rejects.toThrow(/the service's list does not end: each of 10000 pages/);
     expect(asked).toBe(10_000);
   });
 

@@ -135,7 +135,7 @@ describe("VolumeSnapshot", () => {
   test("a snapshot that vanishes while it is written is waited for 10 s, not until the deadline", async () => {
     service.fail({ operation: "volumes.listSnapshots", nth: 3, list: { keep: 0 }, times: "always" });
     const patient = handled("VolumeSnapshot", service, { jump: true });
-    await expect(take(patient)).rejects.toThrow(/snapshot vs_\w+ of web\/vol_\w+ is gone: it was not written/);
+    await expect(take(patient)).rejects.toThrow(/snapshot vs_\w+ of web\/vol_\w+ no longer exists: it was not complete/);
     expect(sent("volumes.listSnapshots").length).toBeLessThan(30);
   });
 

@@ -195,9 +195,9 @@ describe("an exception", () => {
       await check(policies.resource("foreign"), "Machine", machine(), { ...how, name: "a" });
     }
     expect(await policies.used()).toEqual([
-      expect.stringContaining("a: restart-policy does not hold"),
-      expect.stringContaining("b: restart-policy does not hold"),
-      expect.stringContaining("a: foreign does not hold"),
+      expect.stringContaining("a: restart-policy does not apply"),
+      expect.stringContaining("b: restart-policy does not apply"),
+      expect.stringContaining("a: foreign does not apply"),
     ]);
   });
 
