@@ -180,7 +180,7 @@ describe("environment create", () => {
   test("says in its help what is required", async () => {
     // Help ends its process.
     const { out } = await command({ url: "local", token: "" }, ["environment", "create", "--help"]);
-    expect(out).toMatch(/--expires <time> +how long it may live, .* \(required\)$/m);
+    expect(out).toMatch(/--expires <time> +time until it expires, .* \(required\)$/m);
   });
 });
 

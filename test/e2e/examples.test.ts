@@ -12,6 +12,7 @@ import { startService, type TestService } from "../support/startService.ts";
 // The first have tests of their own, which show the same besides their own steps. The last are compiled, or need language
 // hosts that are built in minutes.
 const elsewhere: readonly string[] = [
+  "canary",
   "volumes",
   "database",
   "policy",
