@@ -76,7 +76,7 @@ describe("allowed-machine-sizes", () => {
     });
   });
 
-  test("refuses unknown settings", async () => {
+  test("the policy refuses unknown settings", async () => {
     await expect(check(allowedMachineSizes, "Machine", machine(), { config: { maxMemory: 1 } })).rejects.toThrow(
       'has "maxMemory", which it does not know; did you mean "maxMemoryMb"?',
     );
