@@ -56,7 +56,7 @@ describe("configuration", () => {
     ["4", { machines: 4 }],
     ["25%", { percent: 25 }],
     ["100%", { percent: 100 }],
-  ])("maxUnavailable of %s", (maxUnavailable, expected) =>
+  ])("maxUnavailable of %s is accepted", (maxUnavailable, expected) =>
     expect(read({ ...valid, maxUnavailable }).maxUnavailable).toEqual(expected),
   );
 
