@@ -68,7 +68,7 @@ const run = (args: readonly string[], env: Readonly<Record<string, string>> = {}
   });
 
 describe("environment destroy", () => {
-  test("of a protected cluster deletes nothing, and says how it can be destroyed", async () => {
+  test("destroying the environment of a protected cluster deletes nothing, and the message says how it can be destroyed", async () => {
     const urn = "urn:pulumi:pr-7::shop::pulumi-nodejs:dynamic/machines:PostgresCluster::db";
     const type = "pulumi-nodejs:dynamic/machines:PostgresCluster";
     const cluster = (deletionProtection: boolean) => ({

@@ -85,13 +85,13 @@ async function inProject(state: string, ...args: readonly string[]) {
 }
 
 describe("the examples of docs/orphans.md match the command's output", () => {
-  test("on the plugin", async () => {
+  test("the examples of docs/orphans.md match the output on the plugin", async () => {
     const { code, out, err } = await inProject(await leftovers("plugin"), "orphans");
     expect([code, err]).toEqual([1, ""]);
     expect(anywhere(out)).toBe(documented("text")[0]);
   });
 
-  test("as JSON", async () => {
+  test("the examples of docs/orphans.md match the output as JSON", async () => {
     const { out } = await inProject(await leftovers("plugin"), "orphans", "--json", "--only", "Machine");
     expect(JSON.parse(anywhere(out))).toEqual(JSON.parse(documented("json")[0] ?? ""));
   });
@@ -227,7 +227,7 @@ describe("the file of --import", () => {
     });
   });
 
-  test("is never overwritten, and not written when there is nothing to import", async () => {
+  test("the file of --import is never overwritten, and not written when there is nothing to import", async () => {
     const state = await leftovers("plugin");
     write("import.json", "mine");
     const again = await runHere(["orphans", "--state", state, "--import", "import.json"]);
@@ -377,7 +377,7 @@ describe("errors are one sentence, with exit code 2", () => {
       /^pulumi-machines: the Pulumi CLI was not found: install it \(https:.*\) and put `pulumi` on your PATH\n$/,
       { env: { PATH: "/nowhere" } },
     ],
-  ])("%s", async (_, args, stdin, sentence, more = {}) => {
+  ])("an error is one sentence with exit code 2: %s", async (_, args, stdin, sentence, more = {}) => {
     const { code, out, err } = await run(["orphans", ...args], { stdin, ...more });
     expect([code, out]).toEqual([2, ""]);
     expect(err).toMatch(sentence);
