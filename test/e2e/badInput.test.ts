@@ -50,7 +50,7 @@ describe.each(bindingsOr("pulumi-machines"))("invalid configuration on %s", (bin
   });
 
   // test/client/config.test.ts has the rules; the engine prints each message like that for a missing endpoint.
-  thoroughTest("an endpoint without a scheme", async () =>
+  thoroughTest("an endpoint without a scheme is refused", async () =>
     expect((await preview("127.0.0.1:4280")).output).toMatch(
       /MACHINES_ENDPOINT: got "127.0.0.1:4280"; must begin with http:\/\/ or https:\/\//,
     ),
@@ -299,7 +299,7 @@ describe.each(bindingsOr("pulumi-machines"))("arguments in JavaScript on %s", (b
 
   // The engine does not tell the plugin which resource an unknown id belongs to.
   test.skipIf(binding.endsWith("-plugin"))(
-    "a new volume with two Machines, one of them in another region",
+    "a new volume with two Machines, one of them in another region, is refused",
     async () => {
       script(`
       const { ComponentResource } = require("@pulumi/pulumi");

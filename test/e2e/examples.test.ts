@@ -33,7 +33,7 @@ describe.each([
     inject("installed"),
   );
   if (runtime === undefined) {
-    test.skip(`not run: ${reason}`);
+    test.skip(`the example is not run: ${reason}`);
     return;
   }
   let service: TestService;

@@ -222,7 +222,7 @@ describe.each(bindingsOr("pulumi-machines"))("F50: a fleet on %s", (binding) => 
     expect(names.filter((name) => name.startsWith("web-ams")).length).toBe(2);
   });
 
-  thoroughTest("at once, all are updated together", async () => {
+  thoroughTest("the strategy immediate updates all Machines together", async () => {
     await object("strategy", { type: "immediate" });
     await stack.set({ image: image("10") });
     const { code, output } = await observed();
@@ -230,7 +230,7 @@ describe.each(bindingsOr("pulumi-machines"))("F50: a fleet on %s", (binding) => 
     expect(await onImage("10")).toBe(10);
   });
 
-  test("destroy leaves nothing", async () => {
+  test("destroy leaves nothing on the service", async () => {
     await stack.ok("destroy", "--yes", "--skip-preview");
     expect(await send(service, "GET", "/v1/apps?org_slug=personal")).toMatchObject({ total_apps: 0 });
   });

@@ -389,7 +389,7 @@ new machines.Machine("web", {
   });
 
   // The packs of the README and of the example are also run from their folders.
-  thoroughTest("from its folder, as a current language host runs it", async () => {
+  thoroughTest("the pack runs from its folder, as a current language host runs it", async () => {
     const folder = join(installed, "pack-in-folder");
     cpSync(pack, folder, { recursive: true });
     runFromFolder(folder);
@@ -398,7 +398,7 @@ new machines.Machine("web", {
     expect(violationsIn(output).map(({ policy }) => policy)).toEqual(["no-secrets-in-env", "images-pinned"]);
   });
 
-  test("as in the package's README, with an additional policy", async () => {
+  test("the pack runs as in the package's README, with an additional policy", async () => {
     const [, program = ""] = /^```ts\n(.*?)^```/ms.exec(readFileSync("policy/README.md", "utf8")) ?? [];
     const folder = join(installed, "pack-of-the-readme");
     mkdirSync(folder);

@@ -126,7 +126,7 @@ describe("promotion", () => {
     await power("staging", "start");
   });
 
-  test("a policy violation blocks it", async () => {
+  test("a violated policy prevents the promotion", async () => {
     const file = join(stack.dir, "policy.prod.json");
     const text = readFileSync(file, "utf8");
     if (isThorough) {
@@ -186,7 +186,7 @@ describe("promotion", () => {
     await power("staging", "start");
   });
 
-  test("without the passphrase, there is one sentence and no table", async () => {
+  test("without the passphrase, promote prints one sentence and no table", async () => {
     const args = ["-u", "PULUMI_CONFIG_PASSPHRASE", "npm", "run", "-s", "status"];
     expect(await stack.run(args, { command: "env", plain: true })).toMatchObject({
       code: 2,

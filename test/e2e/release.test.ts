@@ -95,13 +95,13 @@ describe.each(bindingsOr("pulumi-machines"))("a release on %s", (binding) => {
     await service.close();
   });
 
-  test("is refused while the source stack has none", async () => {
+  test("a release is refused while the source stack has none", async () => {
     const { code, output } = await on("staging", "preview");
     expect(code).not.toBe(0);
     expect(output).toMatch(/the release cannot be used: from does not exist yet: .*run `pulumi up` there first/);
   });
 
-  test("is promoted from stack to stack by its digest, even if the tag is moved", async () => {
+  test("a release is promoted from stack to stack by its digest, even if the tag is moved", async () => {
     await up("dev");
     expect((await outputs("dev")).release).toMatchObject({
       image: `${image}@${digest("a")}`,
@@ -116,7 +116,7 @@ describe.each(bindingsOr("pulumi-machines"))("a release on %s", (binding) => {
     expect(counts(await up("prod"))).toEqual({ unchanged: expect.any(Number) });
   });
 
-  test("is checked only with the source's token, as soon as the token is known", async () => {
+  test("a release is checked only with the source's token, as soon as the token is known", async () => {
     const elsewhere = (token: string): void =>
       stack.program(program.replace(/^const source = .*$/m, `const source = { token: ${token} };`));
     elsewhere('new machines.DeployToken("reader", { app: new machines.App("other").id, expiry: "1h" }).token');
@@ -130,7 +130,7 @@ describe.each(bindingsOr("pulumi-machines"))("a release on %s", (binding) => {
     stack.program(program);
   });
 
-  test("is refused at preview with all reasons while the source does not run it healthy", async () => {
+  test("a release is refused at preview with all reasons while the source is not healthy", async () => {
     const { machine } = await outputs("staging");
     const [app = "", id = ""] = machine.split("/");
     await send(service, "POST", `/v1/apps/${app}/machines/${id}/stop`);
@@ -143,7 +143,7 @@ describe.each(bindingsOr("pulumi-machines"))("a release on %s", (binding) => {
     expect((await on("prod", "up", "--yes", "--skip-preview")).code).not.toBe(0);
   });
 
-  test("is kept in a pinned stack, whatever happens to the source", async () => {
+  test("a release is kept in a pinned stack, whatever happens to the source", async () => {
     const { release } = await outputs("prod");
     const by = { promotedBy: "alice", promotedAt: "2026-01-31T12:00:00Z" };
     writeFileSync(join(stack.dir, "prod.json"), JSON.stringify({ ...release, ...by }));
@@ -151,7 +151,7 @@ describe.each(bindingsOr("pulumi-machines"))("a release on %s", (binding) => {
     expect((await outputs("prod")).release).toMatchObject({ ...release, ...by });
   });
 
-  test("is checked again in a pinned stack while its promotion is under way", async () => {
+  test("a release is checked again in a pinned stack while its promotion is under way", async () => {
     const { release } = await outputs("staging");
     writeFileSync(join(stack.dir, "prod.json"), JSON.stringify({ ...release, pending: true }));
     const { code, output } = await on("prod", "preview");
@@ -160,7 +160,7 @@ describe.each(bindingsOr("pulumi-machines"))("a release on %s", (binding) => {
   });
 
   // Both bindings use the same code.
-  test.runIf(binding === "pulumi-machines")("is refused if its record is invalid", async () => {
+  test.runIf(binding === "pulumi-machines")("a release is refused if its record is invalid", async () => {
     const { release } = await outputs("prod");
     for (const [record, message] of [
       [{ ...release, digest: "latest" }, /pinned has no digest/],

@@ -110,7 +110,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("the story of a stack on %s"
     expect((await volumes()).map(({ size_gb }) => size_gb)).toEqual([2]);
   });
 
-  test("preview and up again: unchanged", async () => {
+  test("a preview and an up of an unchanged program change nothing", async () => {
     await unchanged();
     const before = service.requests.length;
     expect(await expectUnchanged(stack)).toBe(5);
