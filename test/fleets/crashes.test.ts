@@ -32,7 +32,7 @@ describe("F53: a new version that crashes again and again", () => {
     });
   });
 
-  test("is taken back from that Machine, where the fleet goes back", async () => {
+  test("a new version that crashes again and again is undone on that Machine when the fleet rolls back", async () => {
     await withSimulation("back", async (simulation) => {
       const shop = new Shop(simulation, { strategy: { ...rolling, minHealthySeconds: 3 }, onFailure: "rollback" });
       await shop.succeed(shop.fleet("1"));

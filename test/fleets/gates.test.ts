@@ -31,7 +31,7 @@ describe.each(["canary", "bluegreen"] as const)("F55: the gate of a %s rollout",
     });
   });
 
-  test("is not passed by what an earlier rollout left in the program", async () => {
+  test("the gate is not passed by what an earlier rollout left in the program", async () => {
     await withSimulation(`${type}/left`, async (simulation) => {
       const shop = new Shop(simulation, { strategy: strategies[type] });
       await shop.succeed(shop.fleet("0"));
@@ -53,7 +53,7 @@ describe.each(["canary", "bluegreen"] as const)("F55: the gate of a %s rollout",
     });
   });
 
-  test("is not in the way back, nor in the way of a repair", async () => {
+  test("the gate prevents neither a rollback nor a repair", async () => {
     await withSimulation(`${type}/back`, async (simulation) => {
       const shop = new Shop(simulation, { strategy: strategies[type] });
       await shop.succeed(shop.fleet("1"));
@@ -63,7 +63,7 @@ describe.each(["canary", "bluegreen"] as const)("F55: the gate of a %s rollout",
     });
   });
 
-  test("that was passed stays passed for its configuration when the rollout fails or is killed", async () => {
+  test("a passed gate stays passed for its configuration when the rollout fails or is killed", async () => {
     await withSimulation(`${type}/killed`, async (simulation) => {
       const shop = new Shop(simulation, { strategy: { ...strategies[type], drain: "0s" } });
       await shop.succeed(shop.fleet("1"));
@@ -90,7 +90,7 @@ describe.each(["canary", "bluegreen"] as const)("F55: the gate of a %s rollout",
 describe("F55: a rollback", () => {
   const never = { config: { env: { MACHINES_SIMULATE: "crash" }, restart: { policy: "on-failure", maxRetries: 1 } } };
 
-  test("does not return to what never ran", async () => {
+  test("a rollback does not return to what never ran", async () => {
     await withSimulation("never ran", async (simulation) => {
       const shop = new Shop(simulation, { onFailure: "rollback" });
       await shop.succeed(shop.fleet("1"));
@@ -103,7 +103,7 @@ describe("F55: a rollback", () => {
     });
   });
 
-  test("has nothing to return to where nothing ever ran", async () => {
+  test("a rollback changes nothing if no configuration ever ran", async () => {
     await withSimulation("nothing ran", async (simulation) => {
       const shop = new Shop(simulation, { onFailure: "rollback" });
       await shop.succeed(shop.fleet("1", { ...never, regions: { ams: 0 } }));
@@ -131,7 +131,7 @@ describe("F55: a rollback", () => {
     });
   });
 
-  test("that fails too says once what each Machine has", async () => {
+  test("a rollback that also fails says once what each Machine has", async () => {
     await withSimulation("both", async (simulation) => {
       const shop = new Shop(simulation, { onFailure: "rollback", strategy: { type: "rolling", maxUnavailable: "1" } });
       await shop.succeed(shop.fleet("1"));

@@ -132,7 +132,7 @@ describe.each(callings)("functions about Machines, $name binding", ({ name, star
     });
   });
 
-  test("getMachineLease: no holder, a holder, and no Machine", async () => {
+  test("getMachineLease returns no holder, a holder, or that there is no Machine", async () => {
     expect(await answerOf("getMachineLease", at(web))).toEqual({ held: false });
     const path = `/v1/apps/shop/machines/${web}/lease`;
     const { data } = await send<{ data: { nonce: string; expires_at: number } }>(service, "POST", path, {

@@ -400,7 +400,7 @@ describe("Machine", () => {
       expect((await machine.read(id, after))?.state).toEqual(after);
     });
 
-    test("that remains stale fails, and nothing is forgotten", async () => {
+    test("a stale read that remains stale fails, and nothing is forgotten", async () => {
       const { id, inputs, state } = await make({ config: { image } });
       const after = await machine.update(id, state, await checked({ ...inputs, config: { image: image2 } }, inputs));
       service.fail({ operation: "machines.list", when: "after", stale: 1, times: "always" });

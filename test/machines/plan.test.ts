@@ -45,14 +45,14 @@ const nothing: Case = {
 };
 
 describe("the plan of an update", () => {
-  test("of an unchanged Machine does nothing", () => {
+  test("the plan of an update of an unchanged Machine does nothing", () => {
     expect(planOf(nothing)).toEqual({
       ...{ version: undefined, metadata: undefined, cordoned: false, power: undefined, actions: [] },
       ...{ target: "started", waits: false },
     });
   });
 
-  test("has a new version only for the versioned part of the configuration, or for new secrets", () => {
+  test("the plan of an update has a new version only for the versioned part of the configuration, or for new secrets", () => {
     fc.assert(
       fc.property(arbitrary, (one) => {
         expect(planOf(one).version !== undefined).toBe(one.newImage || one.newSecrets);
@@ -70,7 +70,7 @@ describe("the plan of an update", () => {
     );
   });
 
-  test("keeps a stopped or suspended Machine's power state if the program does not set it (R10)", () => {
+  test("the plan of an update keeps a stopped or suspended Machine's power state if the program does not set it (R10)", () => {
     fc.assert(
       fc.property(arbitrary, (one) => {
         if (one.state !== undefined || one.crashed) return;

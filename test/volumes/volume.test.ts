@@ -166,7 +166,7 @@ describe("Volume", () => {
       expect(await restarts()).toBe(1);
     });
 
-    test("does not restart the Machine with another change, unless the restart was interrupted", async () => {
+    test("an extension that its Machine does not see yet does not restart the Machine with another change, unless the restart was interrupted", async () => {
       const { id, inputs, state, restarts } = await grown();
       const next = { ...inputs, snapshotRetention: 20, restartOnExtend: true };
       const kept = await volume.update(id, state, next);
@@ -193,7 +193,7 @@ describe("Volume", () => {
       expect(asked()).toBe(before);
     });
 
-    test("that an older version recorded ends with the next start", async () => {
+    test("an unseen extension that an older version recorded ends with the next start", async () => {
       const { id, state, at } = await grown();
       const { startBeforeGrowth: _, ...older } = state;
       const found = await read(id, older);
