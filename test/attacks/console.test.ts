@@ -127,7 +127,7 @@ test("F82: no other operation that reads can answer a secret", () => {
   ]);
 });
 
-test("F83: to reveal one value is an act with its own entry in the audit, and takes the rights of a change", async () => {
+test("F83: revealing one value is an act with its own entry in the audit, and takes the rights of a change", async () => {
   const started = await withSecrets();
   const { visit, cluster, password, service, url } = started;
   const secret = "/console/api/apps/web/secrets/PASSWORD/reveal";

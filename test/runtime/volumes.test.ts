@@ -49,7 +49,7 @@ describe.runIf(hasEngine)("volumes of the docker runtime", () => {
     expect(await stored(app)).toEqual([]);
   });
 
-  test("after a kill, an interrupted copy is made again, and what the service does not know is kept", async () => {
+  test("after a kill, an interrupted copy is created again, and volumes that the service does not know are kept", async () => {
     const data = mkdtempSync(join(tmpdir(), "machines-volumes-"));
     afterThisTest(() => rmSync(data, { recursive: true, force: true }));
     const first = await withRuntime("docker", { data });
